@@ -60,7 +60,7 @@ impl Life {
         let fresh = &fresh.state.rows(TABLE).fresh;
         let sealed = fresh.sealed.as_ref().map_or(0, |sealed| sealed.rows.len());
         // A deleted row of the sealed layer leaves an empty record in the active layer.
-        let gone = fresh.active.gone().filter(|id| fresh.active.get(*id).is_none()).count();
+        let gone = fresh.active.hidden().filter(|id| fresh.active.get(*id).is_none()).count();
         assert_eq!(rows, fresh.active.len() + sealed + gone, "records of rows at commit {}", state.ts.0);
     }
 

@@ -7,9 +7,9 @@ use catalog::{Role, Table, TableShards};
 use history::HistoryError;
 use storage_error::from_txn;
 use txn::locks::LockWait;
-use txn::{Claim, ClaimError, CleanReport, Isolation, Token, Transaction, Work, Written};
+use txn::{Claim, ClaimError, CleanReport, Isolation, StatementHasher, StatementOutcome, Token, Transaction};
 use types::random::SeededRandom;
-use types::{CommitTs, Moment, Random, ShardId};
+use types::{CommitTs, Random, ShardId, TimeTravelTarget};
 
 use super::history::Writes;
 use super::life::{Life, TABLE};
@@ -54,12 +54,12 @@ impl Client {
             life.stop("statement").await;
             match below(&self.random, 10) {
                 0 => {
-                    transaction.savepoint("s");
+                    transaction.set_savepoint("s");
                     savepoint = Some(writes.clone());
                     self.note("sets a savepoint");
                 }
                 1 if savepoint.is_some() => {
-                    transaction.rollback_to("s").expect("the savepoint is there");
+                    transaction.rollback_to_savepoint("s").expect("the savepoint is there");
                     writes = savepoint.clone().expect("there is one");
                     self.note("goes back to the savepoint");
                 }
@@ -70,12 +70,12 @@ impl Client {
                         life.expect_fit(&error);
                         // The transaction may continue from the savepoint.
                         let Some(before) = savepoint.clone().filter(|_| below(&self.random, 2) == 0) else { return };
-                        transaction.rollback_to("s").expect("the savepoint is there");
+                        transaction.rollback_to_savepoint("s").expect("the savepoint is there");
                         writes = before;
                     } else {
                         self.note(&format!("{statement:?}"));
                         if token.is_some() {
-                            transaction.note_written(written());
+                            transaction.record_statement(written());
                             writes.token = token;
                         }
                     }
@@ -118,7 +118,7 @@ impl Client {
     /// Claims an idempotency token; returns false if it is committed already or the claim failed.
     async fn claim(&self, token: u64, transaction: &mut Transaction) -> bool {
         let history = &self.life.world.history;
-        match transaction.claim(&named(token), written().work, LockWait::Block { timeout: None }).await {
+        match transaction.claim(&named(token), written().digest, LockWait::Block { timeout: None }).await {
             Ok(Claim::Run) => {
                 history.lock().claimed(token, None);
                 self.note(&format!("has token {token}"));
@@ -146,9 +146,15 @@ fn named(token: u64) -> Token {
     Token { role: Role::BOOTSTRAP, text: token.to_string().into() }
 }
 
-/// Returns the outcome recorded under a token; it is the same for all statements.
-fn written() -> Written {
-    Written { work: Work::new().digest(), data: None, tag: "MERGE 1".to_owned(), rows: 1, gave_rows: false }
+/// All statements under tokens are the same.
+fn written() -> StatementOutcome {
+    StatementOutcome {
+        digest: StatementHasher::new().digest(),
+        data_digest: None,
+        tag: "MERGE 1".to_owned(),
+        rows: 1,
+        returned_rows: false,
+    }
 }
 
 /// Flushes or compacts in a loop.
@@ -158,7 +164,7 @@ pub(super) async fn settle(life: Arc<Life>, random: SeededRandom) {
         let settled = if below(&random, 3) == 0 {
             compact(&life, &random).await
         } else {
-            life.execution.maintenance().settle(TABLE).await.map(|rows| format!("settled {rows} rows"))
+            life.execution.maintenance().flush(TABLE).await.map(|rows| format!("settled {rows} rows"))
         };
         life.world.note(format!("{settled:?}"));
         if let Err(error) = settled {
@@ -217,8 +223,11 @@ pub(super) async fn keep_history(life: Arc<Life>, random: SeededRandom) {
         }
         let before = life.newest().ts;
         let is_checkpoint = turn < 2;
-        let kept =
-            if is_checkpoint { life.transactions.make_checkpoint().await } else { life.transactions.copy_log().await };
+        let kept = if is_checkpoint {
+            life.transactions.write_checkpoint().await
+        } else {
+            life.transactions.archive_log().await
+        };
         match kept {
             Ok(()) => {
                 let mut copied = life.world.copied.lock();
@@ -242,7 +251,7 @@ pub(super) async fn look_back(life: Arc<Life>, random: SeededRandom) {
         let newest = life.newest().ts;
         let Some(oldest) = life.world.history.lock().oldest() else { continue };
         let commit = CommitTs(oldest.0 + below(&random, 1 + newest.0.saturating_sub(oldest.0)));
-        match life.transactions.as_of(Moment::Commit(commit)).await {
+        match life.transactions.as_of(TimeTravelTarget::Commit(commit)).await {
             Ok(past) => {
                 for _ in 0..below(&random, 4) {
                     life.stop("historian's reader waits").await;

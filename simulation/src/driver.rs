@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 use tokio::task::{JoinHandle, yield_now};
 use txn::{Committer, Snapshot};
 use types::random::SeededRandom;
-use types::{CommitTs, Moment, Random};
+use types::{CommitTs, Random, TimeTravelTarget};
 
 use super::client::{Client, below, clean, keep_history, look_back, read, settle};
 use super::life::{Life, TABLE, World};
@@ -47,7 +47,7 @@ pub(super) fn run(plan: Plan, world: &Arc<World>) -> Tally {
     runtime.block_on(async {
         let random = SeededRandom::new(plan.seed ^ 0x5EED);
         if plan.disk_lies {
-            world.disk().lie();
+            world.disk().acknowledge_early();
         }
         let sorted = below(&random, 2) == 0;
         let mut driver = Driver::start(Arc::clone(world), random, sorted, plan.disk_lies).await;
@@ -115,8 +115,8 @@ impl Driver {
             2..8 => self.change_weather(),
             8..12 => self.disconnect().await,
             12..20 if !self.disk_lies => self.world.copy_disk(self.life.newest().ts),
-            12..100 => drop(self.committer.serve_waiting()),
-            _ if waiting == 0 => assert!(self.committer.serve_waiting(), "step {step}: nobody can go on"),
+            12..100 => drop(self.committer.serve_queued()),
+            _ if waiting == 0 => assert!(self.committer.serve_queued(), "step {step}: nobody can go on"),
             _ => drop(self.world.pace.go(below(&self.random, waiting) as usize)),
         }
         self.calm().await;
@@ -158,7 +158,7 @@ impl Driver {
         self.actors[number as usize] = self.connect(number);
         let asked = self.world.history.lock().leave(number);
         if let Some(writes) = asked {
-            while self.committer.serve_waiting() {
+            while self.committer.serve_queued() {
                 self.calm().await;
             }
             if self.life.transactions.is_poisoned() {
@@ -257,7 +257,7 @@ impl Driver {
     async fn lose_disk(&mut self) -> CommitTs {
         let copied = *self.world.copied.lock();
         let earlier = self.earlier(copied).filter(|_| !self.world.forgets() && below(&self.random, 2) == 0);
-        let commit = self.world.lose_disk(earlier.map_or(Moment::Newest, Moment::Commit)).await;
+        let commit = self.world.lose_disk(earlier.map_or(TimeTravelTarget::Newest, TimeTravelTarget::Commit)).await;
         match earlier {
             Some(earlier) => assert_eq!(commit, earlier, "the commit that was asked for"),
             None => assert!(copied <= commit, "commit {} was copied, and restored is {}", copied.0, commit.0),

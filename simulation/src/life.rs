@@ -12,18 +12,20 @@ use catalog::{
 use execution::Execution;
 use executor::RunContext;
 use history::{HistoryError, HistorySettings};
-use kv::log::Logged;
-use kv::sim::{Disk, Store};
+use kv::record_log::RecordingStore;
+use kv::sim::{SimDisk, SimStore};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use objects::{Fault, FaultStore, Objects};
 use parking_lot::Mutex;
-use scheduler::Config;
+use scheduler::ResourceConfig;
 use settings::Settings;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use txn::{Committer, Isolation, Snapshot, Transactions};
 use types::random::SeededRandom;
-use types::{CachePolicy, ColumnId, CommitTs, Condition, Moment, ObjectNames, Oid, QueryId, Random, SqlError, SqlType};
+use types::{
+    CachePolicy, ColumnId, CommitTs, Condition, ObjectNames, Oid, QueryId, Random, SqlError, SqlType, TimeTravelTarget,
+};
 use uuid::Uuid;
 
 use super::client::below;
@@ -50,7 +52,7 @@ const RETENTIONS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), K
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) pace: Arc<Pace>,
-    disk: Mutex<Disk>,
+    disk: Mutex<SimDisk>,
     /// Bucket without faults.
     pub(super) bucket: Objects,
     /// Bucket with injected faults, as servers see it.
@@ -65,7 +67,7 @@ pub(super) struct World {
     /// Newest commit at the time of the last log archiving: no loss of the disk may lose it.
     pub(super) copied: Mutex<CommitTs>,
     /// Older copy of the disk, and its newest commit.
-    copy: Mutex<Option<(CommitTs, Disk)>>,
+    copy: Mutex<Option<(CommitTs, SimDisk)>>,
     /// Commits that have been the newest ones.
     pub(super) visible: Mutex<BTreeSet<CommitTs>>,
     /// Objects written by commits that a lost disk has undone.
@@ -97,7 +99,7 @@ impl World {
         let (storage, faults) = bucket.with_faults(seed, Arc::clone(&pace) as _, Arc::clone(&pace) as _);
         Arc::new(Self {
             pace,
-            disk: Mutex::new(Disk::new(seed)),
+            disk: Mutex::new(SimDisk::new(seed)),
             look: Look::new(bucket.clone()),
             bucket,
             storage,
@@ -139,7 +141,7 @@ impl World {
         match fail_one_in {
             Some(count) => self.faults.fail_one_in(count, &Fault::DETECTABLE),
             None => {
-                self.faults.heal();
+                self.faults.clear_faults();
                 *self.healed.lock() = Some(self.pace.stops());
             }
         }
@@ -155,7 +157,7 @@ impl World {
         self.is_faulty() || self.healed.lock().is_some_and(|healed| self.pace.stops() < healed + NEWS_TAKE)
     }
 
-    pub(super) fn disk(&self) -> Disk {
+    pub(super) fn disk(&self) -> SimDisk {
         self.disk.lock().clone()
     }
 
@@ -174,13 +176,13 @@ impl World {
     }
 
     /// Replaces the disk by a new one restored from the bucket as of `moment`; returns its newest commit.
-    pub(super) async fn lose_disk(&self, moment: Moment) -> CommitTs {
+    pub(super) async fn lose_disk(&self, moment: TimeTravelTarget) -> CommitTs {
         let folder = self.new_folder();
         let restored = history::restore(&self.bucket, &folder, moment, false, &|_| ()).await;
         let restored = restored.unwrap_or_else(|error| panic!("the bucket holds what was copied: {error:?}"));
         let commit = restored.commit;
         let file = folder.join("catalog");
-        restored.finish(&file).expect("the folder is ours");
+        restored.install(&file).expect("the folder is ours");
         let kv = kv::redb::open(&file).expect("it was just written");
         let mut batch = Batch::new();
         for space in Space::ALL {
@@ -191,7 +193,7 @@ impl World {
         }
         drop(kv);
         std::fs::remove_dir_all(&folder).expect("the folder is ours");
-        let disk = Disk::new(self.seed + self.folders.load(Ordering::Relaxed));
+        let disk = SimDisk::new(self.seed + self.folders.load(Ordering::Relaxed));
         disk.open().and_then(|store| store.write(batch)).expect("a new disk does not fail");
         *self.disk.lock() = disk;
         // Copies of the lost disk belong to an earlier timeline.
@@ -205,15 +207,15 @@ impl World {
     }
 
     /// Replaces the disk and returns the previous one.
-    pub(super) fn exchange_disk(&self, other: Disk) -> Disk {
+    pub(super) fn exchange_disk(&self, other: SimDisk) -> SimDisk {
         std::mem::replace(&mut *self.disk.lock(), other)
     }
 
     /// Returns an empty disk or an older copy, if the bucket has commits that it lacks.
-    pub(super) fn stale_disk(&self, is_empty: bool) -> Option<Disk> {
+    pub(super) fn stale_disk(&self, is_empty: bool) -> Option<SimDisk> {
         let copied = *self.copied.lock();
         if is_empty {
-            return (CommitTs(0) < copied).then(|| Disk::new(self.seed));
+            return (CommitTs(0) < copied).then(|| SimDisk::new(self.seed));
         }
         let copy = self.copy.lock();
         copy.as_ref().filter(|(newest, _)| *newest < copied).map(|(_, disk)| disk.duplicate(self.seed))
@@ -224,7 +226,7 @@ impl World {
         for writes in [1, 2] {
             let store = self.disk().duplicate(self.seed + writes).open().expect("nobody has the copy");
             let clock: Arc<dyn types::Clock> = Arc::clone(&self.pace) as _;
-            let log = Arc::new(Logged::open(Arc::new(store), Arc::clone(&clock), u64::MAX).expect("it reads"));
+            let log = Arc::new(RecordingStore::open(Arc::new(store), Arc::clone(&clock), u64::MAX).expect("it reads"));
             for write in 0..writes {
                 let mut batch = Batch::new();
                 batch.put(Space::Meta, &b"server"[..], vec![u8::try_from(writes * 10 + write).expect("small")]);
@@ -232,10 +234,12 @@ impl World {
             }
             let settings = self.history_settings();
             let (transactions, _committer) =
-                Transactions::open_driven(log, self.bucket.clone(), clock, settings).expect("a new disk does not fail");
-            transactions.copy_log().await.expect("the bucket does not fail");
+                Transactions::open_without_thread(log, self.bucket.clone(), clock, settings)
+                    .expect("a new disk does not fail");
+            transactions.archive_log().await.expect("the bucket does not fail");
         }
-        let restored = history::restore(&self.bucket, &self.new_folder(), Moment::Newest, false, &|_| ()).await;
+        let restored =
+            history::restore(&self.bucket, &self.new_folder(), TimeTravelTarget::Newest, false, &|_| ()).await;
         assert!(
             matches!(restored, Err(HistoryError::TwoHistories { .. })),
             "two histories are restored as one: {restored:?}"
@@ -245,11 +249,11 @@ impl World {
     fn history_settings(&self) -> HistorySettings {
         HistorySettings {
             instance: Uuid::from_u128(1),
-            folder: self.new_folder(),
-            store: PathBuf::new(),
+            work_folder: self.new_folder(),
+            store_file: PathBuf::new(),
             reserve: None,
-            upload_every: Duration::from_millis(400),
-            checkpoint_every: Duration::from_secs(3_600),
+            upload_interval: Duration::from_millis(400),
+            checkpoint_interval: Duration::from_secs(3_600),
             retention: self.retention,
             claim: None,
         }
@@ -269,7 +273,7 @@ pub(super) struct Life {
     pub(super) world: Arc<World>,
     pub(super) execution: Arc<Execution>,
     pub(super) transactions: Arc<Transactions>,
-    pub(super) store: Arc<Store>,
+    pub(super) store: Arc<SimStore>,
     pub(super) scanner: Scanner,
     pub(super) table: Arc<Table>,
 }
@@ -299,12 +303,13 @@ impl Life {
         let clock: Arc<dyn types::Clock> = Arc::clone(&world.pace) as _;
         let kv = Arc::clone(&store) as Arc<dyn TxKv>;
         history::begin_timeline(&kv, &world.bucket).await.ok()?;
-        let log = Arc::new(Logged::open(kv, Arc::clone(&clock), u64::MAX).ok()?);
+        let log = Arc::new(RecordingStore::open(kv, Arc::clone(&clock), u64::MAX).ok()?);
         let settings = world.history_settings();
         let (transactions, committer) =
-            Transactions::open_driven(log, world.storage.clone(), Arc::clone(&clock), settings).ok()?;
+            Transactions::open_without_thread(log, world.storage.clone(), Arc::clone(&clock), settings).ok()?;
         let random: Arc<dyn Random> = Arc::clone(&world.random) as _;
-        let config = Config { spill_folder: world.folder.path().join("spill"), threads: 0, ..Config::default() };
+        let config =
+            ResourceConfig { spill_folder: world.folder.path().join("spill"), threads: 0, ..ResourceConfig::default() };
         let execution = Execution::new(world.storage.clone(), Arc::clone(&transactions), clock, random, config);
         let execution = execution.expect("nothing is in the way of a server");
         if transactions.current().state.table(TABLE).is_none() {
@@ -312,7 +317,7 @@ impl Life {
             transaction.stage(vec![Change::PutTable(table(sorted))]).expect("the table is new");
             let commit = tokio::spawn(transaction.commit());
             while !commit.is_finished() {
-                committer.serve_waiting();
+                committer.serve_queued();
                 tokio::task::yield_now().await;
             }
             commit.await.expect("it does not panic").ok()?;
@@ -423,8 +428,8 @@ pub(super) fn context() -> RunContext {
         settings: Arc::new(Settings::default()),
         names: Arc::new(Nameless),
         progress: Arc::default(),
-        share: Arc::default(),
-        ran: Arc::default(),
+        thread_share: Arc::default(),
+        first_plan: Arc::default(),
         memory: Arc::default(),
         lease: None,
         distribution: None,
@@ -436,7 +441,7 @@ pub(super) fn context() -> RunContext {
 struct Nameless;
 
 impl ObjectNames for Nameless {
-    fn show(&self, _: &SqlType, oid: u32) -> String {
+    fn format(&self, _: &SqlType, oid: u32) -> String {
         oid.to_string()
     }
 }

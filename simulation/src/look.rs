@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type};
-use catalog::{RowPlace, Table, TableRows};
+use catalog::{RowPosition, Table, TableRows};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
-use dml::place_of;
+use dml::decode_place;
 use execution::Execution;
 use functions::error::from_datafusion;
 use futures::TryStreamExt;
@@ -17,7 +17,7 @@ use objects::Objects;
 use parking_lot::Mutex;
 use plan::ShardTable;
 use rowstore::{Tuple, Value};
-use scan::{FRESH_PLACE, column_defs, place_columns};
+use scan::{UNFLUSHED_PLACE, column_defs, row_locator_columns};
 use shards::{ColumnDef, ROW_ID_COLUMN, RowGroupRead, RowIds, ShardMeta, ShardReader};
 use types::{ColumnId, RowId, ShardId, SqlResult};
 
@@ -27,7 +27,7 @@ use super::history::{Row, Rows};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) id: RowId,
-    pub(super) place: RowPlace,
+    pub(super) place: RowPosition,
     pub(super) number: i64,
     pub(super) row: Row,
 }
@@ -52,11 +52,11 @@ impl Look {
             .fresh_rows()
             .map(|(id, version)| {
                 let (number, row) = values(&version.tuple);
-                Seen { id, place: RowPlace::Fresh, number, row }
+                Seen { id, place: RowPosition::Fresh, number, row }
             })
             .collect();
         for shard in rows.shards.shards.iter() {
-            let deleted = rows.deleted(shard.id);
+            let deleted = rows.deleted_positions(shard.id);
             let is_there = |ordinal: u32| deleted.as_ref().is_none_or(|deleted| !deleted.contains(ordinal));
             let all = self.shard(table, &shard).await;
             seen.extend(all.iter().zip(0..).filter(|(_, ordinal)| is_there(*ordinal)).map(|(seen, _)| *seen));
@@ -80,7 +80,7 @@ impl Look {
         }
         let mut columns = column_defs(table);
         let stored = shard.row_ids == RowIds::Stored;
-        columns.extend(place_columns().into_iter().filter(|column| stored && column.id == ROW_ID_COLUMN));
+        columns.extend(row_locator_columns().into_iter().filter(|column| stored && column.id == ROW_ID_COLUMN));
         let columns: Arc<[ColumnDef]> = columns.into();
         let reader = ShardReader::open(&self.objects, shard).await.expect("a shard that is referenced is there");
         let mut rows = Vec::new();
@@ -105,7 +105,7 @@ impl Look {
                         _ => RowId(batch.column(3).as_primitive::<Int64Type>().value(row).cast_unsigned()),
                     };
                     let (number, values) = values_of(&batch, row);
-                    let place = RowPlace::Shard { shard: shard.id, ordinal };
+                    let place = RowPosition::Shard { shard: shard.id, ordinal };
                     rows.push(Seen { id, place, number, row: values });
                 }
             }
@@ -124,7 +124,7 @@ pub(super) struct Scanner {
 
 impl Scanner {
     pub(super) fn new(execution: &Execution) -> Self {
-        let config = SessionConfig::new().with_target_partitions(execution.executor().parts());
+        let config = SessionConfig::new().with_target_partitions(execution.executor().default_partitions());
         Self {
             session: SessionStateBuilder::new()
                 .with_config(config)
@@ -141,7 +141,7 @@ impl Scanner {
         rows: &Arc<TableRows>,
     ) -> SqlResult<Vec<Seen>> {
         let planner = execution.scan_planner();
-        let source = ShardTable::new(Arc::clone(table), Arc::clone(rows), Arc::clone(&planner)).with_places();
+        let source = ShardTable::new(Arc::clone(table), Arc::clone(rows), Arc::clone(&planner)).with_row_positions();
         let operators = planner.plan_scan(&source, None, &[], None, &self.session).map_err(from_datafusion)?;
         let batches = collect(operators, self.session.task_ctx()).await.map_err(from_datafusion)?;
         let mut seen = Vec::new();
@@ -150,7 +150,7 @@ impl Scanner {
             for row in 0..batch.num_rows() {
                 let (number, values) = values_of(batch, row);
                 let id = RowId(column(3).value(row).cast_unsigned());
-                seen.push(Seen { id, place: place_of(column(4).value(row), rows)?, number, row: values });
+                seen.push(Seen { id, place: decode_place(column(4).value(row), rows)?, number, row: values });
             }
         }
         Ok(seen)
@@ -174,10 +174,10 @@ fn values_of(batch: &RecordBatch, row: usize) -> (i64, Row) {
 }
 
 /// Returns the location as the number that scans of `rows` give.
-pub(super) fn place_number(place: RowPlace, rows: &TableRows) -> i64 {
+pub(super) fn place_number(place: RowPosition, rows: &TableRows) -> i64 {
     match place {
-        RowPlace::Fresh => FRESH_PLACE,
-        RowPlace::Shard { shard, ordinal } => {
+        RowPosition::Fresh => UNFLUSHED_PLACE,
+        RowPosition::Shard { shard, ordinal } => {
             let number = rows.shards.shards.position(shard).expect("a place is in a shard of the state");
             i64::try_from(number).expect("few shards") << 32 | i64::from(ordinal)
         }

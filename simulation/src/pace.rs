@@ -92,7 +92,7 @@ impl Clock for Pace {
     }
 }
 
-impl objects::Pace for Pace {
+impl objects::RequestLatency for Pace {
     fn wait(&self, what: &'static str) -> BoxFuture<'static, ()> {
         self.take(what, Duration::ZERO).boxed()
     }

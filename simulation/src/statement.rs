@@ -9,11 +9,11 @@ use bulk_load::stage_rows;
 use catalog::Change;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
-use dml::Targets;
+use dml::StatementChanges;
 use functions::error::from_datafusion;
 use plan::schema_of;
-use row_locks::{Attempt, NewRow, Waits, check, lock_tables};
-use scan::{KeyColumns, tuples};
+use row_locks::{Attempt, CheckedRow, LockWaits, check_constraints, lock_tables};
+use scan::{KeyColumns, encode_table_rows};
 use storage_error::from_txn;
 use txn::Transaction;
 use txn::locks::TableLock;
@@ -103,30 +103,30 @@ impl Client {
         writes: &mut Writes,
     ) -> SqlResult<Attempt<()>> {
         let life = &*self.life;
-        let (table, waits) = (&life.table, Waits::of(&context()));
-        let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.wait());
-        if waits.interruptibly(locked).await?.waited {
-            return Ok(Attempt::Again);
+        let (table, waits) = (&life.table, LockWaits::from_context(&context()));
+        let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.lock_wait());
+        if waits.wait_for(locked).await?.waited {
+            return Ok(Attempt::Conflict);
         }
         let keys: BTreeSet<i32> = (0..count).map(|_| draw_key(self)).collect();
         let rows: Vec<(i64, Row)> =
             keys.iter().map(|&key| (life.world.number(), Row { key, version: life.world.number() })).collect();
         let columns = columns_of(&rows);
-        let new = tuples(table, &columns)?.into_iter().map(|tuple| NewRow { id: None, tuple });
-        let new: Vec<NewRow> = new.collect();
+        let new = encode_table_rows(table, &columns)?.into_iter().map(|tuple| CheckedRow { id: None, tuple });
+        let new: Vec<CheckedRow> = new.collect();
         let begun = transaction.view().ts;
-        let checked = check(life.execution.lookup(), table, &new, &[], None, transaction, &waits).await;
+        let checked = check_constraints(life.execution.lookup(), table, &new, &[], None, transaction, &waits).await;
         self.judge(&checked, &keys, begun, writes).await;
-        if checked? == Attempt::Again {
-            return Ok(Attempt::Again);
+        if checked? == Attempt::Conflict {
+            return Ok(Attempt::Conflict);
         }
         if into_shard {
             let schema = schema_of(&table.columns);
             let batch = RecordBatch::try_new(Arc::clone(&schema), columns).expect("columns of the table");
             let operators = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
-            let load = life.execution.loader().load(table, transaction, 0);
+            let load = life.execution.loader().new_load(table, transaction, 0);
             let task = Arc::new(TaskContext::default().with_runtime(life.execution.executor().runtime()));
-            let loaded = life.execution.executor().run(&context(), load.run(operators, task)).await?;
+            let loaded = life.execution.executor().run_task(&context(), load.run(operators, task)).await?;
             loaded.stage(transaction)?;
         } else {
             stage_rows(transaction, table, new.into_iter().map(|row| row.tuple).collect())?;
@@ -160,10 +160,10 @@ impl Client {
         writes: &mut Writes,
     ) -> SqlResult<Attempt<()>> {
         let life = &*self.life;
-        let (table, waits) = (&life.table, Waits::of(&context()));
-        let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.wait());
-        if waits.interruptibly(locked).await?.waited {
-            return Ok(Attempt::Again);
+        let (table, waits) = (&life.table, LockWaits::from_context(&context()));
+        let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.lock_wait());
+        if waits.wait_for(locked).await?.waited {
+            return Ok(Attempt::Conflict);
         }
         let targets = self.find(which, transaction, writes).await?;
         let mut used = BTreeSet::new();
@@ -192,21 +192,22 @@ impl Client {
         drop(view);
         // Zero forces the bulk path.
         let fresh_rows_max = if !delete && below(&self.random, 3) == 0 { 0 } else { usize::MAX };
-        let found = Targets::of_at_most(fresh_rows_max, table, &[], false, vec![batch], transaction)?;
-        let attempt = life.execution.dml().claim(table, &[], &found, transaction, &waits).await;
+        let found =
+            StatementChanges::from_batches_with_limit(fresh_rows_max, table, &[], false, vec![batch], transaction)?;
+        let attempt = life.execution.dml().lock_and_check(table, &[], &found, transaction, &waits).await;
         let is_twice = used.len() < changed.len();
         if !is_twice {
             self.judge(&attempt, &used, begun, writes).await;
         }
-        if attempt? == Attempt::Again {
-            return Ok(Attempt::Again);
+        if attempt? == Attempt::Conflict {
+            return Ok(Attempt::Conflict);
         }
-        if found.are_many {
-            let many = found.many(table, None, transaction)?;
-            life.execution.dml().write_many(table, many, transaction, &context()).await?;
+        if found.goes_to_shards {
+            let many = found.into_shard_rows(table, None, transaction)?;
+            life.execution.dml().write_shard_rows(table, many, transaction, &context()).await?;
         } else {
-            let (changes, _) = found.changes(None, transaction)?;
-            transaction.write(table.oid, changes).map_err(from_txn)?;
+            let (changes, _) = found.into_changes(None, transaction)?;
+            transaction.write_rows(table.oid, changes).map_err(from_txn)?;
         }
         for (seen, (number, row)) in targets.iter().zip(changed) {
             let write = writes.rows.entry(number).or_insert(Write { seen: Some(seen.row.version), now: None });
@@ -235,10 +236,10 @@ impl Client {
                 Ok(seen)
             }
             Which::Key(key) => {
-                let model = tuples(&life.table, &columns_of(&[(0, Row { key, version: 0 })]))?;
+                let model = encode_table_rows(&life.table, &columns_of(&[(0, Row { key, version: 0 })]))?;
                 let (encoded, _) = life.table.index_key(&KEY_COLUMNS, &model[0]).expect("the key has no NULL");
                 let of = KeyColumns { table: &life.table, index: Some(KEY), columns: &KEY_COLUMNS };
-                let found = life.execution.lookup().find(of, rows, &[encoded]).await?.remove(0);
+                let found = life.execution.lookup().find_rows(of, rows, &[encoded]).await?.remove(0);
                 let fetched = life.execution.lookup().fetch(&life.table, rows, &found).await?;
                 let seen = found.iter().zip(&fetched).map(|(found, tuple)| {
                     let (number, row) = values(tuple);
@@ -256,7 +257,7 @@ impl Client {
     async fn truncate(&self, transaction: &mut Transaction, writes: &mut Writes) -> SqlResult<Attempt<()>> {
         let tables = BTreeSet::from([TABLE]);
         if lock_tables(&tables, &BTreeSet::new(), false, transaction, &context()).await? {
-            return Ok(Attempt::Again);
+            return Ok(Attempt::Conflict);
         }
         let seen = self.life.world.history.lock().at(transaction.view().ts);
         transaction.stage(vec![Change::RemoveAllRows { table: TABLE }]).map_err(from_txn)?;

@@ -84,7 +84,7 @@ fn every_forgotten_rule_is_noticed() {
         noticed.is_some()
     };
     for mutation in Mutation::ALL {
-        let _on = mutation.switch_on();
+        let _on = mutation.activate();
         let what = format!("{mutation:?}");
         if !notice(&what, &plan) {
             unnoticed.push(what);

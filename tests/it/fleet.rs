@@ -12,9 +12,9 @@ use std::time::Duration;
 use ::fleet::{Fleet, FleetSettings, Launcher};
 use cluster_model::{
     Actor, Author, Change, ClusterId, ClusterOptions, HardwareInstance, HardwareKind, IfExists, Inventory, Phase,
-    Resources, RoleRef, Settings, WlmProfile, Worker, WorkerId, WorkerState,
+    ReconcileSettings, Resources, RoleRef, WlmProfile, Worker, WorkerId, WorkerState,
 };
-use control_plane::conformance::{self, Surroundings};
+use control_plane::conformance::{self, TestEnvironment};
 use control_plane::{ControlPlane, LocalControlPlane, StateStore, WorkerHost};
 use local_workers::StateFile;
 use tempfile::TempDir;
@@ -36,7 +36,7 @@ struct Machine {
     runtime: Runtime,
     folder: TempDir,
     clock: Arc<dyn Clock>,
-    patience: Settings,
+    patience: ReconcileSettings,
     variables: Vec<(String, String)>,
     fleet: Option<Fleet>,
     plane: Option<LocalControlPlane>,
@@ -45,8 +45,8 @@ struct Machine {
 impl Machine {
     fn new(variables: &[(&str, &str)]) -> Self {
         let machine = Resources { millicores: 2_000, memory_bytes: 256 << 20 };
-        let mut patience = Settings::new(env!("CARGO_PKG_VERSION"), machine);
-        patience.backoff_first = Duration::ZERO;
+        let mut patience = ReconcileSettings::new(env!("CARGO_PKG_VERSION"), machine);
+        patience.backoff_initial = Duration::ZERO;
         let mut made = Self {
             runtime: Runtime::new().expect("threads can be started"),
             folder: TempDir::with_prefix("kiln-fleet-").expect("a temporary folder can be made"),
@@ -62,20 +62,20 @@ impl Machine {
 
     fn open(&mut self) {
         let settings = FleetSettings {
-            data: self.folder.path().to_owned(),
-            folder: self.folder.path().join("workers"),
-            door: SocketAddr::from(([127, 0, 0, 1], 0)),
+            data_folder: self.folder.path().to_owned(),
+            workers_folder: self.folder.path().join("workers"),
+            join_address: SocketAddr::from(([127, 0, 0, 1], 0)),
             program: kiln(),
             launcher: Launcher::default(),
-            variables: self.variables.clone(),
+            environment: self.variables.clone(),
             storage: format!("file://{}", self.folder.path().join("storage").display()),
             memory_bytes: self.patience.machine.memory_bytes,
             cache_bytes: 64 << 20,
             cache_disk_bytes: 64 << 20,
-            cache_disk_part: 4,
+            cache_disk_divisor: 4,
             reserve_bytes: 0,
-            patience: Duration::from_secs(20),
-            vouch: None,
+            reconnect_timeout: Duration::from_secs(20),
+            token_verifier: None,
         };
         let opening = Fleet::open(settings, Arc::clone(&self.clock), Arc::new(SystemRandom));
         let fleet = self.runtime.block_on(opening).expect("the folder is ours");
@@ -118,7 +118,7 @@ impl Machine {
     }
 
     fn id(&self, cluster: &str) -> ClusterId {
-        self.plane().desired().named(cluster).expect("it is there").id
+        self.plane().desired().cluster_named(cluster).expect("it is there").id
     }
 
     fn create(&self, options: ClusterOptions) {
@@ -129,17 +129,17 @@ impl Machine {
     }
 }
 
-impl Surroundings for Machine {
+impl TestEnvironment for Machine {
     fn plane(&self) -> &dyn ControlPlane {
         self.plane.as_ref().expect("it is open")
     }
 
     fn pass(&mut self) {
         let seen = self.fleet().processes().changes().current();
-        self.plane.as_ref().expect("it is open").pass(&BTreeMap::new());
+        self.plane.as_ref().expect("it is open").reconcile(&BTreeMap::new());
         self.runtime.block_on(async {
             tokio::select! {
-                _ = self.fleet().processes().changes().after(seen) => {}
+                _ = self.fleet().processes().changes().wait_for_newer(seen) => {}
                 () = self.clock.sleep(LOOK_EVERY) => {}
             }
         });

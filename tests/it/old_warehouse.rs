@@ -193,7 +193,7 @@ async fn an_old_warehouse_is_restored_from_its_storage() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_that_ends_at_any_moment_goes_on() {
     for version in VERSIONS {
-        for &point in Failpoint::of_upgrading() {
+        for &point in Failpoint::upgrading() {
             for time in [1, 5, 18] {
                 let house = House::unpack(version);
                 let set = format!("{}:{time}", point.name());

@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-use kubernetes::compute::{self, Around};
-use kubernetes::{ComputeCluster, HardwareProfile, Install, Instance, instance};
+use kubernetes::compute::{self, ClusterDependencies};
+use kubernetes::{ComputeCluster, HardwareProfile, Installation, Instance, instance};
 use serde_json::{Value, json};
 
 use crate::server::{Server, kiln};
@@ -18,7 +18,7 @@ fn container(spec: Value) -> Value {
         "spec": spec,
     });
     let instance: Instance = serde_json::from_value(object).expect("it is an instance");
-    let objects = instance::objects(&instance).expect("its amounts are amounts");
+    let objects = instance::desired_objects(&instance).expect("its amounts are amounts");
     let mut set = objects.into_iter().find(|object| object.resource.kind == "StatefulSet").expect("it has a pod").value;
     set["spec"]["template"]["spec"]["containers"][0].take()
 }
@@ -106,8 +106,8 @@ fn workers_container() -> Value {
     let instance: Instance = serde_json::from_value(instance).expect("it is an instance");
     let hardware: HardwareProfile = serde_json::from_value(hardware).expect("it is a profile");
     let cluster: ComputeCluster = serde_json::from_value(cluster).expect("it is a cluster");
-    let around = Around::new(&cluster, Some(&instance), Some(&hardware), None).expect("all is there");
-    let objects = compute::objects(&cluster, &around, None);
+    let around = ClusterDependencies::new(&cluster, Some(&instance), Some(&hardware), None).expect("all is there");
+    let objects = compute::desired_objects(&cluster, &around, None);
     let mut set = objects.into_iter().find(|object| object.resource.kind == "StatefulSet").expect("it has pods").value;
     set["spec"]["template"]["spec"]["containers"][0].take()
 }
@@ -161,12 +161,12 @@ fn a_dry_run_prints_what_would_be_applied() {
             "volume": { "size": "50Gi" },
         },
     });
-    let install = Install {
+    let install = Installation {
         namespace: "warehouses".to_owned(),
         image: "registry.example/kiln:1".to_owned(),
         instance: Some(serde_json::from_value(instance).expect("it is an instance")),
     };
-    assert_eq!(String::from_utf8(printed.stdout).expect("it is text"), kubernetes::yaml(&install.objects()));
+    assert_eq!(String::from_utf8(printed.stdout).expect("it is text"), kubernetes::to_yaml(&install.objects()));
 }
 
 #[test]

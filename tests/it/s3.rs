@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use objects::{Claim, Fault, FaultStore, Objects, conformance};
+use objects::{Fault, FaultStore, Objects, StorageClaim, conformance};
 use tempfile::TempDir;
 use types::random::SeededRandom;
 use types::{Clock, SystemClock, SystemRandom};
@@ -193,16 +193,16 @@ async fn a_claim_on_a_bucket_survives_lost_answers() {
         for request in 0..4 {
             let direct = server.open(&format!("{fault:?}/{request}"));
             let store = Arc::new(FaultStore::new(direct.store(), request));
-            let prefix = direct.location("claimed").expect("a plain name");
+            let prefix = direct.path_of("claimed").expect("a plain name");
             let clock = Arc::new(SystemClock::new());
             let faulty =
                 Objects::new(Arc::clone(&store) as _, prefix, "s3://faulty", clock, Arc::new(SeededRandom::new(1)));
             store.fail_after(request, fault);
-            let first = Claim::acquire(&faulty, ours, "one").await.expect("the prefix is free");
-            assert!(Claim::acquire(&faulty, theirs, "two").await.is_err(), "{fault:?} at {request}: it is held");
-            let second = Claim::acquire(&faulty, ours, "one").await.expect("the holder comes back");
+            let first = StorageClaim::acquire(&faulty, ours, "one").await.expect("the prefix is free");
+            assert!(StorageClaim::acquire(&faulty, theirs, "two").await.is_err(), "{fault:?} at {request}: it is held");
+            let second = StorageClaim::acquire(&faulty, ours, "one").await.expect("the holder comes back");
             assert_eq!((first.epoch(), second.epoch()), (1, 2), "{fault:?} at {request}");
-            second.check().await.expect("held");
+            second.check_owned().await.expect("held");
         }
     }
 }
@@ -221,5 +221,5 @@ async fn a_bucket_that_is_not_there_and_a_wrong_secret_are_told() {
     let mut variables = server.variables();
     variables.push(("AWS_SECRET_ACCESS_KEY".to_owned(), "wrong".to_owned()));
     let error = open(&server.url("p"), variables).get("a").await.expect_err("the secret is wrong");
-    assert!(matches!(error, objects::Error::Denied { .. }), "{error:?}");
+    assert!(matches!(error, objects::Error::AccessDenied { .. }), "{error:?}");
 }

@@ -49,7 +49,7 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
     let folder = TempDir::with_prefix("kiln-failpoint-").expect("a temporary folder can be made");
     let ledger = prepare(folder.path()).await;
     let mut plans = Vec::new();
-    for &point in Failpoint::of_serving() {
+    for &point in Failpoint::serving() {
         let times = if ONCE.contains(&point) { &TIMES[..1] } else { &TIMES[..] };
         plans.extend(times.iter().map(|&time| Plan { point, time, fails: false }));
         if point.can_fail() {
@@ -173,7 +173,7 @@ pub(super) async fn check_restored(folder: &Path, mut ledger: Ledger, since: Dur
 async fn a_restore_that_ends_at_a_failpoint_is_done_again() {
     let folder = TempDir::with_prefix("kiln-failpoint-").expect("a temporary folder can be made");
     let ledger = prepare(folder.path()).await;
-    for &point in Failpoint::of_restoring() {
+    for &point in Failpoint::restoring() {
         let house = TempDir::with_prefix("kiln-restored-").expect("a temporary folder can be made");
         let (data, storage) = (house.path().join("data"), house.path().join("storage"));
         copy(&folder.path().join("storage"), &storage);

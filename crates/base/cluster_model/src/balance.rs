@@ -41,7 +41,7 @@ pub enum Choice {
     /// Cluster that is not suspended. The statement waits there if the cluster has no worker yet.
     Run(ClusterId),
     /// Suspended cluster that has to be resumed first; the statement waits there meanwhile.
-    Wake(ClusterId),
+    Resume(ClusterId),
 }
 
 /// Reason why no cluster can run the statement.
@@ -52,7 +52,7 @@ pub enum Unavailable {
     Suspended { first: ClusterId },
     /// The role may no longer use the cluster that the transaction has written on, or the cluster is dropped.
     #[error("the cluster that the transaction has written on is no longer available")]
-    WrittenOn { cluster: ClusterId },
+    WrittenClusterGone { cluster: ClusterId },
     /// There is no cluster to choose from.
     #[error("no cluster is available for the statement")]
     None,
@@ -67,11 +67,11 @@ pub enum Unavailable {
 ///
 /// # Errors
 /// [`Unavailable`] if none of them can run the statement.
-pub fn choose(candidates: &[Candidate], written: Option<ClusterId>) -> Result<Choice, Unavailable> {
-    if let Some(cluster) = written {
+pub fn choose_cluster(candidates: &[Candidate], written_cluster: Option<ClusterId>) -> Result<Choice, Unavailable> {
+    if let Some(cluster) = written_cluster {
         let own = candidates.iter().find(|candidate| candidate.cluster == cluster);
-        let own = own.ok_or(Unavailable::WrittenOn { cluster })?;
-        return choose(&[*own], None);
+        let own = own.ok_or(Unavailable::WrittenClusterGone { cluster })?;
+        return choose_cluster(&[*own], None);
     }
     let awake = candidates.iter().filter(|candidate| !candidate.suspended);
     // `min_by_key` returns the first of equal elements.
@@ -81,7 +81,7 @@ pub fn choose(candidates: &[Candidate], written: Option<ClusterId>) -> Result<Ch
         return Ok(Choice::Run(least.cluster));
     }
     if let Some(sleeps) = candidates.iter().find(|candidate| candidate.auto_resume) {
-        return Ok(Choice::Wake(sleeps.cluster));
+        return Ok(Choice::Resume(sleeps.cluster));
     }
     let first = candidates.first().ok_or(Unavailable::None)?;
     Err(Unavailable::Suspended { first: first.cluster })

@@ -57,20 +57,20 @@ pub struct ClusterEvent {
 /// Bounded list of the latest events, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct History {
+pub struct EventHistory {
     events: VecDeque<ClusterEvent>,
 }
 
-impl History {
+impl EventHistory {
     /// Number of changes kept with the desired state, some 200 KB.
-    pub const CHANGES_KEPT: usize = 1_000;
+    pub const CHANGES_MAX: usize = 1_000;
     /// Number of worker events kept in memory: enough for 3,000 workers to start and stop.
-    pub const WORKERS_KEPT: usize = 10_000;
+    pub const WORKER_EVENTS_MAX: usize = 10_000;
 
     /// Adds an event and drops the oldest if there are more than `kept`.
-    pub fn push(&mut self, event: ClusterEvent, kept: usize) {
+    pub fn push(&mut self, event: ClusterEvent, max_events: usize) {
         self.events.push_back(event);
-        while kept < self.events.len() {
+        while max_events < self.events.len() {
             self.events.pop_front();
         }
     }
@@ -82,7 +82,7 @@ impl History {
 
     /// Merges the events of both by time, oldest first; at equal times, those of `self` come first.
     #[must_use]
-    pub fn merged(&self, other: &History) -> Vec<ClusterEvent> {
+    pub fn merged(&self, other: &EventHistory) -> Vec<ClusterEvent> {
         let mut all: Vec<ClusterEvent> = self.iter().chain(other.iter()).cloned().collect();
         all.sort_by_key(|event| event.at);
         all

@@ -3,7 +3,7 @@
 use types::Oid;
 
 use crate::desired::{Actor, Author, Change, ClusterOptions, DesiredState, IfExists, Inventory, RoleRef};
-use crate::reconcile::Settings;
+use crate::reconcile::ReconcileSettings;
 use crate::worker::Resources;
 
 /// The version of the instance.
@@ -27,15 +27,15 @@ pub(crate) fn superuser() -> Author {
     Author::Role(Actor { role: role(10, "kiln"), superuser: true, create_cluster: true, create_role: true })
 }
 
-pub(crate) fn fresh() -> DesiredState {
-    DesiredState::fresh(BOOTSTRAP, 0)
+pub(crate) fn initial_state() -> DesiredState {
+    DesiredState::initial(BOOTSTRAP, 0)
 }
 
-pub(crate) fn settings() -> Settings {
-    Settings::new(VERSION, MACHINE)
+pub(crate) fn settings() -> ReconcileSettings {
+    ReconcileSettings::new(VERSION, MACHINE)
 }
 
-pub(crate) fn nodes(count: i64) -> ClusterOptions {
+pub(crate) fn with_nodes(count: i64) -> ClusterOptions {
     ClusterOptions { node_count: Some(count), ..ClusterOptions::default() }
 }
 
@@ -44,8 +44,8 @@ pub(crate) fn create(name: &str, options: ClusterOptions) -> Change {
 }
 
 /// Applies changes as a superuser; panics if one is refused.
-pub(crate) fn after(state: &DesiredState, changes: &[Change]) -> DesiredState {
+pub(crate) fn apply_changes(state: &DesiredState, changes: &[Change]) -> DesiredState {
     changes.iter().fold(state.clone(), |state, change| {
-        state.change(&Inventory::built_in(), change, &superuser(), 7).unwrap_or_else(|error| panic!("{error}")).0
+        state.change(&Inventory::single_machine(), change, &superuser(), 7).unwrap_or_else(|error| panic!("{error}")).0
     })
 }

@@ -25,13 +25,13 @@ pub mod worker;
 pub use activity::Activity;
 pub use balance::{Candidate, Choice, Unavailable};
 pub use desired::{
-    Actor, Author, Change, ClusterId, ClusterOptions, ClusterSpec, ClusterState, DesiredState, Error, FoundCluster,
+    Actor, Author, Change, ClusterId, ClusterOptions, ClusterSpec, ClusterState, DesiredState, Error, ExternalCluster,
     Grantee, HardwareInstance, HardwareKind, IfExists, Inventory, Privilege, Result, RoleRef, WlmProfile,
 };
-pub use events::{ClusterEvent, EventKind, History};
+pub use events::{ClusterEvent, EventHistory, EventKind};
 pub use placement::{Move, Ownership, Part, Placement};
-pub use reconcile::{Action, Settings, reconcile};
-pub use serving::{Phase, phase, serving};
+pub use reconcile::{Action, ReconcileSettings, reconcile};
+pub use serving::{Phase, cluster_phase, serving_workers};
 pub use stop_reason::StopReason;
 pub use worker::{Resources, Worker, WorkerId, WorkerSpec, WorkerState};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::desired::{ClusterId, ClusterState, DesiredState};
-use crate::reconcile::Settings;
+use crate::reconcile::ReconcileSettings;
 use crate::worker::{Worker, WorkerState};
 
 #[cfg(test)]
@@ -13,29 +13,29 @@ mod tests;
 /// Returns the workers that a new statement on the cluster runs on, by slot, at most one of each slot. Workers that are
 /// hung, draining, starting or of another version are excluded, and all workers of a suspended cluster.
 #[must_use]
-pub fn serving<'a>(
+pub fn serving_workers<'a>(
     cluster: &ClusterState,
     workers: &'a [Worker],
     now: Duration,
-    settings: &Settings,
+    settings: &ReconcileSettings,
 ) -> Vec<&'a Worker> {
     let wanted = cluster.wanted_workers();
     let mut serving: Vec<&Worker> = workers
         .iter()
-        .filter(|worker| worker.cluster == cluster.id && worker.slot < wanted && is_able(worker, now, settings))
+        .filter(|worker| worker.cluster == cluster.id && worker.slot < wanted && can_serve(worker, now, settings))
         .collect();
     // During a change of hardware a slot may have two workers: prefer the new hardware, then the oldest worker.
     let is_old = |worker: &Worker| worker.spec.hardware_instance != cluster.spec.hardware_instance;
-    serving.sort_by_key(|worker| (worker.slot, is_old(worker), worker.since, worker.id));
+    serving.sort_by_key(|worker| (worker.slot, is_old(worker), worker.state_since, worker.id));
     serving.dedup_by_key(|worker| worker.slot);
     serving
 }
 
 /// Whether the worker can run statements now.
-fn is_able(worker: &Worker, now: Duration, settings: &Settings) -> bool {
+fn can_serve(worker: &Worker, now: Duration, settings: &ReconcileSettings) -> bool {
     worker.state == WorkerState::Ready
         && !worker.hung
-        && now.saturating_sub(worker.heard) < settings.hung_after
+        && now.saturating_sub(worker.last_heartbeat) < settings.hung_after
         && !worker.is_other_version(&settings.version)
 }
 
@@ -58,12 +58,12 @@ pub enum Phase {
 
 /// Returns the phase of the cluster; `None` if neither it nor any worker of it exists.
 #[must_use]
-pub fn phase(
+pub fn cluster_phase(
     desired: &DesiredState,
     cluster: ClusterId,
     workers: &[Worker],
     now: Duration,
-    settings: &Settings,
+    settings: &ReconcileSettings,
 ) -> Option<Phase> {
     let own = || workers.iter().filter(|worker| worker.cluster == cluster && worker.state != WorkerState::Gone);
     let living = own().count();
@@ -73,7 +73,7 @@ pub fn phase(
     if cluster.suspended {
         return Some(if living == 0 { Phase::Suspended } else { Phase::Suspending });
     }
-    let serving = serving(cluster, workers, now, settings);
+    let serving = serving_workers(cluster, workers, now, settings);
     let is_right = |worker: &&&Worker| worker.spec.hardware_instance == cluster.spec.hardware_instance;
     let (right, wanted) = (serving.iter().filter(is_right).count(), cluster.spec.node_count as usize);
     Some(match serving.len() {

@@ -8,13 +8,13 @@ pub enum StopReason {
     /// Draining is complete.
     Drained,
     /// Draining exceeded its grace period.
-    GraceOver,
+    GracePeriodExceeded,
     /// A starting worker is not needed any more.
     Unwanted,
     /// A starting worker runs another version.
     OtherVersion,
     /// The worker did not join in time.
-    NotStarted,
+    JoinTimeout,
     /// The worker does not answer.
     Hung,
 }
@@ -23,7 +23,7 @@ impl StopReason {
     /// Whether the reason is a failure, so that the slot's next worker starts after a backoff.
     #[must_use]
     pub fn is_failure(self) -> bool {
-        matches!(self, Self::NotStarted | Self::Hung)
+        matches!(self, Self::JoinTimeout | Self::Hung)
     }
 }
 
@@ -31,10 +31,10 @@ impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Drained => "drained",
-            Self::GraceOver => "drain grace period is over",
+            Self::GracePeriodExceeded => "drain grace period is over",
             Self::Unwanted => "not needed",
             Self::OtherVersion => "another version",
-            Self::NotStarted => "did not join in time",
+            Self::JoinTimeout => "did not join in time",
             Self::Hung => "did not answer",
         })
     }

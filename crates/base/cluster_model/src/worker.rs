@@ -58,15 +58,15 @@ pub struct Worker {
     pub spec: WorkerSpec,
     pub state: WorkerState,
     /// Time of the last change of `state`.
-    pub since: Duration,
+    pub state_since: Duration,
     /// Time of the last heartbeat, or of the start before the first one.
-    pub heard: Duration,
+    pub last_heartbeat: Duration,
     /// True if it was marked as hung and has not answered since.
     pub hung: bool,
     /// True if it ended on its own, hung, or did not join in time.
     pub failed: bool,
     /// True while other workers fetch warm blocks from its cache, which delays its removal.
-    pub hands_over: bool,
+    pub is_handing_over: bool,
     /// Version of its program; `None` before it has joined.
     pub version: Option<String>,
     /// Task address for other workers; `None` before it has joined.

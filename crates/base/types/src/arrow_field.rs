@@ -15,7 +15,7 @@ pub const TYPE_KEY: &str = "kiln.type";
 
 /// Time zone of every `timestamptz` array: values are microseconds since 1970-01-01 UTC, independent of the session's
 /// zone.
-pub const UTC: &str = "UTC";
+pub const TIMESTAMPTZ_ZONE: &str = "UTC";
 
 impl SqlType {
     /// Returns the Arrow type of this type's values in all batches.
@@ -42,7 +42,7 @@ impl SqlType {
             SqlType::Date => DataType::Date32,
             SqlType::Time => DataType::Time64(TimeUnit::Microsecond),
             SqlType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-            SqlType::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
+            SqlType::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some(TIMESTAMPTZ_ZONE.into())),
             SqlType::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             SqlType::Bytea => DataType::Binary,
             SqlType::Uuid => DataType::FixedSizeBinary(16),

@@ -19,7 +19,7 @@ impl CachePolicy {
 
     /// Returns the parameter value of the policy.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",
             Self::Pin => "pin",
@@ -29,8 +29,8 @@ impl CachePolicy {
 
     /// Returns the policy with this parameter value; `None` if there is none.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.word() == word)
+    pub fn from_name(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == word)
     }
 
     /// Whether this is the default policy.

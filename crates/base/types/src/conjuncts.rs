@@ -1,16 +1,16 @@
 //! Adaptive order of conjuncts, filter conditions that must all hold: the most selective per unit of time comes first.
 
 /// Number of rounds after which the order is reconsidered. A round is a page or a batch.
-const ROUNDS: u32 = 16;
+const ADAPTATION_ROUNDS: u32 = 16;
 
 /// Number of rounds for which an optional condition is skipped after it was not selective.
-const ROUNDS_WITHOUT: u32 = 128;
+const SKIPPED_ROUNDS: u32 = 128;
 /// Percentage of passing rows above which an optional condition is skipped.
-const PASSING_MIN: u64 = 85;
+const PASSING_PERCENT_MIN: u64 = 85;
 
 /// Permission to move or skip a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Mobility {
     /// The condition keeps its position, and no other condition moves across it, because it may fail on rows that the
     /// conditions before it remove.
     Fixed,
@@ -20,17 +20,17 @@ pub enum Place {
     Optional,
 }
 
-impl Place {
+impl Mobility {
     /// Returns the permission for a condition that must be evaluated.
     #[must_use]
-    pub fn of(never_fails: bool) -> Self {
+    pub fn required(never_fails: bool) -> Self {
         if never_fails { Self::Movable } else { Self::Fixed }
     }
 }
 
 /// Measured selectivity and cost of a condition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Effect {
+pub struct ConditionStats {
     /// Rows on which the condition was evaluated.
     pub rows_in: u64,
     /// Rows that passed.
@@ -39,7 +39,7 @@ pub struct Effect {
     pub ns: u64,
 }
 
-impl Effect {
+impl ConditionStats {
     /// Returns the time per removed row; `None` if the condition was never evaluated.
     #[expect(clippy::cast_precision_loss, reason = "orders of magnitude decide")]
     fn cost(self) -> Option<f64> {
@@ -48,10 +48,10 @@ impl Effect {
     }
 
     fn passes_most(self) -> bool {
-        self.rows_in * PASSING_MIN < self.rows_out * 100
+        self.rows_in * PASSING_PERCENT_MIN < self.rows_out * 100
     }
 
-    fn and(self, other: Self) -> Self {
+    fn plus(self, other: Self) -> Self {
         Self { rows_in: self.rows_in + other.rows_in, rows_out: self.rows_out + other.rows_out, ns: self.ns + other.ns }
     }
 
@@ -63,10 +63,10 @@ impl Effect {
 
 /// Returns a better order of conditions than `order`: within each run of movable conditions they are sorted by time per
 /// removed row. Conditions that no row has reached come last in their run.
-fn best_order(order: &[usize], places: &[Place], effects: &[Effect]) -> Vec<usize> {
+fn best_order(order: &[usize], places: &[Mobility], effects: &[ConditionStats]) -> Vec<usize> {
     let mut order = order.to_vec();
     let cost = |condition: &usize| effects[*condition].cost().unwrap_or(f64::INFINITY);
-    for stretch in order.chunk_by_mut(|one, next| places[*one] != Place::Fixed && places[*next] != Place::Fixed) {
+    for stretch in order.chunk_by_mut(|one, next| places[*one] != Mobility::Fixed && places[*next] != Mobility::Fixed) {
         stretch.sort_by(|one, other| cost(one).total_cmp(&cost(other)));
     }
     order
@@ -74,26 +74,26 @@ fn best_order(order: &[usize], places: &[Place], effects: &[Effect]) -> Vec<usiz
 
 /// Evaluation order of conditions, given by their numbers, adapted to the measurements of one worker.
 #[derive(Debug, Clone, Default)]
-pub struct Conjuncts {
+pub struct ConjunctOrder {
     /// Permissions, by condition.
-    places: Vec<Place>,
+    mobilities: Vec<Mobility>,
     /// Conditions in evaluation order.
     order: Vec<usize>,
     /// Measurements, by condition.
-    effects: Vec<Effect>,
+    stats: Vec<ConditionStats>,
     /// Round until which each condition is skipped.
-    without: Vec<u32>,
+    skipped_until: Vec<u32>,
     /// Number of the current round.
     round: u32,
 }
 
-impl Conjuncts {
+impl ConjunctOrder {
     /// Creates the initial order, that of the conditions' numbers.
     #[must_use]
-    pub fn new(places: Vec<Place>) -> Self {
+    pub fn new(places: Vec<Mobility>) -> Self {
         let count = places.len();
-        let (effects, without) = (vec![Effect::default(); count], vec![0; count]);
-        Self { places, order: (0..count).collect(), effects, without, round: 0 }
+        let (effects, without) = (vec![ConditionStats::default(); count], vec![0; count]);
+        Self { mobilities: places, order: (0..count).collect(), stats: effects, skipped_until: without, round: 0 }
     }
 
     /// Returns the number of conditions.
@@ -110,34 +110,34 @@ impl Conjuncts {
 
     /// Whether the order can change, so that callers should measure the conditions.
     #[must_use]
-    pub fn learn(&self) -> bool {
-        self.places.contains(&Place::Optional)
-            || self.places.windows(2).any(|places| places.iter().all(|place| *place != Place::Fixed))
+    pub fn is_adaptive(&self) -> bool {
+        self.mobilities.contains(&Mobility::Optional)
+            || self.mobilities.windows(2).any(|places| places.iter().all(|place| *place != Mobility::Fixed))
     }
 
     /// Returns the condition at a position of the order; `None` if it is skipped in this round.
     #[must_use]
-    pub fn at(&self, place: usize) -> Option<usize> {
+    pub fn condition_at(&self, place: usize) -> Option<usize> {
         let condition = self.order[place];
-        (self.without[condition] <= self.round).then_some(condition)
+        (self.skipped_until[condition] <= self.round).then_some(condition)
     }
 
     /// Records a measurement of a condition.
-    pub fn note(&mut self, condition: usize, effect: Effect) {
-        self.effects[condition] = self.effects[condition].and(effect);
+    pub fn record(&mut self, condition: usize, effect: ConditionStats) {
+        self.stats[condition] = self.stats[condition].plus(effect);
     }
 
     /// Ends a round; every 16 rounds the order is adapted.
     pub fn end_round(&mut self) {
         self.round += 1;
-        if !self.round.is_multiple_of(ROUNDS) {
+        if !self.round.is_multiple_of(ADAPTATION_ROUNDS) {
             return;
         }
-        self.order = best_order(&self.order, &self.places, &self.effects);
-        for (condition, effect) in self.effects.iter_mut().enumerate() {
-            if self.places[condition] == Place::Optional && effect.passes_most() {
-                self.without[condition] = self.round + ROUNDS_WITHOUT;
-                *effect = Effect::default();
+        self.order = best_order(&self.order, &self.mobilities, &self.stats);
+        for (condition, effect) in self.stats.iter_mut().enumerate() {
+            if self.mobilities[condition] == Mobility::Optional && effect.passes_most() {
+                self.skipped_until[condition] = self.round + SKIPPED_ROUNDS;
+                *effect = ConditionStats::default();
             }
             *effect = effect.halved();
         }
@@ -148,13 +148,13 @@ impl Conjuncts {
 mod tests {
     use super::*;
 
-    fn effect(rows_in: u64, rows_out: u64, ns: u64) -> Effect {
-        Effect { rows_in, rows_out, ns }
+    fn effect(rows_in: u64, rows_out: u64, ns: u64) -> ConditionStats {
+        ConditionStats { rows_in, rows_out, ns }
     }
 
     #[test]
     fn what_leaves_most_out_in_the_least_time_comes_first() {
-        use Place::{Fixed, Movable};
+        use Mobility::{Fixed, Movable};
         let effects = [
             effect(1000, 900, 1000), // 10 ns for each row that it leaves out
             effect(900, 90, 81_000), // 100
@@ -172,14 +172,14 @@ mod tests {
     }
 
     /// Runs one round in which `passing[c]` of ten rows pass condition `c`, all at the same cost per row.
-    fn round(conjuncts: &mut Conjuncts, passing: &[u64]) -> Vec<usize> {
+    fn round(conjuncts: &mut ConjunctOrder, passing: &[u64]) -> Vec<usize> {
         let mut tried = Vec::new();
         let mut rows = 1_000_000;
         for place in 0..conjuncts.len() {
-            let Some(condition) = conjuncts.at(place) else { continue };
+            let Some(condition) = conjuncts.condition_at(place) else { continue };
             tried.push(condition);
             let left = rows * passing[condition] / 10;
-            conjuncts.note(condition, effect(rows, left, rows));
+            conjuncts.record(condition, effect(rows, left, rows));
             rows = left;
         }
         conjuncts.end_round();
@@ -188,14 +188,14 @@ mod tests {
 
     #[test]
     fn an_order_follows_what_is_seen() {
-        let mut conjuncts = Conjuncts::new(vec![Place::Movable; 2]);
-        assert!(conjuncts.learn());
-        for _ in 0..ROUNDS {
+        let mut conjuncts = ConjunctOrder::new(vec![Mobility::Movable; 2]);
+        assert!(conjuncts.is_adaptive());
+        for _ in 0..ADAPTATION_ROUNDS {
             assert_eq!(round(&mut conjuncts, &[9, 1]), [0, 1]);
         }
         assert_eq!(round(&mut conjuncts, &[9, 1]), [1, 0]);
         // The rows change.
-        for _ in 0..20 * ROUNDS {
+        for _ in 0..20 * ADAPTATION_ROUNDS {
             round(&mut conjuncts, &[1, 9]);
         }
         assert_eq!(round(&mut conjuncts, &[1, 9]), [0, 1]);
@@ -203,17 +203,17 @@ mod tests {
 
     #[test]
     fn what_lets_most_rows_pass_is_left_out_for_a_while() {
-        let mut conjuncts = Conjuncts::new(vec![Place::Optional, Place::Fixed]);
-        for _ in 0..ROUNDS {
+        let mut conjuncts = ConjunctOrder::new(vec![Mobility::Optional, Mobility::Fixed]);
+        for _ in 0..ADAPTATION_ROUNDS {
             assert_eq!(round(&mut conjuncts, &[9, 5]), [0, 1]);
         }
-        for _ in 0..ROUNDS_WITHOUT {
+        for _ in 0..SKIPPED_ROUNDS {
             assert_eq!(round(&mut conjuncts, &[9, 5]), [1]);
         }
         // Then it is evaluated again, and stays if it is selective now.
-        for _ in 0..ROUNDS_WITHOUT {
+        for _ in 0..SKIPPED_ROUNDS {
             assert_eq!(round(&mut conjuncts, &[5, 5]), [0, 1]);
         }
-        assert!(!Conjuncts::new(vec![Place::Movable, Place::Fixed, Place::Movable]).learn());
+        assert!(!ConjunctOrder::new(vec![Mobility::Movable, Mobility::Fixed, Mobility::Movable]).is_adaptive());
     }
 }

@@ -23,7 +23,7 @@ impl DatePart {
     /// Returns the field's value for a day, counted from 1970-01-01, and a time of day in microseconds.
     #[inline]
     #[must_use]
-    pub fn of(self, days: i32, time_us: i64) -> i64 {
+    pub fn extract(self, days: i32, time_us: i64) -> i64 {
         let weekday = |first: i64| (i64::from(days) + first).rem_euclid(7);
         match self {
             Self::Year => civil_from_days(days).year.into(),
@@ -58,7 +58,7 @@ mod tests {
             (DatePart::DayOfWeek, before, 3),
             (DatePart::IsoDayOfWeek, leap, 4),
         ] {
-            assert_eq!(part.of(days, 0), expected, "{part:?} of {days}");
+            assert_eq!(part.extract(days, 0), expected, "{part:?} of {days}");
         }
     }
 }

@@ -14,23 +14,23 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
 
 /// Disk space that ordinary writes must leave free, for writes that must not fail.
 #[derive(Debug, Clone)]
-pub struct Reserve {
+pub struct DiskReserve {
     /// The disk.
     pub disk: Arc<dyn Disk>,
     /// Bytes to keep free.
     pub bytes: u64,
 }
 
-impl Reserve {
+impl DiskReserve {
     /// Checks that writing `bytes` leaves the reserve free.
     ///
     /// # Errors
     /// [`io::ErrorKind::StorageFull`] if it does not. If the free space is unknown, the check succeeds.
-    pub fn check(&self, bytes: u64) -> io::Result<()> {
+    pub fn check_space(&self, bytes: u64) -> io::Result<()> {
         match self.disk.free_bytes() {
             Ok(free) if free < self.bytes.saturating_add(bytes) => {
-                let kept = self.bytes;
-                let what = format!("no space left on device: {free} bytes are free, of which {kept} are reserved");
+                let reserved = self.bytes;
+                let what = format!("no space left on device: {free} bytes are free, of which {reserved} are reserved");
                 Err(io::Error::new(io::ErrorKind::StorageFull, what))
             }
             _ => Ok(()),

@@ -138,19 +138,19 @@ impl Failpoint {
 
     /// Returns the failpoints of a server that was neither restored nor upgraded.
     #[must_use]
-    pub fn of_serving() -> &'static [Failpoint] {
+    pub fn serving() -> &'static [Failpoint] {
         &Self::ALL[..29]
     }
 
     /// Returns the failpoints of `kiln restore` and of the first start after it.
     #[must_use]
-    pub fn of_restoring() -> &'static [Failpoint] {
+    pub fn restoring() -> &'static [Failpoint] {
         &Self::ALL[29..38]
     }
 
     /// Returns the failpoints of the first start after an upgrade.
     #[must_use]
-    pub fn of_upgrading() -> &'static [Failpoint] {
+    pub fn upgrading() -> &'static [Failpoint] {
         &Self::ALL[38..]
     }
 
@@ -179,9 +179,9 @@ impl Failpoint {
     /// If a test has planned a panic.
     #[inline]
     pub fn pass(self) {
-        if IS_SET.load(Ordering::Relaxed) {
-            // `Plan::from_str` rejects errors at failpoints that cannot fail.
-            drop(self.reached());
+        if IS_ACTIVE.load(Ordering::Relaxed) {
+            // `FailpointPlan::from_str` rejects errors at failpoints that cannot fail.
+            drop(self.trigger());
         }
     }
 
@@ -194,90 +194,90 @@ impl Failpoint {
     /// If a test has planned a panic.
     #[inline]
     pub fn check(self) -> io::Result<()> {
-        if IS_SET.load(Ordering::Relaxed) { self.reached() } else { Ok(()) }
+        if IS_ACTIVE.load(Ordering::Relaxed) { self.trigger() } else { Ok(()) }
     }
 
     #[cold]
-    fn reached(self) -> io::Result<()> {
+    fn trigger(self) -> io::Result<()> {
         let Some(plan) = PLAN.get().filter(|plan| plan.point == self) else { return Ok(()) };
-        if TIMES.fetch_add(1, Ordering::Relaxed) + 1 != plan.time {
+        if PASSAGES.fetch_add(1, Ordering::Relaxed) + 1 != plan.passage {
             return Ok(());
         }
         tracing::error!(failpoint = self.name(), effect = ?plan.effect, "failpoint reached");
         match plan.effect {
-            Effect::End => std::process::abort(),
-            Effect::Fail => Err(io::Error::other(format!("injected at {}", self.name()))),
-            Effect::Panic => panic!("injected at {}", self.name()),
+            FailpointEffect::Abort => std::process::abort(),
+            FailpointEffect::Fail => Err(io::Error::other(format!("injected at {}", self.name()))),
+            FailpointEffect::Panic => panic!("injected at {}", self.name()),
         }
     }
 }
 
-static IS_SET: AtomicBool = AtomicBool::new(false);
-static PLAN: OnceLock<Plan> = OnceLock::new();
-static TIMES: AtomicU64 = AtomicU64::new(0);
+static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
+static PLAN: OnceLock<FailpointPlan> = OnceLock::new();
+static PASSAGES: AtomicU64 = AtomicU64::new(0);
 
 /// A planned effect at the n-th passage of a failpoint: `name:n` aborts the process, `name:n:error` injects an error,
 /// `name:n:panic` a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct FailpointPlan {
     point: Failpoint,
     /// Number of the passage, from 1.
-    time: u64,
-    effect: Effect,
+    passage: u64,
+    effect: FailpointEffect,
 }
 
 /// Effect of a failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
+enum FailpointEffect {
     /// The process aborts.
-    End,
+    Abort,
     /// An error is injected.
     Fail,
     /// The task panics.
     Panic,
 }
 
-impl Plan {
+impl FailpointPlan {
     /// Activates the plan for the rest of the process's life. Only the first plan has an effect.
-    pub fn set(self) {
-        IS_SET.store(PLAN.set(self).is_ok() || IS_SET.load(Ordering::Relaxed), Ordering::Relaxed);
+    pub fn activate(self) {
+        IS_ACTIVE.store(PLAN.set(self).is_ok() || IS_ACTIVE.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
 /// Activates the plan in the environment variable `KILN_FAILPOINT`, if it is set.
 ///
 /// # Errors
-/// [`NotAPlan`] if the variable is malformed.
-pub fn set_from_environment() -> Result<(), NotAPlan> {
+/// [`ParsePlanError`] if the variable is malformed.
+pub fn set_from_environment() -> Result<(), ParsePlanError> {
     if let Ok(plan) = std::env::var("KILN_FAILPOINT") {
-        plan.parse::<Plan>()?.set();
+        plan.parse::<FailpointPlan>()?.activate();
     }
     Ok(())
 }
 
-/// Error for text that is not a [`Plan`].
+/// Error for text that is not a [`FailpointPlan`].
 #[derive(Debug, thiserror::Error)]
 #[error("invalid failpoint {0:?}: expected name:count, name:count:error or name:count:panic")]
-pub struct NotAPlan(String);
+pub struct ParsePlanError(String);
 
-impl FromStr for Plan {
-    type Err = NotAPlan;
+impl FromStr for FailpointPlan {
+    type Err = ParsePlanError;
 
-    fn from_str(text: &str) -> Result<Self, NotAPlan> {
-        let refused = || NotAPlan(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ParsePlanError> {
+        let refused = || ParsePlanError(text.to_owned());
         let parts: Vec<&str> = text.split(':').collect();
         let (name, time, effect) = match parts[..] {
-            [name, time] => (name, time, Effect::End),
-            [name, time, "error"] => (name, time, Effect::Fail),
-            [name, time, "panic"] => (name, time, Effect::Panic),
+            [name, time] => (name, time, FailpointEffect::Abort),
+            [name, time, "error"] => (name, time, FailpointEffect::Fail),
+            [name, time, "panic"] => (name, time, FailpointEffect::Panic),
             _ => return Err(refused()),
         };
         let point = Failpoint::ALL.into_iter().find(|point| point.name() == name).ok_or_else(refused)?;
         let time = time.parse().ok().filter(|time| 0 < *time).ok_or_else(refused)?;
-        if effect == Effect::Fail && !point.can_fail() {
+        if effect == FailpointEffect::Fail && !point.can_fail() {
             return Err(refused());
         }
-        Ok(Self { point, time, effect })
+        Ok(Self { point, passage: time, effect })
     }
 }
 
@@ -288,14 +288,15 @@ mod tests {
     #[test]
     fn names_are_read_as_they_are_written() {
         for point in Failpoint::ALL {
-            let plan = format!("{}:3", point.name()).parse::<Plan>().expect("every failpoint's name parses");
-            assert_eq!(plan, Plan { point, time: 3, effect: Effect::End });
-            let panics = format!("{}:1:panic", point.name()).parse::<Plan>().expect("every failpoint can panic");
-            assert_eq!(panics.effect, Effect::Panic);
-            assert_eq!(format!("{}:1:error", point.name()).parse::<Plan>().is_ok(), point.can_fail());
+            let plan = format!("{}:3", point.name()).parse::<FailpointPlan>().expect("every failpoint's name parses");
+            assert_eq!(plan, FailpointPlan { point, passage: 3, effect: FailpointEffect::Abort });
+            let panics =
+                format!("{}:1:panic", point.name()).parse::<FailpointPlan>().expect("every failpoint can panic");
+            assert_eq!(panics.effect, FailpointEffect::Panic);
+            assert_eq!(format!("{}:1:error", point.name()).parse::<FailpointPlan>().is_ok(), point.can_fail());
         }
         for text in ["", "settled", "settled:0", "settled:x", "nowhere:1", "settled:1:error", "store-write:1:error:2"] {
-            assert!(text.parse::<Plan>().is_err(), "{text}");
+            assert!(text.parse::<FailpointPlan>().is_err(), "{text}");
         }
     }
 }

@@ -7,24 +7,24 @@ use parking_lot::Mutex;
 
 /// Outcome of a service's latest work, as reported by the service. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Health {
-    trouble: Arc<Mutex<Option<String>>>,
+pub struct ServiceHealth {
+    last_failure: Arc<Mutex<Option<String>>>,
 }
 
-impl Health {
+impl ServiceHealth {
     /// Records a success.
     pub fn report_success(&self) {
-        *self.trouble.lock() = None;
+        *self.last_failure.lock() = None;
     }
 
     /// Records a failure, after which the service will retry.
     pub fn report_failure(&self, reason: impl Display) {
-        *self.trouble.lock() = Some(reason.to_string());
+        *self.last_failure.lock() = Some(reason.to_string());
     }
 
     /// Returns the reason of the latest failure; `None` if the latest work succeeded or nothing was reported yet.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().clone()
+    pub fn last_failure(&self) -> Option<String> {
+        self.last_failure.lock().clone()
     }
 }

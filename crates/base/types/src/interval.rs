@@ -151,7 +151,7 @@ impl Interval {
     /// Computes `timestamp + interval`: adds months first (clamping the day to the month's end), then days, then
     /// microseconds.
     pub fn add_to_timestamp(self, timestamp_us: i64) -> SqlResult<i64> {
-        self.checked_added(timestamp_us).filter(in_timestamp_range).ok_or_else(timestamp_out_of_range)
+        self.add_to_local(timestamp_us).filter(in_timestamp_range).ok_or_else(timestamp_out_of_range)
     }
 
     /// Computes `timestamptz + interval`: adds months and days in the local time of `zone`, microseconds in universal
@@ -161,7 +161,7 @@ impl Interval {
             Some(universal_us)
         } else {
             let calendar = Interval { microseconds: 0, ..self };
-            calendar.checked_added(zone.to_local(universal_us)).map(|local| zone.to_universal(local))
+            calendar.add_to_local(zone.to_local(universal_us)).map(|local| zone.to_universal(local))
         };
         moved
             .and_then(|universal| universal.checked_add(self.microseconds))
@@ -169,7 +169,7 @@ impl Interval {
             .ok_or_else(timestamp_out_of_range)
     }
 
-    fn checked_added(self, timestamp_us: i64) -> Option<i64> {
+    fn add_to_local(self, timestamp_us: i64) -> Option<i64> {
         let mut us = timestamp_us;
         if self.months != 0 {
             let days = i32::try_from(us.div_euclid(US_PER_DAY)).ok()?;

@@ -9,12 +9,12 @@
 //! - `text/`: text forms of all types; `numeric.rs`, `interval.rs`, `date_part.rs`, `zone.rs`: PostgreSQL's arithmetic
 //!   on them
 //! - `clock.rs`, `random.rs`, `disk.rs`: time, randomness and disk space behind traits, for simulation
-//! - `interrupt.rs`, `stack.rs`, `value_guard.rs`, `allocated.rs`: cancellation, stack and memory limits of a statement
+//! - `interrupt.rs`, `stack.rs`, `value_guard.rs`, `allocation_counters.rs`: cancellation, stack and memory limits of a statement
 //! - `conjuncts.rs`: adaptive order of filter conditions
-//! - `row_lock.rs`, `moment.rs`, `on_commit.rs`, `cache_policy.rs`, `object_names.rs`, `health.rs`: small shared types
+//! - `row_lock.rs`, `time_travel.rs`, `on_commit.rs`, `cache_policy.rs`, `object_names.rs`, `health.rs`: small shared types
 //! - `failpoint.rs`, `mutation.rs`: fault injection for tests
 
-pub mod allocated;
+pub mod allocation_counters;
 pub mod arrow_field;
 pub mod cache_policy;
 pub mod causes;
@@ -28,7 +28,6 @@ pub mod health;
 pub mod ids;
 pub mod interrupt;
 pub mod interval;
-pub mod moment;
 pub mod mutation;
 pub mod numeric;
 pub mod object_names;
@@ -39,26 +38,27 @@ pub mod sql_type;
 mod sqlstate;
 pub mod stack;
 pub mod text;
+pub mod time_travel;
 pub mod value_guard;
 pub mod zone;
 
 pub use cache_policy::CachePolicy;
 pub use causes::with_causes;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use conjuncts::Conjuncts;
+pub use conjuncts::ConjunctOrder;
 pub use date_part::DatePart;
-pub use disk::{Disk, Reserve};
+pub use disk::{Disk, DiskReserve};
 pub use error::{Condition, SqlError, SqlResult};
 pub use failpoint::Failpoint;
-pub use health::Health;
+pub use health::ServiceHealth;
 pub use ids::{ColumnId, CommitTs, Oid, QueryId, RowId, ShardId};
 pub use interval::Interval;
-pub use moment::Moment;
 pub use mutation::Mutation;
 pub use object_names::ObjectNames;
 pub use on_commit::OnCommit;
 pub use random::{Random, SystemRandom};
 pub use row_lock::{LockMode, LockWait};
 pub use sql_type::SqlType;
+pub use time_travel::TimeTravelTarget;
 pub use value_guard::ValueGuard;
 pub use zone::SessionZone;

@@ -7,9 +7,9 @@ use std::cell::Cell;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutation {
     /// Rows changed or deleted during the flush of their layer are not deleted in the new shards.
-    SettleForgetsLate,
+    FlushForgetsLateChanges,
     /// Rows changed or deleted during a compaction are not deleted in the new shards.
-    CompactForgetsLate,
+    CompactionForgetsLateChanges,
     /// Moves of rows by flushes and compactions are not remembered.
     MovesUnknown,
     /// A deleted row of the sealed layer leaves no tombstone in the store.
@@ -25,7 +25,7 @@ pub enum Mutation {
     /// The outcome of a statement token is not written with the commit.
     OutcomeNotStored,
     /// A row is changed although another transaction has changed it since the statement read it.
-    ChangesUnnoticed,
+    NoWriteConflictCheck,
     /// Rolling back to a savepoint does not restore rows.
     SavepointKeepsRows,
     /// An object is written before its upload is announced durably.
@@ -37,7 +37,7 @@ pub enum Mutation {
     /// Objects are deleted before the commits that dereference them are archived.
     GarbageBeforeLog,
     /// Log records are marked as archived before they are.
-    CopiedTooEarly,
+    ArchivedTooEarly,
     /// A checkpoint claims to contain records that were written after it.
     CheckpointClaimsMore,
     /// The archived log before the newest checkpoint is deleted regardless of the retention.
@@ -53,8 +53,8 @@ pub enum Mutation {
 impl Mutation {
     /// All mutations.
     pub const ALL: [Mutation; 21] = [
-        Mutation::SettleForgetsLate,
-        Mutation::CompactForgetsLate,
+        Mutation::FlushForgetsLateChanges,
+        Mutation::CompactionForgetsLateChanges,
         Mutation::MovesUnknown,
         Mutation::NoTombstone,
         Mutation::DeletesNotStored,
@@ -62,13 +62,13 @@ impl Mutation {
         Mutation::NoKeyLocks,
         Mutation::NoTokenLocks,
         Mutation::OutcomeNotStored,
-        Mutation::ChangesUnnoticed,
+        Mutation::NoWriteConflictCheck,
         Mutation::SavepointKeepsRows,
         Mutation::UploadNotAnnounced,
         Mutation::CleaningIgnoresSnapshots,
         Mutation::CleaningIgnoresUploads,
         Mutation::GarbageBeforeLog,
-        Mutation::CopiedTooEarly,
+        Mutation::ArchivedTooEarly,
         Mutation::CheckpointClaimsMore,
         Mutation::LogPrunedTooEarly,
         Mutation::RestoreKeepsTimeline,
@@ -79,28 +79,28 @@ impl Mutation {
     /// Whether this thread violates the rule.
     #[inline]
     #[must_use]
-    pub fn is_on(self) -> bool {
-        cfg!(debug_assertions) && ON.get() == Some(self)
+    pub fn is_active(self) -> bool {
+        cfg!(debug_assertions) && ACTIVE.get() == Some(self)
     }
 
     /// Makes this thread violate the rule until the guard is dropped.
     #[must_use]
-    pub fn switch_on(self) -> Mutated {
-        ON.set(Some(self));
-        Mutated
+    pub fn activate(self) -> MutationGuard {
+        ACTIVE.set(Some(self));
+        MutationGuard
     }
 }
 
 /// Guard that ends a mutation when it is dropped.
 #[derive(Debug)]
-pub struct Mutated;
+pub struct MutationGuard;
 
-impl Drop for Mutated {
+impl Drop for MutationGuard {
     fn drop(&mut self) {
-        ON.set(None);
+        ACTIVE.set(None);
     }
 }
 
 thread_local! {
-    static ON: Cell<Option<Mutation>> = const { Cell::new(None) };
+    static ACTIVE: Cell<Option<Mutation>> = const { Cell::new(None) };
 }

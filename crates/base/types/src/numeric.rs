@@ -16,12 +16,12 @@ pub const DIVISION_SCALE_MIN: u8 = 16;
 
 /// Precision and scale of a numeric type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Digits {
+pub struct NumericPrecision {
     pub precision: u8,
     pub scale: u8,
 }
 
-impl Digits {
+impl NumericPrecision {
     /// Creates the precision and scale of `numeric(precision, scale)`.
     #[must_use]
     pub const fn new(precision: u8, scale: u8) -> Self {
@@ -30,12 +30,12 @@ impl Digits {
 
     /// Returns the precision and scale that fit all values of an exact number type; `None` for other types.
     #[must_use]
-    pub fn of(sql_type: &SqlType) -> Option<Digits> {
+    pub fn from_sql_type(sql_type: &SqlType) -> Option<NumericPrecision> {
         Some(match sql_type {
-            SqlType::Int2 => Digits::new(5, 0),
-            SqlType::Int4 => Digits::new(10, 0),
-            SqlType::Int8 => Digits::new(19, 0),
-            SqlType::Numeric { precision, scale } => Digits::new(*precision, *scale),
+            SqlType::Int2 => NumericPrecision::new(5, 0),
+            SqlType::Int4 => NumericPrecision::new(10, 0),
+            SqlType::Int8 => NumericPrecision::new(19, 0),
+            SqlType::Numeric { precision, scale } => NumericPrecision::new(*precision, *scale),
             _ => return None,
         })
     }
@@ -46,55 +46,70 @@ impl Digits {
         SqlType::Numeric { precision: self.precision, scale: self.scale }
     }
 
-    const fn whole(self) -> u8 {
+    const fn integer_digits(self) -> u8 {
         self.precision.saturating_sub(self.scale)
     }
 
-    fn capped(whole: u8, scale: u8) -> Digits {
+    fn with_capped_precision(whole: u8, scale: u8) -> NumericPrecision {
         let scale = scale.min(NUMERIC_PRECISION_MAX);
-        Digits { precision: whole.saturating_add(scale).clamp(1, NUMERIC_PRECISION_MAX), scale }
+        NumericPrecision { precision: whole.saturating_add(scale).clamp(1, NUMERIC_PRECISION_MAX), scale }
     }
 
     /// Returns the result type of `a + b` and `a - b`.
     #[must_use]
-    pub fn sum_of(self, other: Digits) -> Digits {
-        Digits::capped(self.whole().max(other.whole()) + 1, self.scale.max(other.scale))
+    pub fn addition_result(self, other: NumericPrecision) -> NumericPrecision {
+        NumericPrecision::with_capped_precision(
+            self.integer_digits().max(other.integer_digits()) + 1,
+            self.scale.max(other.scale),
+        )
     }
 
     /// Returns the result type of `a * b`, which fits the exact product.
     #[must_use]
-    pub fn product_with(self, other: Digits) -> Digits {
-        Digits::capped(self.whole() + other.whole(), self.scale + other.scale)
+    pub fn multiplication_result(self, other: NumericPrecision) -> NumericPrecision {
+        NumericPrecision::with_capped_precision(
+            self.integer_digits() + other.integer_digits(),
+            self.scale + other.scale,
+        )
     }
 
     /// Returns the result type of `a / b`.
     #[must_use]
-    pub fn quotient_by(self, other: Digits) -> Digits {
-        Digits::capped(NUMERIC_PRECISION_MAX, self.scale.max(other.scale).max(DIVISION_SCALE_MIN))
+    pub fn division_result(self, other: NumericPrecision) -> NumericPrecision {
+        NumericPrecision::with_capped_precision(
+            NUMERIC_PRECISION_MAX,
+            self.scale.max(other.scale).max(DIVISION_SCALE_MIN),
+        )
     }
 
     /// Returns the result type of `a % b`.
     #[must_use]
-    pub fn remainder_by(self, other: Digits) -> Digits {
-        Digits::capped(self.whole().max(other.whole()), self.scale.max(other.scale))
+    pub fn remainder_result(self, other: NumericPrecision) -> NumericPrecision {
+        NumericPrecision::with_capped_precision(
+            self.integer_digits().max(other.integer_digits()),
+            self.scale.max(other.scale),
+        )
     }
 
     /// Returns the common type of both, for CASE, UNION and comparisons.
     #[must_use]
-    pub fn union_with(self, other: Digits) -> Digits {
-        Digits::capped(self.whole().max(other.whole()), self.scale.max(other.scale))
+    pub fn common_type(self, other: NumericPrecision) -> NumericPrecision {
+        NumericPrecision::with_capped_precision(
+            self.integer_digits().max(other.integer_digits()),
+            self.scale.max(other.scale),
+        )
     }
 
     /// Returns the result type of `sum(a)`.
     #[must_use]
-    pub fn sum(self) -> Digits {
-        Digits::new(NUMERIC_PRECISION_MAX, self.scale)
+    pub fn sum_result(self) -> NumericPrecision {
+        NumericPrecision::new(NUMERIC_PRECISION_MAX, self.scale)
     }
 
     /// Returns the result type of `avg(a)`.
     #[must_use]
-    pub fn average(self) -> Digits {
-        Digits::new(NUMERIC_PRECISION_MAX, self.scale.max(DIVISION_SCALE_MIN))
+    pub fn average_result(self) -> NumericPrecision {
+        NumericPrecision::new(NUMERIC_PRECISION_MAX, self.scale.max(DIVISION_SCALE_MIN))
     }
 }
 
@@ -164,17 +179,17 @@ pub fn to_float(value: i128, scale: u8) -> f64 {
 }
 
 /// Returns `value` if it fits `digits`; else fails with PostgreSQL's `22003`.
-pub fn check(value: i128, digits: Digits) -> SqlResult<i128> {
+pub fn check_fits(value: i128, digits: NumericPrecision) -> SqlResult<i128> {
     if value.unsigned_abs() < power_of_ten(digits.precision).unsigned_abs() {
         Ok(value)
     } else {
-        Err(field_overflow(digits.precision, digits.scale))
+        Err(field_overflow_error(digits.precision, digits.scale))
     }
 }
 
 /// Returns the error `22003` for a value too large for `numeric(precision, scale)`.
 #[must_use]
-pub fn field_overflow(precision: u8, scale: u8) -> SqlError {
+pub fn field_overflow_error(precision: u8, scale: u8) -> SqlError {
     let whole = precision.saturating_sub(scale);
     let bound = if whole == 0 { "1".to_owned() } else { format!("10^{whole}") };
     SqlError::new(Condition::NumericValueOutOfRange, "numeric field overflow").with_detail(format!(

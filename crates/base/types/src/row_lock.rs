@@ -28,7 +28,7 @@ pub enum LockWait {
 impl LockMode {
     /// Whether this mode is compatible with a lock in mode `held` of another transaction.
     #[must_use]
-    pub fn goes_with(self, held: LockMode) -> bool {
+    pub fn is_compatible_with(self, held: LockMode) -> bool {
         match (self.min(held), self.max(held)) {
             (LockMode::KeyShare, stronger) => stronger != LockMode::Update,
             (weaker, stronger) => (weaker, stronger) == (LockMode::Share, LockMode::Share),
@@ -42,7 +42,9 @@ mod tests {
 
     #[test]
     fn modes_conflict_as_in_postgresql() {
-        let goes = |a: LockMode| [KeyShare, Share, NoKeyUpdate, Update].map(|b| (a.goes_with(b), b.goes_with(a)));
+        let goes = |a: LockMode| {
+            [KeyShare, Share, NoKeyUpdate, Update].map(|b| (a.is_compatible_with(b), b.is_compatible_with(a)))
+        };
         assert_eq!(goes(KeyShare).map(|(it, _)| it), [true, true, true, false]);
         assert_eq!(goes(Share).map(|(it, _)| it), [true, true, false, false]);
         assert_eq!(goes(NoKeyUpdate).map(|(it, _)| it), [true, false, false, false]);

@@ -194,7 +194,7 @@ impl SqlType {
 
     /// Whether values are OIDs of catalog objects that are printed as names: `regclass` and similar types.
     #[must_use]
-    pub fn names_objects(&self) -> bool {
+    pub fn is_reg_type(&self) -> bool {
         matches!(
             self,
             SqlType::Regclass
@@ -209,17 +209,17 @@ impl SqlType {
 
     /// Whether printing values requires the catalog: types printed as names of objects, and arrays of them.
     #[must_use]
-    pub fn has_names(&self) -> bool {
+    pub fn needs_catalog(&self) -> bool {
         match self {
-            SqlType::Array(element) => element.has_names(),
-            other => other.names_objects(),
+            SqlType::Array(element) => element.needs_catalog(),
+            other => other.is_reg_type(),
         }
     }
 
     /// Whether values are OIDs, printed as numbers or names.
     #[must_use]
     pub fn is_oid(&self) -> bool {
-        *self == SqlType::Oid || self.names_objects()
+        *self == SqlType::Oid || self.is_reg_type()
     }
 
     /// Iterates over all scalar types, without length modifiers.
@@ -249,44 +249,44 @@ struct TypeEntry {
     name: &'static str,
 }
 
-const fn row(oid: u32, array_oid: u32, typlen: i16, typname: &'static str, name: &'static str) -> TypeEntry {
+const fn type_entry(oid: u32, array_oid: u32, typlen: i16, typname: &'static str, name: &'static str) -> TypeEntry {
     TypeEntry { oid, array_oid, typlen, typname, name }
 }
 
 /// OIDs and names from PostgreSQL's `pg_type.dat`.
 const SCALARS: &[(SqlType, TypeEntry)] = &[
-    (SqlType::Bool, row(16, 1000, 1, "bool", "boolean")),
-    (SqlType::Int2, row(21, 1005, 2, "int2", "smallint")),
-    (SqlType::Int4, row(23, 1007, 4, "int4", "integer")),
-    (SqlType::Int8, row(20, 1016, 8, "int8", "bigint")),
-    (SqlType::BARE_NUMERIC, row(1700, 1231, -1, "numeric", "numeric")),
-    (SqlType::Float4, row(700, 1021, 4, "float4", "real")),
-    (SqlType::Float8, row(701, 1022, 8, "float8", "double precision")),
-    (SqlType::Text, row(25, 1009, -1, "text", "text")),
-    (SqlType::Varchar(None), row(1043, 1015, -1, "varchar", "character varying")),
-    (SqlType::Char(None), row(1042, 1014, -1, "bpchar", "character")),
-    (SqlType::Date, row(1082, 1182, 4, "date", "date")),
-    (SqlType::Time, row(1083, 1183, 8, "time", "time without time zone")),
-    (SqlType::Timestamp, row(1114, 1115, 8, "timestamp", "timestamp without time zone")),
-    (SqlType::TimestampTz, row(1184, 1185, 8, "timestamptz", "timestamp with time zone")),
-    (SqlType::Interval, row(1186, 1187, 16, "interval", "interval")),
-    (SqlType::Bytea, row(17, 1001, -1, "bytea", "bytea")),
-    (SqlType::Uuid, row(2950, 2951, 16, "uuid", "uuid")),
-    (SqlType::Json, row(114, 199, -1, "json", "json")),
-    (SqlType::Jsonb, row(3802, 3807, -1, "jsonb", "jsonb")),
-    (SqlType::Oid, row(26, 1028, 4, "oid", "oid")),
-    (SqlType::Name, row(19, 1003, 64, "name", "name")),
-    (SqlType::InternalChar, row(18, 1002, 1, "char", "\"char\"")),
-    (SqlType::Regclass, row(2205, 2210, 4, "regclass", "regclass")),
-    (SqlType::Regtype, row(2206, 2211, 4, "regtype", "regtype")),
-    (SqlType::Regproc, row(24, 1008, 4, "regproc", "regproc")),
-    (SqlType::Regnamespace, row(4089, 4090, 4, "regnamespace", "regnamespace")),
-    (SqlType::Regrole, row(4096, 4097, 4, "regrole", "regrole")),
-    (SqlType::Regprocedure, row(2202, 2207, 4, "regprocedure", "regprocedure")),
-    (SqlType::Regoperator, row(2204, 2209, 4, "regoperator", "regoperator")),
-    (SqlType::Int2Vector, row(22, 1006, -1, "int2vector", "int2vector")),
-    (SqlType::OidVector, row(30, 1013, -1, "oidvector", "oidvector")),
-    (SqlType::Unknown, row(705, 0, -2, "unknown", "unknown")),
+    (SqlType::Bool, type_entry(16, 1000, 1, "bool", "boolean")),
+    (SqlType::Int2, type_entry(21, 1005, 2, "int2", "smallint")),
+    (SqlType::Int4, type_entry(23, 1007, 4, "int4", "integer")),
+    (SqlType::Int8, type_entry(20, 1016, 8, "int8", "bigint")),
+    (SqlType::BARE_NUMERIC, type_entry(1700, 1231, -1, "numeric", "numeric")),
+    (SqlType::Float4, type_entry(700, 1021, 4, "float4", "real")),
+    (SqlType::Float8, type_entry(701, 1022, 8, "float8", "double precision")),
+    (SqlType::Text, type_entry(25, 1009, -1, "text", "text")),
+    (SqlType::Varchar(None), type_entry(1043, 1015, -1, "varchar", "character varying")),
+    (SqlType::Char(None), type_entry(1042, 1014, -1, "bpchar", "character")),
+    (SqlType::Date, type_entry(1082, 1182, 4, "date", "date")),
+    (SqlType::Time, type_entry(1083, 1183, 8, "time", "time without time zone")),
+    (SqlType::Timestamp, type_entry(1114, 1115, 8, "timestamp", "timestamp without time zone")),
+    (SqlType::TimestampTz, type_entry(1184, 1185, 8, "timestamptz", "timestamp with time zone")),
+    (SqlType::Interval, type_entry(1186, 1187, 16, "interval", "interval")),
+    (SqlType::Bytea, type_entry(17, 1001, -1, "bytea", "bytea")),
+    (SqlType::Uuid, type_entry(2950, 2951, 16, "uuid", "uuid")),
+    (SqlType::Json, type_entry(114, 199, -1, "json", "json")),
+    (SqlType::Jsonb, type_entry(3802, 3807, -1, "jsonb", "jsonb")),
+    (SqlType::Oid, type_entry(26, 1028, 4, "oid", "oid")),
+    (SqlType::Name, type_entry(19, 1003, 64, "name", "name")),
+    (SqlType::InternalChar, type_entry(18, 1002, 1, "char", "\"char\"")),
+    (SqlType::Regclass, type_entry(2205, 2210, 4, "regclass", "regclass")),
+    (SqlType::Regtype, type_entry(2206, 2211, 4, "regtype", "regtype")),
+    (SqlType::Regproc, type_entry(24, 1008, 4, "regproc", "regproc")),
+    (SqlType::Regnamespace, type_entry(4089, 4090, 4, "regnamespace", "regnamespace")),
+    (SqlType::Regrole, type_entry(4096, 4097, 4, "regrole", "regrole")),
+    (SqlType::Regprocedure, type_entry(2202, 2207, 4, "regprocedure", "regprocedure")),
+    (SqlType::Regoperator, type_entry(2204, 2209, 4, "regoperator", "regoperator")),
+    (SqlType::Int2Vector, type_entry(22, 1006, -1, "int2vector", "int2vector")),
+    (SqlType::OidVector, type_entry(30, 1013, -1, "oidvector", "oidvector")),
+    (SqlType::Unknown, type_entry(705, 0, -2, "unknown", "unknown")),
 ];
 
 impl fmt::Display for SqlType {

@@ -1,9 +1,9 @@
 //! Stack limits for recursion whose depth depends on a statement: parsing, binding, optimizing, running and dropping
 //! plans.
 //!
-//! Threads that do such work have a stack of [`PLAN_STACK`]; if too little of it is left, planning switches to a new
-//! stack ([`with_planning_stack`], [`PlanningStack`]). Kiln's recursive functions measure the remaining stack
-//! ([`check`]). Libraries do not, so plans with more than [`PLAN_LEVELS`] levels are rejected before a library sees
+//! Threads that do such work have a stack of [`PLAN_STACK_BYTES`]; if too little of it is left, planning switches to a new
+//! stack ([`with_planning_stack`], [`PlanningStackFuture`]). Kiln's recursive functions measure the remaining stack
+//! ([`check_fits`]). Libraries do not, so plans with more than [`PLAN_DEPTH_MAX`] levels are rejected before a library sees
 //! them. A stack uses memory only for the pages that were touched.
 
 use std::future::Future;
@@ -13,24 +13,24 @@ use std::task::{Context, Poll};
 use crate::{Condition, SqlError, SqlResult};
 
 /// Stack size of threads that parse, plan, run, hold or drop plans, in bytes.
-pub const PLAN_STACK: usize = 320 << 20;
+pub const PLAN_STACK_BYTES: usize = 320 << 20;
 
 /// Remaining stack below which planning switches to a new stack, in bytes. Mapping a stack takes longer than planning a
 /// short statement, so it is not done for each one.
-const PLAN_STACK_MIN: usize = 256 << 20;
+const PLAN_STACK_BYTES_MIN: usize = 256 << 20;
 
 /// Maximum stack per level of a plan, in bytes; DataFusion's SQL planner in an unoptimized build needs most.
-const LEVEL_STACK: usize = 64 << 10;
+const LEVEL_STACK_BYTES: usize = 64 << 10;
 
 /// Maximum nesting depth of a plan, including its expressions.
-pub const PLAN_LEVELS: usize = PLAN_STACK_MIN / LEVEL_STACK;
+pub const PLAN_DEPTH_MAX: usize = PLAN_STACK_BYTES_MIN / LEVEL_STACK_BYTES;
 
 /// Minimum remaining stack for a step without recursion, in bytes.
-const STEP: usize = 1 << 20;
+const STEP_STACK_BYTES: usize = 1 << 20;
 
 /// Runs `work` on the current stack if enough of it is left, else on a new planning stack.
 pub fn with_planning_stack<T>(work: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(PLAN_STACK_MIN, PLAN_STACK, work)
+    stacker::maybe_grow(PLAN_STACK_BYTES_MIN, PLAN_STACK_BYTES, work)
 }
 
 /// Checks that enough stack is left for one more level of recursion.
@@ -38,31 +38,35 @@ pub fn with_planning_stack<T>(work: impl FnOnce() -> T) -> T {
 /// # Errors
 /// `54001` if it is not.
 pub fn check() -> SqlResult<()> {
-    if stacker::remaining_stack().is_some_and(|left| left < STEP) { Err(too_complex()) } else { Ok(()) }
+    if stacker::remaining_stack().is_some_and(|left| left < STEP_STACK_BYTES) {
+        Err(too_complex_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the error `54001` for a statement that is nested too deeply.
 #[must_use]
-pub fn too_complex() -> SqlError {
+pub fn too_complex_error() -> SqlError {
     SqlError::new(Condition::StatementTooComplex, "stack depth limit exceeded")
         .with_hint("Split the statement: it nests expressions or subqueries too deeply.")
 }
 
 /// Future that is polled and dropped on a planning stack.
 #[derive(Debug)]
-pub struct PlanningStack<F> {
+pub struct PlanningStackFuture<F> {
     /// The future, boxed so that it can be dropped on the planning stack; `None` after that.
     work: Option<Pin<Box<F>>>,
 }
 
-impl<F: Future> PlanningStack<F> {
+impl<F: Future> PlanningStackFuture<F> {
     /// Wraps `work`.
     pub fn new(work: F) -> Self {
         Self { work: Some(Box::pin(work)) }
     }
 }
 
-impl<F: Future> Future for PlanningStack<F> {
+impl<F: Future> Future for PlanningStackFuture<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -71,7 +75,7 @@ impl<F: Future> Future for PlanningStack<F> {
     }
 }
 
-impl<F> Drop for PlanningStack<F> {
+impl<F> Drop for PlanningStackFuture<F> {
     fn drop(&mut self) {
         let work = self.work.take();
         with_planning_stack(|| drop(work));
@@ -99,13 +103,13 @@ mod tests {
     fn planning_stays_on_its_stack() {
         let left = || stacker::remaining_stack().expect("the remaining stack is known on Linux");
         let (outer, inner) = with_planning_stack(|| (left(), with_planning_stack(left)));
-        assert!(outer > PLAN_STACK_MIN, "{outer}");
+        assert!(outer > PLAN_STACK_BYTES_MIN, "{outer}");
         assert!(outer - inner < 64 << 10, "{outer} and {inner} are of one stack");
     }
 
     #[test]
     fn threads_that_plan_borrow_none() {
-        let thread = std::thread::Builder::new().stack_size(PLAN_STACK);
+        let thread = std::thread::Builder::new().stack_size(PLAN_STACK_BYTES);
         let inside = || {
             let left = || stacker::remaining_stack().expect("the remaining stack is known on Linux");
             (left(), with_planning_stack(left))
@@ -116,10 +120,10 @@ mod tests {
 
     #[tokio::test]
     async fn futures_are_polled_on_it() {
-        let left = PlanningStack::new(async {
+        let left = PlanningStackFuture::new(async {
             tokio::task::yield_now().await;
             stacker::remaining_stack()
         });
-        assert!(left.await.is_some_and(|left| left > PLAN_STACK / 2));
+        assert!(left.await.is_some_and(|left| left > PLAN_STACK_BYTES / 2));
     }
 }

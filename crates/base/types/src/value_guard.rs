@@ -13,50 +13,50 @@ use crate::{Condition, SqlError, SqlResult};
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
 /// Bytes between two checks.
-const BYTES_BETWEEN: usize = 1 << 20;
+const CHECK_BYTES: usize = 1 << 20;
 /// Rows between two checks. With the limit of bytes, checks are milliseconds apart even for slow functions.
-const ROWS_BETWEEN: usize = 256;
+const CHECK_ROWS: usize = 256;
 
 /// Function that fails if the statement of the current thread is canceled or the process may not allocate the given
 /// number of bytes (0 for small values).
-pub type Permission = fn(usize) -> SqlResult<()>;
+pub type PermissionCheck = fn(usize) -> SqlResult<()>;
 
-static PERMISSION: OnceLock<Permission> = OnceLock::new();
+static PERMISSION: OnceLock<PermissionCheck> = OnceLock::new();
 
 /// Sets the permission function of this process. Only the first call has an effect.
-pub fn answer_by(permission: Permission) {
+pub fn set_permission_check(permission: PermissionCheck) {
     PERMISSION.get_or_init(|| permission);
 }
 
 /// Returns the error `54000` for a value that is too long.
 #[must_use]
-pub fn too_long() -> SqlError {
+pub fn too_long_error() -> SqlError {
     SqlError::new(Condition::ProgramLimitExceeded, "requested length too large")
         .with_detail("A value has less than 1 GB.")
 }
 
 /// Memory limit of a step.
 #[derive(Debug, Clone, Copy)]
-struct StepBound {
+struct StepLimit {
     /// Bytes that the step may still create.
-    left_bytes: usize,
+    remaining_bytes: usize,
     /// Whether the step has requested more.
     is_exceeded: bool,
 }
 
-impl StepBound {
-    const NONE: Self = Self { left_bytes: usize::MAX, is_exceeded: false };
+impl StepLimit {
+    const NONE: Self = Self { remaining_bytes: usize::MAX, is_exceeded: false };
 }
 
 thread_local! {
-    static STEP: Cell<StepBound> = const { Cell::new(StepBound::NONE) };
+    static STEP: Cell<StepLimit> = const { Cell::new(StepLimit::NONE) };
 }
 
 /// Runs `step` with a limit of about `bytes` for the values that it creates on this thread; returns its result and
 /// whether it exceeded the limit. In that case it has failed and should be repeated with fewer rows. Values of a nested
 /// step do not count for the outer one.
-pub fn within<T>(bytes: usize, step: impl FnOnce() -> T) -> (T, bool) {
-    let before = Restored(STEP.replace(StepBound { left_bytes: bytes, is_exceeded: false }));
+pub fn run_limited<T>(bytes: usize, step: impl FnOnce() -> T) -> (T, bool) {
+    let before = RestoreGuard(STEP.replace(StepLimit { remaining_bytes: bytes, is_exceeded: false }));
     let outcome = step();
     let is_exceeded = STEP.get().is_exceeded;
     drop(before);
@@ -64,9 +64,9 @@ pub fn within<T>(bytes: usize, step: impl FnOnce() -> T) -> (T, bool) {
 }
 
 /// Guard that restores the limit of the outer step.
-struct Restored(StepBound);
+struct RestoreGuard(StepLimit);
 
-impl Drop for Restored {
+impl Drop for RestoreGuard {
     fn drop(&mut self) {
         STEP.set(self.0);
     }
@@ -78,14 +78,14 @@ impl Drop for Restored {
 /// `57014` if the statement is canceled, `53200` if the process is out of memory or the step's limit is exceeded.
 pub fn check(bytes: usize) -> SqlResult<()> {
     let step = STEP.get();
-    if step.left_bytes < bytes {
-        STEP.set(StepBound { is_exceeded: true, ..step });
+    if step.remaining_bytes < bytes {
+        STEP.set(StepLimit { is_exceeded: true, ..step });
         return Err(
             SqlError::new(Condition::OutOfMemory, "out of memory").with_detail("The values of a batch are too large.")
         );
     }
     // Small values are always allowed.
-    let large = if bytes < BYTES_BETWEEN { 0 } else { bytes };
+    let large = if bytes < CHECK_BYTES { 0 } else { bytes };
     PERMISSION.get().map_or(Ok(()), |permission| permission(large))
 }
 
@@ -102,40 +102,40 @@ impl ValueGuard {
     /// Counts a value of `bytes`.
     ///
     /// # Errors
-    /// As [`check`].
+    /// As [`check_fits`].
     #[inline]
     pub fn add(&mut self, bytes: usize) -> SqlResult<()> {
         self.rows += 1;
         self.bytes = self.bytes.saturating_add(bytes);
         // Both limits are powers of two, so one comparison suffices; this runs for each value.
-        if (self.rows * (BYTES_BETWEEN / ROWS_BETWEEN)) | self.bytes < BYTES_BETWEEN { Ok(()) } else { self.ask() }
+        if (self.rows * (CHECK_BYTES / CHECK_ROWS)) | self.bytes < CHECK_BYTES { Ok(()) } else { self.check_counted() }
     }
 
     /// Counts a text of `bytes`, which may exceed the maximum length of a value.
     ///
     /// # Errors
-    /// `54000` if it is too long; else as [`check`].
+    /// `54000` if it is too long; else as [`check_fits`].
     #[inline]
     pub fn add_text(&mut self, bytes: usize) -> SqlResult<()> {
-        if VALUE_BYTES_MAX <= bytes { Err(too_long()) } else { self.add(bytes) }
+        if VALUE_BYTES_MAX <= bytes { Err(too_long_error()) } else { self.add(bytes) }
     }
 
     /// Counts temporary memory, which is freed before the step ends and does not count for its limit.
     ///
     /// # Errors
-    /// As [`check`].
+    /// As [`check_fits`].
     #[inline]
     pub fn add_scratch(&mut self, bytes: usize) -> SqlResult<()> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes < BYTES_BETWEEN { Ok(()) } else { check(std::mem::take(&mut self.bytes)) }
+        if self.bytes < CHECK_BYTES { Ok(()) } else { check(std::mem::take(&mut self.bytes)) }
     }
 
     #[cold]
-    fn ask(&mut self) -> SqlResult<()> {
-        let made = std::mem::take(self).bytes;
-        check(made)?;
+    fn check_counted(&mut self) -> SqlResult<()> {
+        let counted = std::mem::take(self).bytes;
+        check(counted)?;
         let step = STEP.get();
-        STEP.set(StepBound { left_bytes: step.left_bytes.saturating_sub(made), ..step });
+        STEP.set(StepLimit { remaining_bytes: step.remaining_bytes.saturating_sub(counted), ..step });
         Ok(())
     }
 }
@@ -143,13 +143,13 @@ impl ValueGuard {
 /// Checks whether one value of `bytes` may be created.
 ///
 /// # Errors
-/// `54000` if it is too long; else as [`check`].
+/// `54000` if it is too long; else as [`check_fits`].
 #[inline]
 pub fn check_length(bytes: usize) -> SqlResult<()> {
     match bytes {
-        0..BYTES_BETWEEN => Ok(()),
-        BYTES_BETWEEN..VALUE_BYTES_MAX => check(bytes),
-        _ => Err(too_long()),
+        0..CHECK_BYTES => Ok(()),
+        CHECK_BYTES..VALUE_BYTES_MAX => check(bytes),
+        _ => Err(too_long_error()),
     }
 }
 
@@ -162,7 +162,7 @@ pub fn check_length(bytes: usize) -> SqlResult<()> {
 pub fn check_growth(text: &str, bytes: usize) -> SqlResult<()> {
     let length = text.len().saturating_add(bytes);
     let is_asked = length < VALUE_BYTES_MAX && length.checked_ilog2() == text.len().checked_ilog2();
-    if length < BYTES_BETWEEN || is_asked { Ok(()) } else { check_length(length) }
+    if length < CHECK_BYTES || is_asked { Ok(()) } else { check_length(length) }
 }
 
 #[cfg(test)]
@@ -175,20 +175,21 @@ mod tests {
             let mut guard = ValueGuard::default();
             (0..count).try_for_each(|_| guard.add_text(bytes))
         };
-        let (made, is_exceeded) = within(10 << 20, || make(9, 1 << 20));
+        let (made, is_exceeded) = run_limited(10 << 20, || make(9, 1 << 20));
         assert!(made.is_ok() && !is_exceeded);
-        let (made, is_exceeded) = within(10 << 20, || make(20, 1 << 20));
+        let (made, is_exceeded) = run_limited(10 << 20, || make(20, 1 << 20));
         assert!(made.is_err() && is_exceeded);
         // Small values are counted together, and those of several calls.
-        let (made, is_exceeded) = within(1 << 20, || make(8_192, 100).and_then(|()| make(8_192, 100)));
+        let (made, is_exceeded) = run_limited(1 << 20, || make(8_192, 100).and_then(|()| make(8_192, 100)));
         assert!(made.is_err() && is_exceeded);
         // A known length is checked in advance.
-        let (made, is_exceeded) = within(2 << 20, || check_length(3 << 20));
+        let (made, is_exceeded) = run_limited(2 << 20, || check_length(3 << 20));
         assert!(made.is_err() && is_exceeded);
-        assert!(within(1 << 20, || make(1, 1 << 29)).1);
-        assert!(within(1 << 20, || make(2, usize::MAX / 2)).0.is_err());
+        assert!(run_limited(1 << 20, || make(1, 1 << 29)).1);
+        assert!(run_limited(1 << 20, || make(2, usize::MAX / 2)).0.is_err());
         // A nested step has its own limit.
-        let ((), is_exceeded) = within(1 << 20, || assert!(within(usize::MAX, || make(20, 1 << 20)).0.is_ok()));
+        let ((), is_exceeded) =
+            run_limited(1 << 20, || assert!(run_limited(usize::MAX, || make(20, 1 << 20)).0.is_ok()));
         assert!(!is_exceeded);
         assert_eq!(make(20, 1 << 20), Ok(()));
         assert_eq!(make(1, VALUE_BYTES_MAX).unwrap_err().condition, Condition::ProgramLimitExceeded);

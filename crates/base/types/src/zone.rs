@@ -16,7 +16,7 @@ const SECOND_US: i64 = 1_000_000;
 
 /// A time zone, as set by `TimeZone`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "Written", try_from = "Written")]
+#[serde(into = "SerializedZone", try_from = "SerializedZone")]
 pub enum SessionZone {
     /// Fixed offset in seconds east of Greenwich.
     Fixed(i32),
@@ -26,12 +26,12 @@ pub enum SessionZone {
 
 /// Serialized form of a zone: zones of the tz database are stored by name.
 #[derive(Serialize, Deserialize)]
-enum Written {
+enum SerializedZone {
     Fixed(i32),
     Named(String),
 }
 
-impl From<SessionZone> for Written {
+impl From<SessionZone> for SerializedZone {
     fn from(zone: SessionZone) -> Self {
         match zone {
             SessionZone::Fixed(east) => Self::Fixed(east),
@@ -40,13 +40,13 @@ impl From<SessionZone> for Written {
     }
 }
 
-impl TryFrom<Written> for SessionZone {
+impl TryFrom<SerializedZone> for SessionZone {
     type Error = chrono_tz::ParseError;
 
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
+    fn try_from(written: SerializedZone) -> Result<Self, Self::Error> {
         Ok(match written {
-            Written::Fixed(east) => Self::Fixed(east),
-            Written::Named(name) => Self::Named(name.parse()?),
+            SerializedZone::Fixed(east) => Self::Fixed(east),
+            SerializedZone::Named(name) => Self::Named(name.parse()?),
         })
     }
 }
@@ -64,7 +64,7 @@ impl SessionZone {
                 format!("invalid value for parameter \"TimeZone\": \"{text}\""),
             )
         };
-        named_zone(text).or_else(|| hours_east(text)).or_else(|| posix_zone(text)).ok_or_else(unknown)
+        find_zone(text).or_else(|| parse_hours_east(text)).or_else(|| parse_posix_zone(text)).ok_or_else(unknown)
     }
 
     /// Parses a zone after `AT TIME ZONE` or in a timestamp: abbreviations take precedence over names. `22023` if
@@ -76,10 +76,10 @@ impl SessionZone {
             // As in POSIX, a bare signed number is positive west of Greenwich.
             return parse_offset(text).map(|east| SessionZone::Fixed(-east)).ok_or_else(unknown);
         }
-        abbreviation(text)
+        abbreviation_offset(text)
             .map(SessionZone::Fixed)
-            .or_else(|| named_zone(text))
-            .or_else(|| posix_zone(text))
+            .or_else(|| find_zone(text))
+            .or_else(|| parse_posix_zone(text))
             .ok_or_else(unknown)
     }
 
@@ -125,12 +125,12 @@ impl SessionZone {
             SessionZone::Fixed(east) => east,
             SessionZone::Named(Tz::UTC | Tz::Etc__UTC) => 0,
             SessionZone::Named(zone) => {
-                let local = naive(local_us);
+                let local = utc_datetime(local_us);
                 match zone.offset_from_local_datetime(&local) {
                     MappedLocalTime::Single(offset) => offset.fix().local_minus_utc(),
                     MappedLocalTime::Ambiguous(_, later) => later.fix().local_minus_utc(),
                     MappedLocalTime::None => {
-                        let before = naive(local_us.saturating_sub(86_400 * SECOND_US));
+                        let before = utc_datetime(local_us.saturating_sub(86_400 * SECOND_US));
                         zone.offset_from_utc_datetime(&before).fix().local_minus_utc()
                     }
                 }
@@ -177,7 +177,7 @@ fn push_two(value: u32, out: &mut String) {
     }
 }
 
-fn naive(us: i64) -> NaiveDateTime {
+fn utc_datetime(us: i64) -> NaiveDateTime {
     DateTime::from_timestamp(us.div_euclid(SECOND_US), 0).unwrap_or_default().naive_utc()
 }
 
@@ -206,21 +206,21 @@ pub(crate) fn parse_offset(text: &str) -> Option<i32> {
     is_valid.then_some(sign * (hours * 3600 + minutes * 60 + seconds))
 }
 
-fn named_zone(text: &str) -> Option<SessionZone> {
+fn find_zone(text: &str) -> Option<SessionZone> {
     static BY_NAME: OnceLock<HashMap<String, Tz>> = OnceLock::new();
     let by_name = BY_NAME
         .get_or_init(|| chrono_tz::TZ_VARIANTS.iter().map(|zone| (zone.name().to_ascii_lowercase(), *zone)).collect());
     by_name.get(&text.trim().to_ascii_lowercase()).map(|zone| SessionZone::Named(*zone))
 }
 
-fn hours_east(text: &str) -> Option<SessionZone> {
+fn parse_hours_east(text: &str) -> Option<SessionZone> {
     let hours: f64 = text.trim().parse().ok()?;
     #[expect(clippy::cast_possible_truncation, reason = "at most 15 hours of seconds")]
     (hours.abs() <= 15.0).then(|| SessionZone::Fixed((hours * 3600.0).round() as i32))
 }
 
 /// Parses a POSIX zone such as `UTC+3` or `<-07>+07`: letters or a name in angle brackets, then hours west.
-fn posix_zone(text: &str) -> Option<SessionZone> {
+fn parse_posix_zone(text: &str) -> Option<SessionZone> {
     let rest = match text.strip_prefix('<') {
         Some(bracketed) => bracketed.split_once('>')?.1,
         None => {
@@ -232,7 +232,7 @@ fn posix_zone(text: &str) -> Option<SessionZone> {
 }
 
 /// Returns the offset in seconds east of a common abbreviation of PostgreSQL's default list.
-pub(crate) fn abbreviation(text: &str) -> Option<i32> {
+pub(crate) fn abbreviation_offset(text: &str) -> Option<i32> {
     let mut lower = [0_u8; 5];
     let letters = lower.get_mut(..text.len())?;
     letters.copy_from_slice(text.as_bytes());

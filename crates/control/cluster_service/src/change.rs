@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster_model::{
     Author, Change, ClusterEvent, ClusterId, ClusterSpec, DesiredState, HardwareInstance, HardwareKind,
 };
-use control_plane::PlaneError;
+use control_plane::ControlPlaneError;
 use futures::future::BoxFuture;
 use types::{SqlError, SqlResult};
 
@@ -30,14 +30,14 @@ impl Clusters {
         let clusters = Arc::clone(self);
         // The control plane writes to disk.
         let applied = tokio::task::spawn_blocking(move || {
-            let applied: Result<Vec<_>, PlaneError> =
+            let applied: Result<Vec<_>, ControlPlaneError> =
                 changes.iter().map(|change| clusters.plane.apply(change, &author)).collect();
-            clusters.note_owners();
-            clusters.move_gates();
+            clusters.update_ownership();
+            clusters.update_admission();
             applied
         });
         let applied = applied.await.map_err(|error| SqlError::internal(format!("changing clusters: {error}")))?;
-        applied.map_err(|error| from_plane(&error))
+        applied.map_err(|error| control_plane_error(&error))
     }
 
     /// Resumes a cluster for a statement.
@@ -49,7 +49,7 @@ impl Clusters {
         let desired = self.plane.desired();
         // A dropped cluster: the next choice of a cluster reports it.
         let Some(cluster) = desired.cluster(cluster) else { return Ok(()) };
-        self.apply(vec![Change::Wake { name: cluster.spec.name.clone() }], author).await.map(drop)
+        self.apply(vec![Change::AutoResume { name: cluster.spec.name.clone() }], author).await.map(drop)
     }
 
     /// Checks the changes on a copy of the desired state.
@@ -57,14 +57,14 @@ impl Clusters {
         let mut state = self.plane.desired().as_ref().clone();
         for change in changes {
             let tried = state.change(&self.plane.inventory(), change, author, self.clock.now_us());
-            state = tried.map_err(|error| from_cluster(&error))?.0;
-            self.check_honoured(&state)?;
+            state = tried.map_err(|error| cluster_error(&error))?.0;
+            self.check_hardware_support(&state)?;
         }
         Ok(())
     }
 
     /// Refuses options that a cluster's hardware does not support.
-    fn check_honoured(&self, state: &DesiredState) -> SqlResult<()> {
+    fn check_hardware_support(&self, state: &DesiredState) -> SqlResult<()> {
         let inventory = self.plane.inventory();
         for ClusterSpec { hardware_instance, max_spill_pct, max_cache_pct, .. } in
             state.clusters().map(|cluster| &cluster.spec)
@@ -87,7 +87,7 @@ impl Clusters {
 }
 
 /// Converts the refusal of a change to an error for clients.
-pub(crate) fn from_cluster(error: &cluster_model::Error) -> SqlError {
+pub(crate) fn cluster_error(error: &cluster_model::Error) -> SqlError {
     let told = SqlError::new(error.condition(), error.to_string());
     match error.hint() {
         Some(hint) => told.with_hint(hint),
@@ -96,17 +96,17 @@ pub(crate) fn from_cluster(error: &cluster_model::Error) -> SqlError {
 }
 
 /// Converts a control plane's error to one for clients.
-fn from_plane(error: &PlaneError) -> SqlError {
+fn control_plane_error(error: &ControlPlaneError) -> SqlError {
     match error {
-        PlaneError::Refused(error) => from_cluster(error),
-        PlaneError::Store { source, .. } => {
+        ControlPlaneError::Refused(error) => cluster_error(error),
+        ControlPlaneError::Store { source, .. } => {
             SqlError::new(error.condition(), error.to_string()).with_detail(source.to_string())
         }
-        PlaneError::Keeper(source) => {
+        ControlPlaneError::ExternalStore(source) => {
             let why = std::iter::successors(Some(&**source as &dyn std::error::Error), |error| error.source()).last();
             let told = SqlError::new(error.condition(), error.to_string());
             told.with_detail(why.map_or_else(|| source.to_string(), ToString::to_string))
         }
-        PlaneError::Stored(_) => SqlError::new(error.condition(), error.to_string()),
+        ControlPlaneError::DamagedState(_) => SqlError::new(error.condition(), error.to_string()),
     }
 }

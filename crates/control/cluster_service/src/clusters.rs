@@ -7,25 +7,25 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use catalog::Role;
-use cluster_model::desired::DEFAULT;
+use cluster_model::desired::DEFAULT_NAME;
 use cluster_model::{
-    Actor, Candidate, Choice, ClusterId, HardwareInstance, HardwareKind, Inventory, Settings, Unavailable, WlmProfile,
-    balance,
+    Actor, Candidate, Choice, ClusterId, HardwareInstance, HardwareKind, Inventory, ReconcileSettings, Unavailable,
+    WlmProfile, balance,
 };
-use control_plane::{ControlPlane, LocalControlPlane, PlaneError, StateStore, WorkerHost};
+use control_plane::{ControlPlane, ControlPlaneError, LocalControlPlane, StateStore, WorkerHost};
 use exchange::Channels;
 use executor::Executor;
-use fleet::Processes;
+use fleet::WorkerProcesses;
 use local_workers::{EmbeddedWorkers, StateFile};
 use parking_lot::Mutex;
 use scheduler::Lease;
 use types::{Clock, Condition, Oid, Random, SqlError, SqlResult};
-use workload::admission::Mode;
+use workload::admission::AdmissionMode;
 use workload::{Admission, Limits};
 
-use crate::change::from_cluster;
-use crate::owners::Owners;
-use crate::whole::WholeQueries;
+use crate::change::cluster_error;
+use crate::ownership::SlotOwnership;
+use crate::single_worker_queries::SingleWorkerQueries;
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +44,7 @@ pub struct ClusterSettings {
 impl Default for ClusterSettings {
     fn default() -> Self {
         Self {
-            max_running: WlmProfile::RUNNING,
+            max_running: WlmProfile::DEFAULT_MAX_RUNNING,
             drain_grace: Duration::from_secs(300),
             backoff_max: Duration::from_secs(60),
         }
@@ -53,7 +53,7 @@ impl Default for ClusterSettings {
 
 /// Building blocks for a control plane, passed to the constructor in [`Clusters::open_with`].
 #[derive(Debug)]
-pub struct PlaneParts {
+pub struct ControlPlaneParts {
     /// Store of the desired state in the data folder.
     pub store: Box<dyn StateStore>,
     /// Host of the workers in the server's process.
@@ -61,7 +61,7 @@ pub struct PlaneParts {
     /// Workload management profiles.
     pub profiles: Vec<WlmProfile>,
     /// Settings of reconciliation.
-    pub patience: Settings,
+    pub settings: ReconcileSettings,
     /// Owner of the cluster `default` of a new instance.
     pub owner: Oid,
 }
@@ -74,27 +74,27 @@ pub struct Clusters {
     /// Workers in the server's process.
     pub(crate) workers: Arc<EmbeddedWorkers>,
     /// Worker processes; `None` if there are none.
-    pub(crate) processes: Option<Arc<Processes>>,
+    pub(crate) processes: Option<Arc<WorkerProcesses>>,
     /// Connections to the worker processes.
     pub(crate) channels: Option<Channels>,
     /// Admission gate of each cluster.
-    pub(crate) gates: Mutex<BTreeMap<ClusterId, Gate>>,
+    pub(crate) gates: Mutex<BTreeMap<ClusterId, ClusterAdmission>>,
     /// Ownership of parts in each cluster of worker processes.
-    pub(crate) owners: Mutex<BTreeMap<ClusterId, Owners>>,
+    pub(crate) owners: Mutex<BTreeMap<ClusterId, SlotOwnership>>,
     /// Counts of queries that workers run alone.
-    pub(crate) whole_queries: WholeQueries,
+    pub(crate) single_worker_queries: SingleWorkerQueries,
     /// Generation of the desired state for which the folders of workers were last cleaned.
-    pub(crate) cleaned: AtomicU64,
+    pub(crate) cleaned_generation: AtomicU64,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
 }
 
 /// Admission to one cluster, with the limits and the mode that were last set.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct ClusterAdmission {
     pub(crate) admission: Arc<Admission>,
     pub(crate) limits: Limits,
-    pub(crate) mode: Mode,
+    pub(crate) mode: AdmissionMode,
 }
 
 impl Clusters {
@@ -107,18 +107,18 @@ impl Clusters {
         executor: &Executor,
         folder: &Path,
         settings: ClusterSettings,
-        processes: Option<Arc<Processes>>,
+        processes: Option<Arc<WorkerProcesses>>,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
-    ) -> Result<Arc<Clusters>, PlaneError> {
+    ) -> Result<Arc<Clusters>, ControlPlaneError> {
         let local = processes.as_ref().map(|processes| Arc::clone(processes) as Arc<dyn WorkerHost>);
         let planes_clock = Arc::clone(&clock);
         Self::open_with(executor, folder, settings, processes, clock, random, |parts| {
-            let inventory = inventory(parts.profiles, local.is_some());
+            let inventory = local_inventory(parts.profiles, local.is_some());
             let hosts = [(HardwareKind::Embedded, Some(parts.embedded)), (HardwareKind::Local, local)];
             let hosts = hosts.into_iter().filter_map(|(kind, host)| Some((kind, host?))).collect();
             let plane =
-                LocalControlPlane::open(parts.store, hosts, inventory, parts.patience, planes_clock, parts.owner)?;
+                LocalControlPlane::open(parts.store, hosts, inventory, parts.settings, planes_clock, parts.owner)?;
             Ok(Box::new(plane))
         })
     }
@@ -132,34 +132,34 @@ impl Clusters {
         executor: &Executor,
         folder: &Path,
         settings: ClusterSettings,
-        processes: Option<Arc<Processes>>,
+        processes: Option<Arc<WorkerProcesses>>,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
-        make: impl FnOnce(PlaneParts) -> Result<Box<dyn ControlPlane>, PlaneError>,
-    ) -> Result<Arc<Clusters>, PlaneError> {
+        make: impl FnOnce(ControlPlaneParts) -> Result<Box<dyn ControlPlane>, ControlPlaneError>,
+    ) -> Result<Arc<Clusters>, ControlPlaneError> {
         let workers = EmbeddedWorkers::new(
-            Arc::clone(executor.threads()),
+            Arc::clone(executor.query_threads()),
             executor.cores(),
             Arc::clone(&executor.runtime().memory_pool),
             executor.memory_bytes() as u64,
             Arc::clone(&clock),
             Arc::clone(&random),
         );
-        let usual = Settings::new(workers.version(), workers.machine());
-        let patience = Settings {
+        let usual = ReconcileSettings::new(workers.version(), workers.machine());
+        let patience = ReconcileSettings {
             drain_grace: settings.drain_grace,
-            backoff_first: usual.backoff_first.min(settings.backoff_max),
+            backoff_initial: usual.backoff_initial.min(settings.backoff_max),
             backoff_max: settings.backoff_max,
             ..usual
         };
-        let plane = make(PlaneParts {
+        let plane = make(ControlPlaneParts {
             store: Box::new(StateFile::in_folder(folder)),
             embedded: Arc::clone(&workers) as Arc<dyn WorkerHost>,
-            profiles: vec![WlmProfile { name: DEFAULT.to_owned(), max_running: settings.max_running }],
-            patience,
+            profiles: vec![WlmProfile { name: DEFAULT_NAME.to_owned(), max_running: settings.max_running }],
+            settings: patience,
             owner: Role::BOOTSTRAP,
         })?;
-        let channels = processes.as_ref().map(|processes| Channels::new(processes.dial()));
+        let channels = processes.as_ref().map(|processes| Channels::new(processes.dialer()));
         let clusters = Arc::new(Clusters {
             plane,
             workers,
@@ -167,12 +167,12 @@ impl Clusters {
             channels,
             gates: Mutex::default(),
             owners: Mutex::default(),
-            whole_queries: WholeQueries::default(),
-            cleaned: AtomicU64::new(u64::MAX),
+            single_worker_queries: SingleWorkerQueries::default(),
+            cleaned_generation: AtomicU64::new(u64::MAX),
             clock,
             random,
         });
-        clusters.pass();
+        clusters.reconcile();
         Ok(clusters)
     }
 
@@ -186,7 +186,7 @@ impl Clusters {
     pub fn choose(
         &self,
         actor: &Actor,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenCluster>,
         written: Option<ClusterId>,
         open: Option<ClusterId>,
     ) -> SqlResult<Choice> {
@@ -194,23 +194,23 @@ impl Clusters {
         let name = chosen.map(|chosen| {
             desired.cluster(chosen.id).map_or_else(|| chosen.name.clone(), |cluster| cluster.spec.name.clone())
         });
-        let usable = desired.usable(actor, name.as_deref()).map_err(|error| from_cluster(&error))?;
+        let usable = desired.usable_clusters(actor, name.as_deref()).map_err(|error| cluster_error(&error))?;
         let candidates: Vec<Candidate> = usable
             .iter()
             .map(|cluster| {
-                let activity = self.gate(cluster.id).map(|gate| gate.activity()).unwrap_or_default();
+                let activity = self.admission(cluster.id).map(|gate| gate.activity()).unwrap_or_default();
                 Candidate::new(cluster, self.plane.serving(cluster.id).len(), &activity)
             })
             .collect();
         let is_awake = |id| candidates.iter().any(|candidate| candidate.cluster == id && !candidate.suspended);
         let open = open.filter(|open| is_awake(*open));
-        balance::choose(&candidates, written.or(open)).map_err(|unavailable| {
+        balance::choose_cluster(&candidates, written.or(open)).map_err(|unavailable| {
             let name = |id| desired.cluster(id).map_or_else(String::new, |cluster| cluster.spec.name.clone());
             match unavailable {
                 Unavailable::Suspended { first } => {
-                    from_cluster(&cluster_model::Error::Suspended { name: name(first) })
+                    cluster_error(&cluster_model::Error::Suspended { name: name(first) })
                 }
-                Unavailable::WrittenOn { .. } | Unavailable::None => {
+                Unavailable::WrittenClusterGone { .. } | Unavailable::None => {
                     SqlError::new(Condition::ObjectNotInPrerequisiteState, unavailable.to_string())
                 }
             }
@@ -219,7 +219,7 @@ impl Clusters {
 
     /// Returns the admission to a cluster; `None` if the cluster does not exist any more.
     #[must_use]
-    pub fn gate(&self, cluster: ClusterId) -> Option<Arc<Admission>> {
+    pub fn admission(&self, cluster: ClusterId) -> Option<Arc<Admission>> {
         self.gates.lock().get(&cluster).map(|gate| Arc::clone(&gate.admission))
     }
 
@@ -228,8 +228,8 @@ impl Clusters {
     #[must_use]
     pub fn lease(&self, cluster: ClusterId) -> Option<Arc<Lease>> {
         self.workers.lease(&self.plane.serving(cluster)).or_else(|| {
-            let hold = self.processes.as_ref()?.hold(&self.owning(cluster))?;
-            Some(self.workers.lease_for(hold))
+            let hold = self.processes.as_ref()?.hold(&self.owning_workers(cluster))?;
+            Some(self.workers.lease_for_processes(hold))
         })
     }
 
@@ -243,11 +243,11 @@ impl Clusters {
     ///
     /// # Errors
     /// `42704` if it does not exist, `42501` if the role may not use it.
-    pub fn chosen(&self, actor: &Actor, name: &str) -> SqlResult<Chosen> {
+    pub fn resolve_chosen(&self, actor: &Actor, name: &str) -> SqlResult<ChosenCluster> {
         let desired = self.plane.desired();
-        let usable = desired.usable(actor, Some(name)).map_err(|error| from_cluster(&error))?;
+        let usable = desired.usable_clusters(actor, Some(name)).map_err(|error| cluster_error(&error))?;
         let cluster = usable.first().ok_or_else(|| SqlError::internal("Clusters::chosen: no usable cluster"))?;
-        Ok(Chosen { id: cluster.id, name: name.to_owned() })
+        Ok(ChosenCluster { id: cluster.id, name: name.to_owned() })
     }
 
     /// Returns the names of the clusters that a role owns.
@@ -265,47 +265,47 @@ impl Clusters {
     }
 
     /// Waits until the revision is above this one.
-    pub async fn changed_since(&self, revision: u64) {
-        self.plane.revisions().after(revision).await;
+    pub async fn wait_for_change(&self, revision: u64) {
+        self.plane.revisions().wait_for_newer(revision).await;
     }
 
     /// Waits until a cluster is suspended or dropped.
-    pub async fn leaves(&self, cluster: ClusterId) {
+    pub async fn wait_until_unavailable(&self, cluster: ClusterId) {
         loop {
             let seen = self.revision();
             if self.plane.desired().cluster(cluster).is_none_or(|cluster| cluster.suspended) {
                 return;
             }
-            self.changed_since(seen).await;
+            self.wait_for_change(seen).await;
         }
     }
 
     /// Updates the admission gates: open for clusters with workers, holding for those whose workers are to come, closed
     /// for suspended ones without AUTO_RESUME.
-    pub(crate) fn move_gates(&self) {
+    pub(crate) fn update_admission(&self) {
         let desired = self.plane.desired();
         let inventory = self.plane.inventory();
         let mut gates = self.gates.lock();
         gates.retain(|id, gate| {
             let is_there = desired.cluster(*id).is_some();
             if !is_there {
-                gate.admission.set_mode(Mode::Closed);
+                gate.admission.set_mode(AdmissionMode::Closed);
             }
             is_there
         });
         for cluster in desired.clusters() {
             let profile = inventory.profile(&cluster.spec.wlm_profile);
             // A profile that only an earlier version offered counts as the default one.
-            let running = profile.map_or(WlmProfile::RUNNING, |profile| profile.max_running);
+            let running = profile.map_or(WlmProfile::DEFAULT_MAX_RUNNING, |profile| profile.max_running);
             let limits = Limits { running, queued: u32::MAX };
             let mode = match (self.plane.serving(cluster.id).is_empty(), cluster.suspended, cluster.spec.auto_resume) {
-                (false, _, _) => Mode::Open,
-                (true, true, false) => Mode::Closed,
-                (true, _, _) => Mode::Holding,
+                (false, _, _) => AdmissionMode::Open,
+                (true, true, false) => AdmissionMode::Closed,
+                (true, _, _) => AdmissionMode::Holding,
             };
             let gate = gates.entry(cluster.id).or_insert_with(|| {
                 let admission = Admission::new(limits, mode, Arc::clone(&self.clock));
-                Gate { admission, limits, mode }
+                ClusterAdmission { admission, limits, mode }
             });
             if gate.limits != limits {
                 gate.limits = limits;
@@ -321,13 +321,13 @@ impl Clusters {
 
 /// Cluster chosen with USE CLUSTER, which stays the same when it is renamed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenCluster {
     id: ClusterId,
     name: String,
 }
 
 /// Returns the inventory of one machine, with processes as the default hardware if they are available.
-fn inventory(profiles: Vec<WlmProfile>, has_processes: bool) -> Inventory {
+fn local_inventory(profiles: Vec<WlmProfile>, has_processes: bool) -> Inventory {
     let (local, embedded) = (HardwareInstance::local(), HardwareInstance::embedded());
     if has_processes { Inventory::new([local, embedded], profiles) } else { Inventory::new([embedded], profiles) }
 }

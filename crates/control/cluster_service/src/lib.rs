@@ -4,20 +4,20 @@
 //!
 //! - `clusters.rs`: [`Clusters`], with the choice of a cluster, admission and leases
 //! - `change.rs`: changes by statements
-//! - `keep.rs`: the reconciliation loop
-//! - `show.rs`: rows of the system tables
-//! - `divide.rs`: distribution of a statement over worker processes
-//! - `whole.rs`: counts of the queries that workers run alone
-//! - `owners.rs`: ownership of parts of shards, and cache hand-over when it changes
-//! - `loads.rs`: announcements of new shards to workers
+//! - `reconcile_loop.rs`: the reconciliation loop
+//! - `system_rows.rs`: rows of the system tables
+//! - `distribution.rs`: distribution of a statement over worker processes
+//! - `single_worker_queries.rs`: counts of the queries that workers run alone
+//! - `ownership.rs`: ownership of parts of shards, and cache hand-over when it changes
+//! - `shard_announcements.rs`: announcements of new shards to workers
 
 mod change;
 mod clusters;
-mod divide;
-mod keep;
-mod loads;
-mod owners;
-mod show;
-mod whole;
+mod distribution;
+mod ownership;
+mod reconcile_loop;
+mod shard_announcements;
+mod single_worker_queries;
+mod system_rows;
 
-pub use clusters::{Chosen, ClusterSettings, Clusters, PlaneParts};
+pub use clusters::{ChosenCluster, ClusterSettings, Clusters, ControlPlaneParts};

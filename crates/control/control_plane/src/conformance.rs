@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use cluster_model::desired::{
-    Actor, Author, Change, ClusterId, ClusterOptions, DEFAULT, Error, Grantee, IfExists, Privilege, RoleRef,
+    Actor, Author, Change, ClusterId, ClusterOptions, DEFAULT_NAME, Error, Grantee, IfExists, Privilege, RoleRef,
 };
 use cluster_model::events::EventKind;
 use cluster_model::serving::Phase;
 use cluster_model::worker::{WorkerId, WorkerState};
 use types::Oid;
 
-use super::{ControlPlane, PlaneError};
+use super::{ControlPlane, ControlPlaneError};
 
 /// Environment of a control plane under test.
-pub trait Surroundings {
+pub trait TestEnvironment {
     /// Returns the present control plane.
     fn plane(&self) -> &dyn ControlPlane;
     /// Runs at least one reconciliation pass and lets time pass.
@@ -28,27 +28,27 @@ pub trait Surroundings {
 const PASSES: usize = 200;
 
 /// Runs all checks. The instance must be new, offer `hardware`, and be able to run five workers of it.
-pub fn run(surroundings: &mut dyn Surroundings, hardware: &str) {
-    let mut run = Run { around: surroundings };
+pub fn run(surroundings: &mut dyn TestEnvironment, hardware: &str) {
+    let mut run = ConformanceTest { environment: surroundings };
     run.every_instance_has_default();
     run.a_cluster_comes_grows_and_shrinks(hardware);
-    run.what_is_refused_changes_nothing();
+    run.refused_changes_have_no_effect();
     run.dead_workers_are_replaced();
-    run.clusters_sleep_and_wake();
-    run.who_may_do_what();
-    run.a_restart_keeps_everything();
-    run.a_dropped_cluster_leaves();
+    run.clusters_suspend_and_resume();
+    run.privileges_are_checked();
+    run.a_restart_preserves_the_state();
+    run.a_dropped_cluster_loses_its_workers();
 }
 
-struct Run<'a> {
-    around: &'a mut dyn Surroundings,
+struct ConformanceTest<'a> {
+    environment: &'a mut dyn TestEnvironment,
 }
 
-impl Run<'_> {
+impl ConformanceTest<'_> {
     fn every_instance_has_default(&mut self) {
-        let default = self.id(DEFAULT);
-        self.until(default, Phase::Running);
-        assert_eq!(self.plane().serving(default).len(), 1, "the cluster \"{DEFAULT}\" has a worker");
+        let default = self.id(DEFAULT_NAME);
+        self.wait_for_phase(default, Phase::Running);
+        assert_eq!(self.plane().serving(default).len(), 1, "the cluster \"{DEFAULT_NAME}\" has a worker");
     }
 
     fn a_cluster_comes_grows_and_shrinks(&mut self, hardware: &str) {
@@ -63,30 +63,30 @@ impl Run<'_> {
         assert_eq!(events, [EventKind::Created]);
         assert!(seen < self.plane().revisions().current(), "a change advances the revision");
         let id = self.id("c");
-        self.until(id, Phase::Running);
+        self.wait_for_phase(id, Phase::Running);
         let first = self.serving(id);
         assert_eq!(first.len(), 2);
         assert!(self.plane().serving(id).iter().all(|worker| worker.spec.hardware_instance == hardware));
 
         self.apply(&nodes(4));
-        self.until(id, Phase::Running);
+        self.wait_for_phase(id, Phase::Running);
         assert_eq!(self.serving(id).len(), 4);
         assert!(first.is_subset(&self.serving(id)), "growing keeps the existing workers");
 
         self.apply(&nodes(2));
-        self.until(id, Phase::Running);
+        self.wait_for_phase(id, Phase::Running);
         assert_eq!(self.serving(id), first, "shrinking removes the newest workers");
         assert!(self.apply(&nodes(2)).is_empty(), "a change to the same value has no events");
     }
 
-    fn what_is_refused_changes_nothing(&mut self) {
+    fn refused_changes_have_no_effect(&mut self) {
         let before = self.plane().desired();
         let create =
             Change::Create { name: "c".to_owned(), options: ClusterOptions::default(), if_exists: IfExists::Refuse };
         assert!(matches!(self.refused(&create), Error::DuplicateCluster { .. }));
         assert!(matches!(self.refused(&nodes(65)), Error::OutOfRange { option: "NODE_COUNT", max: 64, .. }));
         assert!(matches!(self.refused(&nodes(0)), Error::OutOfRange { option: "NODE_COUNT", min: 1, .. }));
-        let drop = Change::Drop { name: DEFAULT.to_owned(), if_exists: false };
+        let drop = Change::Drop { name: DEFAULT_NAME.to_owned(), if_exists: false };
         assert!(matches!(self.refused(&drop), Error::CannotDrop { .. }));
         assert_eq!(self.plane().desired(), before);
     }
@@ -95,9 +95,9 @@ impl Run<'_> {
         let id = self.id("c");
         let before = self.serving(id);
         let victim = *before.first().expect("the cluster runs");
-        self.around.kill(victim);
+        self.environment.kill(victim);
         for _ in 0..PASSES {
-            self.around.pass();
+            self.environment.pass();
             let gone = !self.serving(id).contains(&victim);
             if gone && self.plane().phase(id) == Some(Phase::Running) {
                 break;
@@ -110,24 +110,24 @@ impl Run<'_> {
         assert!(failed, "the failure is in the history");
     }
 
-    fn clusters_sleep_and_wake(&mut self) {
+    fn clusters_suspend_and_resume(&mut self) {
         let id = self.id("c");
         assert_eq!(self.apply(&Change::Suspend { name: "c".to_owned() }), [EventKind::Suspended]);
         assert!(self.serving(id).is_empty(), "a suspended cluster serves no statements");
-        self.until(id, Phase::Suspended);
+        self.wait_for_phase(id, Phase::Suspended);
         let workers = self.plane().workers();
         assert!(workers.iter().all(|worker| worker.cluster != id || worker.state == WorkerState::Gone));
-        assert_eq!(self.apply(&Change::Wake { name: "c".to_owned() }), [EventKind::Resumed]);
-        self.until(id, Phase::Running);
+        assert_eq!(self.apply(&Change::AutoResume { name: "c".to_owned() }), [EventKind::Resumed]);
+        self.wait_for_phase(id, Phase::Running);
         assert_eq!(self.serving(id).len(), 2);
     }
 
-    fn who_may_do_what(&mut self) {
+    fn privileges_are_checked(&mut self) {
         let role = RoleRef { oid: Oid(20_000), name: "u".to_owned() };
         let actor = Actor { role: role.clone(), superuser: false, create_cluster: false, create_role: false };
         let suspend = Change::Suspend { name: "c".to_owned() };
         let asked = self.plane().apply(&suspend, &Author::Role(actor.clone()));
-        assert!(matches!(asked, Err(PlaneError::Refused(Error::NoPrivilege { .. }))));
+        assert!(matches!(asked, Err(ControlPlaneError::Refused(Error::NoPrivilege { .. }))));
         let grant = Change::Grant {
             clusters: vec!["c".to_owned()],
             privileges: vec![Privilege::Usage],
@@ -137,27 +137,27 @@ impl Run<'_> {
         let set = Change::SetDefaultClusters { role, clusters: vec!["c".to_owned()] };
         assert_eq!(self.apply(&set), [EventKind::DefaultClustersSet]);
         let desired = self.plane().desired();
-        let usable = desired.usable(&actor, None).expect("it may use the cluster");
+        let usable = desired.usable_clusters(&actor, None).expect("it may use the cluster");
         assert_eq!(usable.iter().map(|cluster| cluster.spec.name.as_str()).collect::<Vec<_>>(), ["c"]);
     }
 
-    fn a_restart_keeps_everything(&mut self) {
+    fn a_restart_preserves_the_state(&mut self) {
         let (before, id) = (self.plane().desired(), self.id("c"));
-        self.around.restart();
+        self.environment.restart();
         assert_eq!(self.plane().desired(), before, "the desired state survives a restart");
-        self.until(id, Phase::Running);
+        self.wait_for_phase(id, Phase::Running);
         assert_eq!(self.serving(id).len(), 2);
         let told = self.plane().events();
         let created = told.iter().find(|event| event.what == EventKind::Created).expect("changes are remembered");
         assert_eq!((created.cluster.as_deref(), created.who.as_deref()), (Some("c"), Some("kiln")));
     }
 
-    fn a_dropped_cluster_leaves(&mut self) {
+    fn a_dropped_cluster_loses_its_workers(&mut self) {
         let id = self.id("c");
         assert_eq!(self.apply(&Change::Drop { name: "c".to_owned(), if_exists: false }), [EventKind::Dropped]);
         assert!(self.serving(id).is_empty());
         for _ in 0..PASSES {
-            self.around.pass();
+            self.environment.pass();
             if self.plane().phase(id).is_none() {
                 return;
             }
@@ -166,11 +166,11 @@ impl Run<'_> {
     }
 
     fn plane(&self) -> &dyn ControlPlane {
-        self.around.plane()
+        self.environment.plane()
     }
 
     fn id(&self, name: &str) -> ClusterId {
-        self.plane().desired().named(name).unwrap_or_else(|error| panic!("{error}")).id
+        self.plane().desired().cluster_named(name).unwrap_or_else(|error| panic!("{error}")).id
     }
 
     fn serving(&self, cluster: ClusterId) -> BTreeSet<WorkerId> {
@@ -178,12 +178,12 @@ impl Run<'_> {
     }
 
     /// Runs passes until the cluster is in this phase.
-    fn until(&mut self, cluster: ClusterId, phase: Phase) {
+    fn wait_for_phase(&mut self, cluster: ClusterId, phase: Phase) {
         for _ in 0..PASSES {
             if self.plane().phase(cluster) == Some(phase) {
                 return;
             }
-            self.around.pass();
+            self.environment.pass();
         }
         panic!(
             "cluster {cluster} is {:?} instead of {phase}: {:?}",
@@ -199,7 +199,7 @@ impl Run<'_> {
 
     fn refused(&self, change: &Change) -> Error {
         match self.plane().apply(change, &superuser()) {
-            Err(PlaneError::Refused(error)) => error,
+            Err(ControlPlaneError::Refused(error)) => error,
             other => panic!("{change:?} was not refused but returned {other:?}"),
         }
     }

@@ -4,19 +4,19 @@
 //! starts threads, processes and pods only through worker hosts, and never runs statements.
 //!
 //! - `lib.rs`: the traits [`ControlPlane`] for sessions and [`WorkerHost`] for starting workers
-//! - `guests.rs`: workers that the instance has not started
-//! - `known.rs`, `observed.rs`: last known state, and the events between two observations
+//! - `token_workers.rs`: workers that the instance has not started
+//! - `cached_state.rs`, `worker_events.rs`: last known state, and the events between two observations
 //! - `revisions.rs`: a change counter to wait on
 //! - `local.rs`: the control plane of one machine
 //! - `conformance.rs`: tests that every control plane must pass
 
+mod cached_state;
 #[doc(hidden)]
 pub mod conformance;
-mod guests;
-mod known;
 mod local;
-mod observed;
 pub mod revisions;
+mod token_workers;
+mod worker_events;
 
 #[cfg(test)]
 mod fixtures;
@@ -38,10 +38,10 @@ use cluster_model::worker::{Worker, WorkerId, WorkerSpec};
 use cluster_model::{Activity, StopReason};
 use types::Condition;
 
-pub use guests::{Guests, Vouch, Vouched, Vouching};
-pub use known::Known;
-pub use local::{LocalControlPlane, StateStore, go_on};
+pub use cached_state::CachedState;
+pub use local::{LocalControlPlane, StateStore, load_or_create};
 pub use revisions::Revisions;
+pub use token_workers::{TokenVerifier, TokenWorkerHost, VerifiedWorker, VerifyFuture};
 
 /// Interface to clusters: reads and changes the desired state, and reconciles the workers. Reads are answered from
 /// memory and never block.
@@ -53,43 +53,43 @@ pub trait ControlPlane: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// The change is refused or cannot be stored; it is not applied then.
-    fn apply(&self, change: &Change, author: &Author) -> Result<Vec<ClusterEvent>, PlaneError>;
+    fn apply(&self, change: &Change, author: &Author) -> Result<Vec<ClusterEvent>, ControlPlaneError>;
 
     /// Returns the hardware and profiles that are available now.
     fn inventory(&self) -> Arc<Inventory>;
 
     /// Returns the last known state, from which the following methods answer.
-    fn known(&self) -> &Known;
+    fn cached_state(&self) -> &CachedState;
 
     /// Returns the desired state.
     fn desired(&self) -> Arc<DesiredState> {
-        self.known().desired()
+        self.cached_state().desired()
     }
 
     /// Returns all workers as last observed, including those that have ended lately.
     fn workers(&self) -> Arc<[Worker]> {
-        self.known().workers()
+        self.cached_state().workers()
     }
 
     /// Returns the workers that a new statement on the cluster runs on, by slot; see
-    /// [`cluster_model::serving::serving`]. Cheap enough to call for each statement.
+    /// [`cluster_model::serving_workers::serving_workers`]. Cheap enough to call for each statement.
     fn serving(&self, cluster: ClusterId) -> Arc<[Worker]> {
-        self.known().serving(cluster)
+        self.cached_state().serving(cluster)
     }
 
     /// Returns the phase of the cluster; `None` if it does not exist.
     fn phase(&self, cluster: ClusterId) -> Option<Phase> {
-        self.known().phase(cluster)
+        self.cached_state().phase(cluster)
     }
 
     /// Returns the events of clusters and workers in the histories, oldest first.
     fn events(&self) -> Vec<ClusterEvent> {
-        self.known().events()
+        self.cached_state().events()
     }
 
     /// Returns a counter that grows with each change of the desired state, the set of workers or their states.
     fn revisions(&self) -> &Revisions {
-        self.known().revisions()
+        self.cached_state().revisions()
     }
 
     /// Runs one reconciliation pass: suspends idle clusters, observes the workers and acts on them. Returns the
@@ -97,7 +97,7 @@ pub trait ControlPlane: Send + Sync + fmt::Debug {
     /// revisions grow.
     ///
     /// May block, like [`ControlPlane::apply`].
-    fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action>;
+    fn reconcile(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action>;
 }
 
 /// Host that starts and stops the workers of one kind of hardware, such as threads or child processes. No method
@@ -106,7 +106,7 @@ pub trait ControlPlane: Send + Sync + fmt::Debug {
 /// All actions are idempotent, and have no effect on an unknown worker.
 pub trait WorkerHost: Send + Sync + fmt::Debug {
     /// Starts a worker with a new id. It is observed from now on: as starting, or as gone if it cannot be started.
-    fn start(&self, worker: &StartWorker);
+    fn start(&self, worker: &StartRequest);
 
     /// Applies a new specification to a worker.
     fn configure(&self, worker: WorkerId, spec: &WorkerSpec);
@@ -130,7 +130,7 @@ pub trait WorkerHost: Send + Sync + fmt::Debug {
 
 /// Request to start a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StartWorker {
+pub struct StartRequest {
     pub cluster: ClusterId,
     pub slot: u32,
     pub spec: WorkerSpec,
@@ -138,7 +138,7 @@ pub struct StartWorker {
 
 /// Failure of a control plane.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaneError {
+pub enum ControlPlaneError {
     #[error(transparent)]
     Refused(#[from] Error),
     /// The desired state cannot be read from or written to its store.
@@ -146,20 +146,20 @@ pub enum PlaneError {
     Store { action: &'static str, source: std::io::Error },
     /// The external store of clusters, such as the Kubernetes API server, does not answer or rejects the change.
     #[error("could not change the clusters in their external store")]
-    Keeper(#[source] Box<dyn StdError + Send + Sync>),
+    ExternalStore(#[source] Box<dyn StdError + Send + Sync>),
     /// The stored desired state is damaged or has an unknown format.
     #[error(transparent)]
-    Stored(#[from] cluster_model::desired::stored::StoredError),
+    DamagedState(#[from] cluster_model::desired::stored::StoredError),
 }
 
-impl PlaneError {
+impl ControlPlaneError {
     /// Returns the condition, and thereby the SQLSTATE, that clients get.
     #[must_use]
     pub fn condition(&self) -> Condition {
         match self {
             Self::Refused(error) => error.condition(),
-            Self::Store { .. } | Self::Keeper(_) => Condition::IoError,
-            Self::Stored(_) => Condition::DataCorrupted,
+            Self::Store { .. } | Self::ExternalStore(_) => Condition::IoError,
+            Self::DamagedState(_) => Condition::DataCorrupted,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The control plane of one machine, with the desired state in a local store and a worker host for each kind of
 //! hardware.
 //!
-//! It has no thread of its own; its owner calls [`ControlPlane::pass`].
+//! It has no thread of its own; its owner calls [`ControlPlane::reconcile`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,12 +13,12 @@ use cluster_model::Activity;
 use cluster_model::desired::stored::{decode, encode};
 use cluster_model::desired::{Author, Change, ClusterId, DesiredState, HardwareKind, Inventory};
 use cluster_model::events::ClusterEvent;
-use cluster_model::reconcile::{Action, Settings, reconcile, suspend_idle};
+use cluster_model::reconcile::{Action, ReconcileSettings, reconcile, suspend_idle};
 use cluster_model::worker::WorkerId;
 use parking_lot::Mutex;
 use types::{Clock, Oid};
 
-use super::{ControlPlane, Known, PlaneError, StartWorker, WorkerHost};
+use super::{CachedState, ControlPlane, ControlPlaneError, StartRequest, WorkerHost};
 
 /// Store of the desired state: a single value that is replaced atomically.
 pub trait StateStore: Send + Sync + fmt::Debug {
@@ -33,13 +33,17 @@ pub trait StateStore: Send + Sync + fmt::Debug {
 ///
 /// # Errors
 /// The store cannot be read or written, or its content is damaged.
-pub fn go_on(store: &dyn StateStore, clock: &dyn Clock, owner: Oid) -> Result<DesiredState, PlaneError> {
-    let kept = store.load().map_err(|source| PlaneError::Store { action: "read", source })?;
+pub fn load_or_create(
+    store: &dyn StateStore,
+    clock: &dyn Clock,
+    owner: Oid,
+) -> Result<DesiredState, ControlPlaneError> {
+    let kept = store.load().map_err(|source| ControlPlaneError::Store { action: "read", source })?;
     if let Some(bytes) = kept {
         return Ok(decode(&bytes)?);
     }
-    let fresh = DesiredState::fresh(owner, clock.now_us());
-    store.save(&encode(&fresh)).map_err(|source| PlaneError::Store { action: "write", source })?;
+    let fresh = DesiredState::initial(owner, clock.now_us());
+    store.save(&encode(&fresh)).map_err(|source| ControlPlaneError::Store { action: "write", source })?;
     Ok(fresh)
 }
 
@@ -51,10 +55,10 @@ pub struct LocalControlPlane {
     inventory: Arc<Inventory>,
     clock: Arc<dyn Clock>,
     /// Lock around the computation and storing of a change, so that readers do not wait for the store.
-    changing: Mutex<()>,
+    change_lock: Mutex<()>,
     /// Start time of the last pass. Locked during a pass, because concurrent passes would start every worker twice.
-    passing: Mutex<Duration>,
-    known: Known,
+    last_pass: Mutex<Duration>,
+    known: CachedState,
 }
 
 impl LocalControlPlane {
@@ -69,29 +73,29 @@ impl LocalControlPlane {
         store: Box<dyn StateStore>,
         hosts: BTreeMap<HardwareKind, Arc<dyn WorkerHost>>,
         inventory: Inventory,
-        settings: Settings,
+        settings: ReconcileSettings,
         clock: Arc<dyn Clock>,
         owner: Oid,
-    ) -> Result<LocalControlPlane, PlaneError> {
+    ) -> Result<LocalControlPlane, ControlPlaneError> {
         for hardware in inventory.all_hardware() {
             assert!(hosts.contains_key(&hardware.kind), "no worker host for hardware \"{}\"", hardware.name);
         }
-        let desired = go_on(&*store, &*clock, owner)?;
+        let desired = load_or_create(&*store, &*clock, owner)?;
         let began = clock.monotonic();
         Ok(LocalControlPlane {
             store,
             hosts,
             inventory: Arc::new(inventory),
-            known: Known::new(desired, settings, Arc::clone(&clock)),
+            known: CachedState::new(desired, settings, Arc::clone(&clock)),
             clock,
-            changing: Mutex::default(),
-            passing: Mutex::new(began),
+            change_lock: Mutex::default(),
+            last_pass: Mutex::new(began),
         })
     }
 
     /// Returns the settings of reconciliation.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ReconcileSettings {
         self.known.settings()
     }
 
@@ -104,17 +108,17 @@ impl LocalControlPlane {
             found.extend(hosted.iter().map(|worker| (worker.id, *kind)));
             workers.extend(hosted);
         }
-        self.known.are_there(workers);
+        self.known.set_workers(workers);
         found
     }
 
     /// Executes an action.
-    fn act(&self, action: &Action, found: &HashMap<WorkerId, HardwareKind>) {
+    fn execute(&self, action: &Action, found: &HashMap<WorkerId, HardwareKind>) {
         let host = |worker: &WorkerId| &self.hosts[&found[worker]];
         match action {
             Action::Start { cluster, slot, spec } => match self.inventory.hardware(&spec.hardware_instance) {
                 Ok(hardware) => {
-                    self.hosts[&hardware.kind].start(&StartWorker {
+                    self.hosts[&hardware.kind].start(&StartRequest {
                         cluster: *cluster,
                         slot: *slot,
                         spec: spec.clone(),
@@ -133,19 +137,19 @@ impl LocalControlPlane {
 }
 
 impl ControlPlane for LocalControlPlane {
-    fn apply(&self, change: &Change, author: &Author) -> Result<Vec<ClusterEvent>, PlaneError> {
-        let _one = self.changing.lock();
+    fn apply(&self, change: &Change, author: &Author) -> Result<Vec<ClusterEvent>, ControlPlaneError> {
+        let _one = self.change_lock.lock();
         let desired = self.desired();
         let (state, events) = desired.change(&self.inventory, change, author, self.clock.now_us())?;
         if events.is_empty() {
             return Ok(events);
         }
-        self.store.save(&encode(&state)).map_err(|source| PlaneError::Store { action: "write", source })?;
-        self.known.should_be(state);
+        self.store.save(&encode(&state)).map_err(|source| ControlPlaneError::Store { action: "write", source })?;
+        self.known.set_desired(state);
         Ok(events)
     }
 
-    fn known(&self) -> &Known {
+    fn cached_state(&self) -> &CachedState {
         &self.known
     }
 
@@ -153,8 +157,8 @@ impl ControlPlane for LocalControlPlane {
         Arc::clone(&self.inventory)
     }
 
-    fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action> {
-        let mut last = self.passing.lock();
+    fn reconcile(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action> {
+        let mut last = self.last_pass.lock();
         for change in suspend_idle(&self.desired(), activity, self.clock.now_us()) {
             if let Err(error) = self.apply(&change, &Author::Instance) {
                 tracing::warn!(%error, "could not suspend an idle cluster");
@@ -166,7 +170,7 @@ impl ControlPlane for LocalControlPlane {
         let found = self.observe();
         let actions = reconcile(&self.desired(), &self.workers(), now, &self.known.settings().after_pause(paused));
         for action in &actions {
-            self.act(action, &found);
+            self.execute(action, &found);
         }
         if !actions.is_empty() {
             // Publish workers that drain or start now before the next pass.

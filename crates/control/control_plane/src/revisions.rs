@@ -13,11 +13,11 @@ mod tests;
 /// Change counter. Waiting for a number above one that was seen cannot miss a change.
 #[derive(Debug, Default)]
 pub struct Revisions {
-    waiting: Mutex<Waiting>,
+    state: Mutex<RevisionState>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct RevisionState {
     current: u64,
     next_waiter: u64,
     wakers: BTreeMap<u64, Waker>,
@@ -27,13 +27,13 @@ impl Revisions {
     /// Returns the number of changes so far.
     #[must_use]
     pub fn current(&self) -> u64 {
-        self.waiting.lock().current
+        self.state.lock().current
     }
 
     /// Counts a change, wakes all waiting tasks, and returns the new number.
     pub fn advance(&self) -> u64 {
         let (current, wakers) = {
-            let mut waiting = self.waiting.lock();
+            let mut waiting = self.state.lock();
             waiting.current += 1;
             (waiting.current, std::mem::take(&mut waiting.wakers))
         };
@@ -42,25 +42,25 @@ impl Revisions {
     }
 
     /// Returns a future that completes with the current number once it is above `seen`.
-    pub fn after(&self, seen: u64) -> After<'_> {
-        After { revisions: self, seen, waiter: None }
+    pub fn wait_for_newer(&self, seen: u64) -> RevisionWait<'_> {
+        RevisionWait { revisions: self, seen, waiter: None }
     }
 }
 
 /// Future that waits for a number above `seen`. Dropping it removes its waker.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is polled"]
-pub struct After<'a> {
+pub struct RevisionWait<'a> {
     revisions: &'a Revisions,
     seen: u64,
     waiter: Option<u64>,
 }
 
-impl Future for After<'_> {
+impl Future for RevisionWait<'_> {
     type Output = u64;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
-        let mut waiting = self.revisions.waiting.lock();
+        let mut waiting = self.revisions.state.lock();
         if self.seen < waiting.current {
             // `advance` has removed its waker.
             self.waiter = None;
@@ -79,10 +79,10 @@ impl Future for After<'_> {
     }
 }
 
-impl Drop for After<'_> {
+impl Drop for RevisionWait<'_> {
     fn drop(&mut self) {
         if let Some(waiter) = self.waiter {
-            let waker = self.revisions.waiting.lock().wakers.remove(&waiter);
+            let waker = self.revisions.state.lock().wakers.remove(&waiter);
             drop(waker);
         }
     }

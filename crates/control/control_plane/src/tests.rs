@@ -4,25 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_model::Activity;
-use cluster_model::desired::{ClusterOptions, DEFAULT, HardwareKind, Inventory};
+use cluster_model::desired::{ClusterOptions, DEFAULT_NAME, HardwareKind, Inventory};
 use cluster_model::events::EventKind;
 use cluster_model::reconcile::Action;
 use cluster_model::worker::WorkerState;
 use parking_lot::Mutex;
 use types::{Clock, ManualClock};
 
-use super::conformance::{self, Surroundings};
+use super::conformance::{self, TestEnvironment};
 use super::*;
-use crate::fixtures::{BOOTSTRAP, Fate, SimulatedHost, create, nodes, settings, superuser};
+use crate::fixtures::{BOOTSTRAP, SimulatedHost, StartBehavior, create, nodes, settings, superuser};
 
 /// Store in memory that can fail.
 #[derive(Debug, Default)]
-struct Memory {
+struct MemoryStore {
     bytes: Mutex<Option<Vec<u8>>>,
     fails: Mutex<bool>,
 }
 
-impl StateStore for Arc<Memory> {
+impl StateStore for Arc<MemoryStore> {
     fn load(&self) -> io::Result<Option<Vec<u8>>> {
         Ok(self.bytes.lock().clone())
     }
@@ -40,7 +40,7 @@ impl StateStore for Arc<Memory> {
 #[derive(Debug)]
 struct Machine {
     clock: Arc<ManualClock>,
-    memory: Arc<Memory>,
+    memory: Arc<MemoryStore>,
     embedded: Arc<SimulatedHost>,
     local: Arc<SimulatedHost>,
     plane: LocalControlPlane,
@@ -50,7 +50,7 @@ impl Machine {
     fn new() -> Machine {
         let clock = Arc::new(ManualClock::default());
         clock.advance(Duration::from_secs(1));
-        let memory = Arc::new(Memory::default());
+        let memory = Arc::new(MemoryStore::default());
         let embedded = Arc::new(SimulatedHost::new(Arc::clone(&clock), 1, 2));
         let local = Arc::new(SimulatedHost::new(Arc::clone(&clock), 2, 2));
         let plane = Machine::open(&clock, &memory, &embedded, &local).expect("open with an empty store");
@@ -59,28 +59,28 @@ impl Machine {
 
     fn open(
         clock: &Arc<ManualClock>,
-        memory: &Arc<Memory>,
+        memory: &Arc<MemoryStore>,
         embedded: &Arc<SimulatedHost>,
         local: &Arc<SimulatedHost>,
-    ) -> Result<LocalControlPlane, PlaneError> {
+    ) -> Result<LocalControlPlane, ControlPlaneError> {
         let hosts: BTreeMap<HardwareKind, Arc<dyn WorkerHost>> = BTreeMap::from([
             (HardwareKind::Embedded, Arc::clone(embedded) as Arc<dyn WorkerHost>),
             (HardwareKind::Local, Arc::clone(local) as Arc<dyn WorkerHost>),
         ]);
         let clock = Arc::clone(clock) as Arc<dyn Clock>;
         let store = Box::new(Arc::clone(memory));
-        LocalControlPlane::open(store, hosts, Inventory::built_in(), settings(), clock, BOOTSTRAP)
+        LocalControlPlane::open(store, hosts, Inventory::single_machine(), settings(), clock, BOOTSTRAP)
     }
 
     fn passes(&self, count: usize) {
         for _ in 0..count {
-            self.plane.pass(&BTreeMap::new());
+            self.plane.reconcile(&BTreeMap::new());
             self.clock.advance(Duration::from_secs(1));
         }
     }
 
     fn id(&self, name: &str) -> ClusterId {
-        self.plane.desired().named(name).expect("it exists").id
+        self.plane.desired().cluster_named(name).expect("it exists").id
     }
 
     fn kinds(&self) -> Vec<EventKind> {
@@ -88,7 +88,7 @@ impl Machine {
     }
 }
 
-impl Surroundings for Machine {
+impl TestEnvironment for Machine {
     fn plane(&self) -> &dyn ControlPlane {
         &self.plane
     }
@@ -130,7 +130,7 @@ fn each_kind_of_hardware_has_its_host() {
 }
 
 #[test]
-fn a_restarted_instance_finds_its_workers() {
+fn a_restarted_instance_takes_over_its_workers() {
     let mut machine = Machine::new();
     machine.plane.apply(&create("c", nodes(2)), &superuser()).expect("the change is applied");
     machine.passes(4);
@@ -143,7 +143,7 @@ fn a_restarted_instance_finds_its_workers() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_not_changed() {
+fn a_failed_save_changes_nothing() {
     let machine = Machine::new();
     *machine.memory.fails.lock() = true;
     let before = (machine.plane.desired(), machine.plane.revisions().current());
@@ -155,7 +155,7 @@ fn what_cannot_be_kept_is_not_changed() {
 }
 
 #[test]
-fn what_was_kept_and_is_damaged_is_not_guessed_at() {
+fn a_damaged_state_is_an_error() {
     let machine = Machine::new();
     machine.memory.bytes.lock().as_mut().expect("the initial state is stored").push(b'!');
     let error = Machine::open(&machine.clock, &machine.memory, &machine.embedded, &machine.local);
@@ -163,7 +163,7 @@ fn what_was_kept_and_is_damaged_is_not_guessed_at() {
 }
 
 #[test]
-fn an_idle_cluster_falls_asleep_and_wakes_for_a_statement() {
+fn an_idle_cluster_is_suspended_and_resumed() {
     let machine = Machine::new();
     let options = ClusterOptions { auto_suspend: Some(Some(30)), ..nodes(2) };
     machine.plane.apply(&create("c", options), &superuser()).expect("the change is applied");
@@ -173,22 +173,22 @@ fn an_idle_cluster_falls_asleep_and_wakes_for_a_statement() {
     let busy = BTreeMap::from([(id, Activity { running: 1, queued: 0, idle_since: None })]);
     let idle = BTreeMap::from([(id, Activity { running: 0, queued: 0, idle_since: Some(now) })]);
     for _ in 0..40 {
-        machine.plane.pass(&busy);
+        machine.plane.reconcile(&busy);
         machine.clock.advance(Duration::from_secs(1));
     }
     assert_eq!(machine.plane.phase(id), Some(Phase::Running));
-    machine.plane.pass(&idle);
+    machine.plane.reconcile(&idle);
     assert!(machine.plane.desired().cluster(id).expect("it exists").suspended);
     assert_eq!(machine.plane.serving(id).len(), 0, "a suspended cluster serves no statements immediately");
     machine.passes(2);
     assert_eq!(machine.plane.phase(id), Some(Phase::Suspended));
-    machine.plane.apply(&Change::Wake { name: "c".to_owned() }, &superuser()).expect("the cluster is resumed");
-    machine.plane.pass(&idle);
+    machine.plane.apply(&Change::AutoResume { name: "c".to_owned() }, &superuser()).expect("the cluster is resumed");
+    machine.plane.reconcile(&idle);
     assert!(!machine.plane.desired().cluster(id).expect("it exists").suspended, "earlier idle time does not count");
 }
 
 #[test]
-fn what_happens_to_workers_is_told() {
+fn worker_events_are_recorded() {
     let machine = Machine::new();
     machine.passes(4);
     assert_eq!(machine.kinds(), [EventKind::WorkerStarting, EventKind::WorkerReady]);
@@ -197,9 +197,12 @@ fn what_happens_to_workers_is_told() {
     machine.embedded.set_hanging(WorkerId(1), false);
     machine.passes(1);
     machine.embedded.kill(WorkerId(1));
-    machine.embedded.set_fate(Fate::Stalls);
+    machine.embedded.set_fate(StartBehavior::Stalls);
     machine.passes(2);
-    machine.plane.apply(&Change::Suspend { name: DEFAULT.to_owned() }, &superuser()).expect("the change is applied");
+    machine
+        .plane
+        .apply(&Change::Suspend { name: DEFAULT_NAME.to_owned() }, &superuser())
+        .expect("the change is applied");
     machine.passes(1);
     let kinds = machine.kinds();
     assert_eq!(
@@ -219,7 +222,7 @@ fn what_happens_to_workers_is_told() {
 }
 
 #[test]
-fn revisions_grow_with_what_changes_and_not_with_what_goes_on() {
+fn heartbeats_do_not_advance_the_revision() {
     let machine = Machine::new();
     machine.passes(4);
     let seen = machine.plane.revisions().current();
@@ -233,16 +236,19 @@ fn revisions_grow_with_what_changes_and_not_with_what_goes_on() {
 }
 
 #[test]
-fn who_drains_is_known_to_drain_when_the_pass_ends() {
+fn draining_is_visible_after_the_pass() {
     let machine = Machine::new();
     machine.passes(4);
-    machine.plane.apply(&Change::Suspend { name: DEFAULT.to_owned() }, &superuser()).expect("the change is applied");
-    assert_eq!(machine.plane.pass(&BTreeMap::new()), [Action::Drain { worker: WorkerId(1) }]);
+    machine
+        .plane
+        .apply(&Change::Suspend { name: DEFAULT_NAME.to_owned() }, &superuser())
+        .expect("the change is applied");
+    assert_eq!(machine.plane.reconcile(&BTreeMap::new()), [Action::Drain { worker: WorkerId(1) }]);
     assert_eq!(machine.plane.workers()[0].state, WorkerState::Draining);
 }
 
 #[test]
-fn a_process_that_stood_still_does_not_take_its_workers_for_hung() {
+fn a_paused_instance_does_not_replace_workers() {
     let machine = Machine::new();
     machine.passes(4);
     let worker = machine.plane.workers()[0].id;
@@ -250,7 +256,7 @@ fn a_process_that_stood_still_does_not_take_its_workers_for_hung() {
     machine.passes(1);
     // No pass for a minute, and no heartbeats.
     machine.clock.advance(Duration::from_secs(60));
-    assert_eq!(machine.plane.pass(&BTreeMap::new()), []);
+    assert_eq!(machine.plane.reconcile(&BTreeMap::new()), []);
     machine.embedded.set_hanging(worker, false);
     machine.passes(3);
     assert_eq!(machine.plane.workers()[0].id, worker, "the worker is not replaced");

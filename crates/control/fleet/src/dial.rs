@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cluster_model::WorkerId;
-use exchange::{ByteStream, Dial};
+use exchange::{ByteStream, Dialer};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use types::Clock;
 use url::Url;
 
-use crate::identity::{Credentials, Name};
+use crate::identity::{CertificateName, Credentials};
 
 /// Returns a worker's task URL; `None` before the worker has joined.
 #[must_use]
@@ -24,40 +24,40 @@ pub fn task_url(worker: &cluster_model::Worker) -> Option<Url> {
 
 /// Opens authenticated connections to workers by their task URLs.
 #[derive(Debug)]
-pub(crate) struct Dialer {
+pub(crate) struct TlsDialer {
     credentials: Arc<Credentials>,
     clock: Arc<dyn Clock>,
 }
 
-impl Dialer {
+impl TlsDialer {
     pub(crate) fn new(credentials: Arc<Credentials>, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self { credentials, clock })
     }
 
     /// Opens a connection for messages about new shards.
-    pub(crate) async fn dial_for_loads(&self, worker: &Url) -> io::Result<TlsStream<TcpStream>> {
-        let (address, id) = place_of(worker)?;
-        self.credentials.dial_for_loads(address, Name::Worker(id), &self.clock).await
+    pub(crate) async fn dial_for_announcements(&self, worker: &Url) -> io::Result<TlsStream<TcpStream>> {
+        let (address, id) = try_parse_task_url(worker)?;
+        self.credentials.dial_for_announcements(address, CertificateName::Worker(id), &self.clock).await
     }
 }
 
 #[async_trait]
-impl Dial for Dialer {
+impl Dialer for TlsDialer {
     async fn dial(&self, worker: &Url) -> io::Result<Box<dyn ByteStream>> {
-        let (address, id) = place_of(worker)?;
-        let stream = self.credentials.dial(address, Name::Worker(id), &self.clock).await?;
+        let (address, id) = try_parse_task_url(worker)?;
+        let stream = self.credentials.dial(address, CertificateName::Worker(id), &self.clock).await?;
         Ok(Box::new(stream))
     }
 }
 
-/// Parses a task URL as [`place`] does, with an error for an invalid one.
-fn place_of(worker: &Url) -> io::Result<(String, WorkerId)> {
+/// Parses a task URL as [`parse_task_url`] does, with an error for an invalid one.
+fn try_parse_task_url(worker: &Url) -> io::Result<(String, WorkerId)> {
     let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("{worker} is not a worker's task URL"));
-    place(worker).ok_or_else(refused)
+    parse_task_url(worker).ok_or_else(refused)
 }
 
 /// Parses a task URL into `host:port` and the worker's id.
-pub(crate) fn place(worker: &Url) -> Option<(String, WorkerId)> {
+pub(crate) fn parse_task_url(worker: &Url) -> Option<(String, WorkerId)> {
     let id = u64::from_str_radix(worker.path().strip_prefix('/')?, 16).ok()?;
     // A `Url` drops the default port of its scheme.
     let port = worker.port_or_known_default()?;

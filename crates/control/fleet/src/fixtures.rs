@@ -17,19 +17,19 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
 /// Settings with an empty in-memory storage.
 pub(crate) fn settings(folder: &Path) -> FleetSettings {
     FleetSettings {
-        data: folder.to_owned(),
-        folder: folder.join("workers"),
-        door: SocketAddr::from(([127, 0, 0, 1], 0)),
+        data_folder: folder.to_owned(),
+        workers_folder: folder.join("workers"),
+        join_address: SocketAddr::from(([127, 0, 0, 1], 0)),
         program: "/nowhere/kiln".into(),
         launcher: Launcher::default(),
-        variables: Vec::new(),
+        environment: Vec::new(),
         storage: "memory:///".to_owned(),
         memory_bytes: 64 << 20,
         cache_bytes: 16 << 20,
         cache_disk_bytes: 1 << 20,
-        cache_disk_part: 4,
+        cache_disk_divisor: 4,
         reserve_bytes: 0,
-        patience: Duration::from_secs(30),
-        vouch: None,
+        reconnect_timeout: Duration::from_secs(30),
+        token_verifier: None,
     }
 }

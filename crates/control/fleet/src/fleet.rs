@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use control_plane::Vouch;
+use control_plane::TokenVerifier;
 use futures::future::BoxFuture;
 use rcgen::KeyPair;
 use tokio::net::TcpListener;
@@ -14,33 +14,33 @@ use tokio::task::JoinSet;
 use types::{Clock, Random};
 
 use crate::authority::{Authority, AuthorityError, VALIDITY};
-use crate::dial::Dialer;
-use crate::identity::{Credentials, Identity, Name};
-use crate::join::receive;
+use crate::dedicated_thread::DedicatedThread;
+use crate::dial::TlsDialer;
+use crate::identity::{CertificateName, Credentials, TlsIdentity};
+use crate::join::serve_join;
 use crate::launcher::Launcher;
 use crate::listen::listen;
-use crate::own_thread::OwnThread;
-use crate::processes::Processes;
+use crate::processes::WorkerProcesses;
 
 /// Certificates are renewed after their validity divided by this.
-const RENEWALS: u32 = 2;
+const RENEWALS_PER_VALIDITY: u32 = 2;
 
 /// Settings of the worker processes of an instance.
 #[derive(Debug, Clone)]
 pub struct FleetSettings {
     /// Data folder of the instance, which holds the certificate authority.
-    pub data: PathBuf,
+    pub data_folder: PathBuf,
     /// Folder of the worker roster, with one subfolder for each slot.
-    pub folder: PathBuf,
+    pub workers_folder: PathBuf,
     /// Address of the join listener, which workers must be able to reach. Port 0 means the port of the previous
     /// instance if it is still free, otherwise any free port.
-    pub door: SocketAddr,
+    pub join_address: SocketAddr,
     /// Program to start as `program worker --join …`.
     pub program: PathBuf,
     /// Command that starts the program.
     pub launcher: Launcher,
     /// Environment variables for the program, in addition to those of this process.
-    pub variables: Vec<(String, String)>,
+    pub environment: Vec<(String, String)>,
     /// Storage URL as for `kiln serve --storage`, which other processes must be able to read.
     pub storage: String,
     /// Query memory of the instance in bytes, of which each worker gets a share.
@@ -51,13 +51,13 @@ pub struct FleetSettings {
     /// Disk space for the caches of all workers together, in bytes.
     pub cache_disk_bytes: u64,
     /// Divisor of the free disk space that the caches may use: 4 means a quarter.
-    pub cache_disk_part: u64,
+    pub cache_disk_divisor: u64,
     /// Bytes to keep free on the disk of `folder`.
     pub reserve_bytes: u64,
     /// Time that workers try to reconnect to a lost instance before they exit.
-    pub patience: Duration,
+    pub reconnect_timeout: Duration,
     /// Verifier of the tokens of workers that this process has not started; `None` if such workers are not accepted.
-    pub vouch: Option<Arc<dyn Vouch>>,
+    pub token_verifier: Option<Arc<dyn TokenVerifier>>,
 }
 
 /// Failure to open the worker processes of an instance.
@@ -70,7 +70,7 @@ pub enum FleetError {
     #[error("could not create folder {folder}")]
     Folder { folder: PathBuf, source: io::Error },
     #[error("workers cannot connect to wildcard address {address}: name an address of this machine that they reach")]
-    NoAddress { address: SocketAddr },
+    WildcardAddress { address: SocketAddr },
     #[error("could not listen for workers on {address}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("could not start a thread")]
@@ -82,12 +82,12 @@ pub enum FleetError {
 /// Dropping it has the effect of a crash: workers keep running for a while and try to reconnect to the next instance.
 #[derive(Debug)]
 pub struct Fleet {
-    processes: Arc<Processes>,
+    processes: Arc<WorkerProcesses>,
     authority: String,
     /// The join listener and the renewal of certificates.
     tasks: JoinSet<()>,
     /// Thread of the tasks, so that busy query threads cannot delay heartbeats.
-    _thread: OwnThread,
+    _thread: DedicatedThread,
 }
 
 impl Fleet {
@@ -108,32 +108,33 @@ impl Fleet {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Result<Self, FleetError> {
-        std::fs::create_dir_all(&settings.folder)
-            .map_err(|source| FleetError::Folder { folder: settings.folder.clone(), source })?;
-        let authority = Arc::new(Authority::open(&settings.data, Arc::clone(&clock))?);
+        std::fs::create_dir_all(&settings.workers_folder)
+            .map_err(|source| FleetError::Folder { folder: settings.workers_folder.clone(), source })?;
+        let authority = Arc::new(Authority::open(&settings.data_folder, Arc::clone(&clock))?);
         let certificate = authority.certificate_pem();
         let key = KeyPair::generate().map_err(AuthorityError::from)?;
-        let credentials = Credentials::new(identity(&authority, &key)?);
+        let credentials = Credentials::new(sign_identity(&authority, &key)?);
         // Workers with tokens are not started here and know the address from elsewhere.
-        if settings.door.ip().is_unspecified() && settings.vouch.is_none() {
-            return Err(FleetError::NoAddress { address: settings.door });
+        if settings.join_address.ip().is_unspecified() && settings.token_verifier.is_none() {
+            return Err(FleetError::WildcardAddress { address: settings.join_address });
         }
-        let thread = OwnThread::start("fleet").map_err(FleetError::Thread)?;
-        let (wanted, earlier) = (settings.door, Processes::earlier_address(&settings));
+        let thread = DedicatedThread::start("fleet").map_err(FleetError::Thread)?;
+        let (wanted, earlier) = (settings.join_address, WorkerProcesses::previous_address(&settings));
         let opening = thread.runtime().spawn(async move {
-            let listener = door(wanted, earlier).await?;
+            let listener = bind_join_listener(wanted, earlier).await?;
             Ok::<_, io::Error>((listener.local_addr()?, listener))
         });
         let opened = opening.await.unwrap_or_else(|error| Err(io::Error::other(error)));
         let (address, listener) = opened.map_err(|source| FleetError::Listen { address: wanted, source })?;
-        let dialer = Dialer::new(Arc::clone(&credentials), Arc::clone(&clock));
-        let processes = Processes::open(settings, Arc::clone(&authority), address, dialer, Arc::clone(&clock), random);
+        let dialer = TlsDialer::new(Arc::clone(&credentials), Arc::clone(&clock));
+        let processes =
+            WorkerProcesses::open(settings, Arc::clone(&authority), address, dialer, Arc::clone(&clock), random);
         let mut tasks = JoinSet::new();
         let listening = {
             let (desk, credentials, of_guests) = (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
-            let config = move || Arc::clone(&credentials.current().joined);
+            let config = move || Arc::clone(&credentials.current().join_server);
             listen(listener, config, Arc::clone(&clock), move |stranger| {
-                receive(Arc::clone(&desk), stranger, Arc::clone(&of_guests))
+                serve_join(Arc::clone(&desk), stranger, Arc::clone(&of_guests))
             })
         };
         tasks.spawn_on(listening, thread.runtime());
@@ -142,8 +143,8 @@ impl Fleet {
                 (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
             async move {
                 loop {
-                    clock.sleep(VALIDITY / RENEWALS).await;
-                    match identity(&authority, &key) {
+                    clock.sleep(VALIDITY / RENEWALS_PER_VALIDITY).await;
+                    match sign_identity(&authority, &key) {
                         Ok(identity) => credentials.renew(identity),
                         Err(error) => tracing::error!(%error, "could not renew the instance's certificate"),
                     }
@@ -157,13 +158,13 @@ impl Fleet {
 
     /// Returns the authority's certificate as PEM, with which workers authenticate the instance.
     #[must_use]
-    pub fn authority(&self) -> &str {
+    pub fn authority_pem(&self) -> &str {
         &self.authority
     }
 
     /// Returns the host of the worker processes, for a control plane.
     #[must_use]
-    pub fn processes(&self) -> &Arc<Processes> {
+    pub fn processes(&self) -> &Arc<WorkerProcesses> {
         &self.processes
     }
 
@@ -187,13 +188,13 @@ impl Fleet {
     }
 }
 
-fn identity(authority: &Authority, key: &KeyPair) -> Result<Identity, FleetError> {
-    let certificate = authority.sign(Name::Instance, key.public_key_raw())?;
-    Ok(Identity::new(key, &certificate, authority.certificate())?)
+fn sign_identity(authority: &Authority, key: &KeyPair) -> Result<TlsIdentity, FleetError> {
+    let certificate = authority.sign(CertificateName::Instance, key.public_key_raw())?;
+    Ok(TlsIdentity::new(key, &certificate, authority.certificate())?)
 }
 
 /// Binds the join listener: to the `earlier` address if `wanted` leaves the port open, otherwise to `wanted`.
-async fn door(wanted: SocketAddr, earlier: Option<SocketAddr>) -> io::Result<TcpListener> {
+async fn bind_join_listener(wanted: SocketAddr, earlier: Option<SocketAddr>) -> io::Result<TcpListener> {
     let earlier = earlier.filter(|earlier| earlier.ip() == wanted.ip() && wanted.port() == 0);
     if let Some(address) = earlier {
         match TcpListener::bind(address).await {

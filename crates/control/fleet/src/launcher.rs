@@ -20,7 +20,7 @@ pub enum LauncherError {
     #[error("the command is empty")]
     Empty,
     #[error("{word} has an invalid placeholder; only {{cluster}} and {{slot}} are replaced")]
-    Unknown { word: String },
+    InvalidPlaceholder { word: String },
 }
 
 impl Launcher {
@@ -33,9 +33,9 @@ impl Launcher {
         if words.is_empty() {
             return Err(LauncherError::Empty);
         }
-        let unknown = words.iter().find(|word| filled(word, "", "").contains(['{', '}']));
+        let unknown = words.iter().find(|word| fill_placeholders(word, "", "").contains(['{', '}']));
         match unknown {
-            Some(word) => Err(LauncherError::Unknown { word: word.clone() }),
+            Some(word) => Err(LauncherError::InvalidPlaceholder { word: word.clone() }),
             None => Ok(Self(words)),
         }
     }
@@ -43,7 +43,7 @@ impl Launcher {
     /// Returns the command that starts `program` for a slot; the caller adds the program's arguments.
     pub(crate) fn command(&self, program: &Path, cluster: ClusterId, slot: u32) -> Command {
         let (cluster, slot) = (cluster.0.to_string(), slot.to_string());
-        let mut words = self.0.iter().map(|word| filled(word, &cluster, &slot));
+        let mut words = self.0.iter().map(|word| fill_placeholders(word, &cluster, &slot));
         let Some(first) = words.next() else { return Command::new(program) };
         let mut command = Command::new(first);
         command.args(words).arg(program);
@@ -52,7 +52,7 @@ impl Launcher {
 }
 
 /// Replaces the placeholders of a word.
-fn filled(word: &str, cluster: &str, slot: &str) -> String {
+fn fill_placeholders(word: &str, cluster: &str, slot: &str) -> String {
     word.replace(CLUSTER, cluster).replace(SLOT, slot)
 }
 
@@ -60,24 +60,24 @@ fn filled(word: &str, cluster: &str, slot: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(launcher: &Launcher) -> Vec<String> {
+    fn words(launcher: &Launcher) -> Vec<String> {
         let command = launcher.command(Path::new("/bin/kiln"), ClusterId(7), 2);
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         words.map(|word| word.to_str().expect("arguments are UTF-8").to_owned()).collect()
     }
 
     #[test]
-    fn a_worker_is_started_by_what_is_said_with_its_own_numbers() {
-        assert_eq!(said(&Launcher::default()), ["/bin/kiln"]);
+    fn placeholders_are_replaced() {
+        assert_eq!(words(&Launcher::default()), ["/bin/kiln"]);
         let launcher = Launcher::parse(" ip netns  exec net-{cluster}-{slot}").expect("parse a valid command");
-        assert_eq!(said(&launcher), ["ip", "netns", "exec", "net-7-2", "/bin/kiln"]);
+        assert_eq!(words(&launcher), ["ip", "netns", "exec", "net-7-2", "/bin/kiln"]);
     }
 
     #[test]
-    fn what_nothing_stands_for_is_refused() {
+    fn invalid_placeholders_are_refused() {
         assert_eq!(Launcher::parse("  "), Err(LauncherError::Empty));
         for wrong in ["taskset -c {core}", "run {slot", "run slot}"] {
-            assert!(matches!(Launcher::parse(wrong), Err(LauncherError::Unknown { .. })), "{wrong}");
+            assert!(matches!(Launcher::parse(wrong), Err(LauncherError::InvalidPlaceholder { .. })), "{wrong}");
         }
     }
 }

@@ -12,21 +12,21 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use types::Clock;
 
-use crate::identity::within;
+use crate::identity::with_timeout;
 use crate::socket;
 
 /// Most unauthenticated connections at a time; more wait in the system's accept queue.
-const STRANGERS_MAX: usize = 128;
+const PENDING_CONNECTIONS_MAX: usize = 128;
 /// Time limit of the TLS handshake.
-const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, for example when the process is out of file descriptors.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Connection that has passed the TLS handshake and still counts as unauthenticated.
-pub(crate) struct Stranger {
+pub(crate) struct PendingConnection {
     pub(crate) stream: TlsStream<TcpStream>,
     /// Permit for an unauthenticated connection, to be dropped once the peer is authenticated.
-    pub(crate) place: OwnedSemaphorePermit,
+    pub(crate) permit: OwnedSemaphorePermit,
 }
 
 /// Accepts connections until the future is dropped and runs `serve` on each. Calls `config` for each connection, so
@@ -35,11 +35,11 @@ pub(crate) async fn listen<F>(
     listener: TcpListener,
     config: impl Fn() -> Arc<ServerConfig>,
     clock: Arc<dyn Clock>,
-    serve: impl Fn(Stranger) -> F + Clone + Send + 'static,
+    serve: impl Fn(PendingConnection) -> F + Clone + Send + 'static,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(STRANGERS_MAX));
+    let places = Arc::new(Semaphore::new(PENDING_CONNECTIONS_MAX));
     let mut served = JoinSet::new();
     loop {
         // Reap finished connections.
@@ -49,14 +49,14 @@ pub(crate) async fn listen<F>(
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "could not accept a connection");
-                clock.sleep(ACCEPT_AGAIN).await;
+                clock.sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
         let (config, serve, clock) = (config(), serve.clone(), Arc::clone(&clock));
         served.spawn(async move {
-            match within(&clock, HANDSHAKE_TIME_MAX, handshake(config, stream)).await {
-                Ok(stream) => serve(Stranger { stream, place }).await,
+            match with_timeout(&clock, HANDSHAKE_TIMEOUT, handshake(config, stream)).await {
+                Ok(stream) => serve(PendingConnection { stream, permit: place }).await,
                 Err(error) => tracing::debug!(%error, "TLS handshake failed"),
             }
         });

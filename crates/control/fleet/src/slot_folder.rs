@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use cluster_model::ClusterId;
 
 /// Name of the lock file.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
 /// Locked folder of a slot, used exclusively until it is dropped.
 #[derive(Debug)]
@@ -27,15 +27,15 @@ impl SlotFolder {
     /// A file operation fails.
     pub(crate) fn claim(all: &Path, cluster: ClusterId, slot: u32) -> io::Result<Self> {
         fs::create_dir_all(all)?;
-        let mut known: Vec<(SystemTime, PathBuf)> = found(all)?
+        let mut known: Vec<(SystemTime, PathBuf)> = list_slot_folders(all)?
             .into_iter()
             .filter(|folder| (folder.cluster, folder.slot) == (cluster, slot))
-            .map(|folder| (taken_at(&folder.path), folder.path))
+            .map(|folder| (last_used(&folder.path), folder.path))
             .collect();
         known.sort_by(|one, other| other.cmp(one));
         for (_, path) in known {
             if let Some(folder) = Self::lock(path)? {
-                return folder.taken();
+                return folder.record_use();
             }
         }
         for number in 0.. {
@@ -47,32 +47,32 @@ impl SlotFolder {
                 Err(error) => return Err(error),
             }
             if let Some(folder) = Self::lock(path)? {
-                return folder.taken();
+                return folder.record_use();
             }
         }
         unreachable!("the numbers of a slot's folders are not exhausted")
     }
 
     /// Returns the path of the cache folder.
-    pub(crate) fn cache(&self) -> PathBuf {
+    pub(crate) fn cache_folder(&self) -> PathBuf {
         self.path.join("cache")
     }
 
     /// Returns the path of the spill folder.
-    pub(crate) fn spill(&self) -> PathBuf {
+    pub(crate) fn spill_folder(&self) -> PathBuf {
         self.path.join("spill")
     }
 
     /// Locks a folder; `None` if another process has locked it or it was deleted.
     fn lock(path: PathBuf) -> io::Result<Option<Self>> {
-        let lock = match File::options().create(true).append(true).open(path.join(LOCK)) {
+        let lock = match File::options().create(true).append(true).open(path.join(LOCK_FILE)) {
             Ok(lock) => lock,
             // `clean` has deleted it just now.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         match lock.try_lock() {
-            Ok(()) if path.join(LOCK).try_exists()? => {}
+            Ok(()) if path.join(LOCK_FILE).try_exists()? => {}
             Ok(()) | Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -80,7 +80,7 @@ impl SlotFolder {
     }
 
     /// Writes the lock file, whose modification time tells when the folder was last taken.
-    fn taken(mut self) -> io::Result<Self> {
+    fn record_use(mut self) -> io::Result<Self> {
         self.lock.set_len(0)?;
         self.lock.write_all(b"taken\n")?;
         Ok(self)
@@ -88,8 +88,8 @@ impl SlotFolder {
 }
 
 /// Deletes unlocked folders of slots that are not wanted, and unlocked folders of slots that have a locked one.
-pub(crate) fn clean(all: &Path, is_wanted: impl Fn(ClusterId, u32) -> bool) -> io::Result<()> {
-    let folders = match found(all) {
+pub(crate) fn remove_unused_folders(all: &Path, is_wanted: impl Fn(ClusterId, u32) -> bool) -> io::Result<()> {
+    let folders = match list_slot_folders(all) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         folders => folders?,
     };
@@ -111,20 +111,20 @@ pub(crate) fn clean(all: &Path, is_wanted: impl Fn(ClusterId, u32) -> bool) -> i
 }
 
 /// Returns the time at which a folder was last taken.
-fn taken_at(folder: &Path) -> SystemTime {
-    let known = fs::metadata(folder.join(LOCK)).and_then(|lock| lock.modified());
+fn last_used(folder: &Path) -> SystemTime {
+    let known = fs::metadata(folder.join(LOCK_FILE)).and_then(|lock| lock.modified());
     known.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// Folder of a slot.
-struct Found {
+struct SlotFolderEntry {
     cluster: ClusterId,
     slot: u32,
     path: PathBuf,
 }
 
 /// Lists the folders of slots; ignores other names.
-fn found(all: &Path) -> io::Result<Vec<Found>> {
+fn list_slot_folders(all: &Path) -> io::Result<Vec<SlotFolderEntry>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(all)? {
         let entry = entry?;
@@ -135,7 +135,7 @@ fn found(all: &Path) -> io::Result<Vec<Found>> {
             Some((ClusterId(cluster.parse().ok()?), slot.parse().ok()?))
         });
         if let Some((cluster, slot)) = slot {
-            folders.push(Found { cluster, slot, path: entry.path() });
+            folders.push(SlotFolderEntry { cluster, slot, path: entry.path() });
         }
     }
     Ok(folders)
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_finds_what_was_left_and_two_never_share() {
+    fn a_successor_reuses_the_folder_and_two_workers_never_share() {
         let all = tempfile::tempdir().expect("create a temporary folder");
         let all = all.path();
         let first = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
         let other_slot = SlotFolder::claim(all, CLUSTER, 1).expect("claim a folder");
         let beside = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
         assert_eq!(names(all), ["2-0", "2-0.1", "2-1"]);
-        assert!(first.cache() != beside.cache() && first.spill() != other_slot.spill());
+        assert!(first.cache_folder() != beside.cache_folder() && first.spill_folder() != other_slot.spill_folder());
         let path = first.path.clone();
         drop(first);
         // Processes that other tests fork at this moment hold the inherited lock until they call exec.
@@ -180,16 +180,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_goes_unless_somebody_has_it() {
+    fn unused_folders_are_deleted_unless_locked() {
         let all = tempfile::tempdir().expect("create a temporary folder");
         let all = all.path();
-        clean(&all.join("none"), |_, _| false).expect("a missing folder is no error");
+        remove_unused_folders(&all.join("none"), |_, _| false).expect("a missing folder is no error");
         fs::create_dir(all.join("elses")).expect("create a folder");
         let held = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
         let beside = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
         let asleep = SlotFolder::claim(all, CLUSTER, 1).expect("claim a folder");
         let dropped = SlotFolder::claim(all, ClusterId(3), 0).expect("claim a folder");
-        fs::create_dir(dropped.cache()).expect("create a folder");
+        fs::create_dir(dropped.cache_folder()).expect("create a folder");
         let dropped_and_held = SlotFolder::claim(all, ClusterId(4), 0).expect("claim a folder");
         drop((beside, asleep, dropped));
         cleaned(all, |cluster, _| cluster == CLUSTER, &["2-0", "2-1", "4-0", "elses"]);
@@ -200,7 +200,7 @@ mod tests {
     /// Cleans until only `left` remains; repeated because of inherited locks, as above.
     fn cleaned(all: &Path, is_wanted: impl Fn(ClusterId, u32) -> bool, left: &[&str]) {
         for _ in 0..100 {
-            clean(all, &is_wanted).expect("delete unused folders");
+            remove_unused_folders(all, &is_wanted).expect("delete unused folders");
             if names(all) == left {
                 return;
             }

@@ -29,7 +29,7 @@ pub struct TicketError;
 
 impl Ticket {
     /// Creates a ticket with a random secret.
-    pub(crate) fn draw(worker: WorkerId, authority: CertificateDer<'static>, random: &dyn Random) -> Self {
+    pub(crate) fn generate(worker: WorkerId, authority: CertificateDer<'static>, random: &dyn Random) -> Self {
         let mut secret = [0; SECRET_BYTES];
         random.fill(&mut secret);
         Self { worker, secret, authority }
@@ -37,7 +37,7 @@ impl Ticket {
 
     /// Encodes the ticket as text: URL-safe base64 of id, secret and certificate.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn encode(&self) -> String {
         let mut bytes = Vec::with_capacity(ID_BYTES + SECRET_BYTES + self.authority.len());
         bytes.extend(self.worker.0.to_be_bytes());
         bytes.extend(self.secret);
@@ -62,14 +62,14 @@ impl Ticket {
 }
 
 /// Keyed hash of a ticket's secret: verifies the secret without storing it.
-pub(crate) struct ExpectedSecret {
+pub(crate) struct SecretHash {
     key: hmac::Key,
     tag: hmac::Tag,
 }
 
-impl ExpectedSecret {
+impl SecretHash {
     /// Hashes a ticket's secret under a random key (HMAC-SHA256).
-    pub(crate) fn of(ticket: &Ticket, random: &dyn Random) -> Self {
+    pub(crate) fn from_ticket(ticket: &Ticket, random: &dyn Random) -> Self {
         let mut key = [0; SECRET_BYTES];
         random.fill(&mut key);
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
@@ -78,7 +78,7 @@ impl ExpectedSecret {
     }
 
     /// Verifies a secret in constant time.
-    pub(crate) fn is(&self, shown: &[u8]) -> bool {
+    pub(crate) fn verify(&self, shown: &[u8]) -> bool {
         hmac::verify(&self.key, shown, self.tag.as_ref()).is_ok()
     }
 }

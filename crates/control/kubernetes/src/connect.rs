@@ -16,7 +16,7 @@ pub enum ConnectError {
 
 /// Failure to read an Instance.
 #[derive(Debug, thiserror::Error)]
-pub enum LookError {
+pub enum ReadInstanceError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error("could not read the Instance {name}")]
@@ -26,15 +26,16 @@ pub enum LookError {
 /// Returns whether the Instance `name`, in the namespace of this pod, was already restored from its storage.
 ///
 /// # Errors
-/// Returns [`LookError`] if the API server cannot be reached or the Instance cannot be read.
-pub fn was_restored(name: &str) -> BoxFuture<'_, Result<bool, LookError>> {
-    Box::pin(look_for_restored(name))
+/// Returns [`ReadInstanceError`] if the API server cannot be reached or the Instance cannot be read.
+pub fn was_restored(name: &str) -> BoxFuture<'_, Result<bool, ReadInstanceError>> {
+    Box::pin(read_restored(name))
 }
 
-async fn look_for_restored(name: &str) -> Result<bool, LookError> {
+async fn read_restored(name: &str) -> Result<bool, ReadInstanceError> {
     let (client, namespace) = connect().await?;
     let read = Api::<Instance>::namespaced(client, &namespace).get(name).await;
-    let instance = read.map_err(|source| LookError::Read { name: name.to_owned(), source: Box::new(source) })?;
+    let instance =
+        read.map_err(|source| ReadInstanceError::Read { name: name.to_owned(), source: Box::new(source) })?;
     Ok(instance.status.is_some_and(|status| status.restored))
 }
 

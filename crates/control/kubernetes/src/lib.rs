@@ -25,9 +25,9 @@ mod pod;
 pub mod quantity;
 pub mod resources;
 
-pub use connect::{ConnectError, LookError, connect, was_restored};
-pub use install::{Install, InstallError, Progress, Remove, install, uninstall};
-pub use object::{Object, yaml};
+pub use connect::{ConnectError, ReadInstanceError, connect, was_restored};
+pub use install::{InstallError, InstallProgress, Installation, Removal, install, uninstall};
+pub use object::{DesiredObject, to_yaml};
 pub use operator::{OperatorError, OperatorSettings, run};
-pub use plane::{Hosts, KubernetesControlPlane, Warehouse};
+pub use plane::{KubernetesConnection, KubernetesControlPlane, WorkerHosts};
 pub use resources::{ComputeCluster, HardwareProfile, Instance};

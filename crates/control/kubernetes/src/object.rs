@@ -12,24 +12,24 @@ use xxhash_rust::xxh3::xxh3_64;
 mod tests;
 
 /// Annotation with the hash of the content that was last applied to an object.
-const CONTENT: &str = "kiln.dev/content";
+const CONTENT_HASH_ANNOTATION: &str = "kiln.dev/content";
 
 /// Desired state of a Kubernetes object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Object {
+pub struct DesiredObject {
     pub resource: ApiResource,
     pub name: String,
     /// The object as JSON, with only the fields that are applied and not those that others may set.
     pub value: Value,
 }
 
-impl Object {
+impl DesiredObject {
     /// Builds the desired state from a typed object and annotates it with a hash of its content.
     ///
     /// # Panics
     /// Panics if the object has no name.
     #[must_use]
-    pub fn new<K>(object: &K) -> Object
+    pub fn new<K>(object: &K) -> DesiredObject
     where
         K: Resource<DynamicType = ()> + Serialize + Debug,
     {
@@ -42,28 +42,28 @@ impl Object {
             marked.as_object_mut().map(|fields| fields.remove("data"));
         }
         let content = format!("{:016x}", xxh3_64(marked.to_string().as_bytes()));
-        value["metadata"]["annotations"][CONTENT] = Value::String(content);
-        Object { resource: ApiResource::erase::<K>(&()), name, value }
+        value["metadata"]["annotations"][CONTENT_HASH_ANNOTATION] = Value::String(content);
+        DesiredObject { resource: ApiResource::erase::<K>(&()), name, value }
     }
 
     /// Returns whether `observed`, the object of the API server, was applied from the same content and none of its
     /// applied fields has been changed since, so that nothing has to be written.
     #[must_use]
     pub fn is_applied(&self, observed: &Value) -> bool {
-        holds(&self.value, observed)
+        contains_fields(&self.value, observed)
     }
 }
 
 /// Returns whether every field of `wanted` has the same value in `observed`, which may have further fields.
-fn holds(wanted: &Value, observed: &Value) -> bool {
+fn contains_fields(wanted: &Value, observed: &Value) -> bool {
     match (wanted, observed) {
         (Value::Object(wanted), Value::Object(observed)) => wanted.iter().all(|(name, value)| {
             let is_nothing = value.as_object().is_some_and(serde_json::Map::is_empty);
-            observed.get(name).map_or(is_nothing, |observed| holds(value, observed))
+            observed.get(name).map_or(is_nothing, |observed| contains_fields(value, observed))
         }),
         (Value::Array(wanted), Value::Array(observed)) => {
             wanted.len() == observed.len()
-                && wanted.iter().zip(observed).all(|(wanted, observed)| holds(wanted, observed))
+                && wanted.iter().zip(observed).all(|(wanted, observed)| contains_fields(wanted, observed))
         }
         _ => wanted == observed,
     }
@@ -71,18 +71,18 @@ fn holds(wanted: &Value, observed: &Value) -> bool {
 
 /// Renders objects as a YAML stream for `kubectl apply`.
 #[must_use]
-pub fn yaml(objects: &[Value]) -> String {
+pub fn to_yaml(objects: &[Value]) -> String {
     let documents = objects.iter().map(|object| serde_saphyr::to_string(object).expect("JSON is valid YAML"));
     documents.map(|document| format!("---\n{}\n", document.trim_end())).collect()
 }
 
 /// Asserts that `text` equals a file of `tests/golden`. With `KILN_WRITE_GOLDEN=1` it writes the file if it is missing.
 #[cfg(test)]
-pub(crate) fn golden(name: &str, text: &str) {
+pub(crate) fn assert_golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("KILN_WRITE_GOLDEN").is_some() && !path.exists() {
         std::fs::write(&path, text).expect("the folder can be written");
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(kept == text, "{} differs from the generated text:\n{text}", path.display());
+    let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(expected == text, "{} differs from the generated text:\n{text}", path.display());
 }

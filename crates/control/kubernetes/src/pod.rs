@@ -10,15 +10,15 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::core::ObjectMeta;
 
 /// User and group of the processes: `nonroot`, as in images without a root user.
-const USER: i64 = 65_532;
+const NONROOT_USER: i64 = 65_532;
 
 /// Returns the security context of a pod: no root user, and volumes that are writable for its group.
-pub(crate) fn security() -> PodSecurityContext {
+pub(crate) fn pod_security() -> PodSecurityContext {
     PodSecurityContext {
         run_as_non_root: Some(true),
-        run_as_user: Some(USER),
-        run_as_group: Some(USER),
-        fs_group: Some(USER),
+        run_as_user: Some(NONROOT_USER),
+        run_as_group: Some(NONROOT_USER),
+        fs_group: Some(NONROOT_USER),
         fs_group_change_policy: Some("OnRootMismatch".to_owned()),
         seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }),
         ..PodSecurityContext::default()
@@ -36,7 +36,7 @@ pub(crate) fn container_security() -> SecurityContext {
 }
 
 /// Returns CPU and memory, with limits equal to requests.
-pub(crate) fn resources(cpu: &str, memory: &str) -> ResourceRequirements {
+pub(crate) fn resource_requirements(cpu: &str, memory: &str) -> ResourceRequirements {
     let amounts = [("cpu", cpu), ("memory", memory)];
     let amounts: BTreeMap<String, Quantity> =
         amounts.into_iter().map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
@@ -44,7 +44,7 @@ pub(crate) fn resources(cpu: &str, memory: &str) -> ResourceRequirements {
 }
 
 /// Returns the environment source that sets each key of a secret as a variable.
-pub(crate) fn variables_of(secret: &str) -> EnvFromSource {
+pub(crate) fn env_from_secret(secret: &str) -> EnvFromSource {
     EnvFromSource {
         secret_ref: Some(SecretEnvSource { name: secret.to_owned(), optional: None }),
         ..EnvFromSource::default()
@@ -52,7 +52,7 @@ pub(crate) fn variables_of(secret: &str) -> EnvFromSource {
 }
 
 /// Returns the claim template of a StatefulSet for a ReadWriteOnce volume per pod.
-pub(crate) fn claim(
+pub(crate) fn volume_claim(
     name: &str,
     size: &str,
     class: Option<&String>,
@@ -75,7 +75,7 @@ pub(crate) fn claim(
 }
 
 /// Returns a TCP port of a container.
-pub(crate) fn port(name: &str, port: i32) -> ContainerPort {
+pub(crate) fn container_port(name: &str, port: i32) -> ContainerPort {
     ContainerPort {
         name: Some(name.to_owned()),
         container_port: port,
@@ -85,6 +85,6 @@ pub(crate) fn port(name: &str, port: i32) -> ContainerPort {
 }
 
 /// Returns the mount of a volume at a path of a container.
-pub(crate) fn mount(volume: &str, path: &str) -> VolumeMount {
+pub(crate) fn volume_mount(volume: &str, path: &str) -> VolumeMount {
     VolumeMount { name: volume.to_owned(), mount_path: path.to_owned(), ..VolumeMount::default() }
 }

@@ -2,14 +2,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster_model::{
-    ClusterId, HardwareInstance, HardwareKind, Inventory, Resources, Settings, StopReason, WlmProfile, Worker,
+    ClusterId, HardwareInstance, HardwareKind, Inventory, ReconcileSettings, Resources, StopReason, WlmProfile, Worker,
     WorkerId, WorkerSpec, WorkerState,
 };
 use control_plane::LocalControlPlane;
-use control_plane::conformance::{self, Surroundings};
-use control_plane::{ControlPlane, StartWorker, WorkerHost};
+use control_plane::conformance::{self, TestEnvironment};
+use control_plane::{ControlPlane, StartRequest, WorkerHost};
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryConsumer, MemoryPool};
-use scheduler::{Threads, WorkerMemory};
+use scheduler::{QueryThreads, WorkerMemory};
 use types::random::SeededRandom;
 use types::{Oid, SystemClock};
 
@@ -19,7 +19,7 @@ const MEMORY: u64 = 1 << 20;
 
 fn host(cores: usize) -> Arc<EmbeddedWorkers> {
     let clock: Arc<dyn types::Clock> = Arc::new(SystemClock::new());
-    let threads = Arc::new(Threads::start(cores, &clock).unwrap());
+    let threads = Arc::new(QueryThreads::start(cores, &clock).unwrap());
     let memory = Arc::new(FairSpillPool::new(usize::try_from(MEMORY).unwrap()));
     EmbeddedWorkers::new(threads, cores, memory, MEMORY, clock, Arc::new(SeededRandom::new(1)))
 }
@@ -34,7 +34,7 @@ fn spec(millicores: u32, memory_bytes: u64) -> WorkerSpec {
 }
 
 fn start(host: &EmbeddedWorkers, slot: u32, spec: WorkerSpec) -> Worker {
-    host.start(&StartWorker { cluster: ClusterId(1), slot, spec });
+    host.start(&StartRequest { cluster: ClusterId(1), slot, spec });
     host.observe().into_iter().find(|worker| worker.slot == slot).unwrap()
 }
 
@@ -62,11 +62,11 @@ fn a_draining_worker_ends_what_it_has_and_gets_nothing_new() {
     host.drain(worker.id);
     assert_eq!(observed(&host, worker.id).state, WorkerState::Draining);
     assert!(host.lease(std::slice::from_ref(&worker)).is_none());
-    assert!(!lease.is_ended(), "running statements continue");
+    assert!(!lease.is_worker_shut_down(), "running statements continue");
     host.forget(worker.id);
     assert_eq!(observed(&host, worker.id).running, 1, "only ended workers are forgotten");
-    host.stop(worker.id, StopReason::GraceOver);
-    assert!(lease.is_ended());
+    host.stop(worker.id, StopReason::GracePeriodExceeded);
+    assert!(lease.is_worker_shut_down());
     let gone = observed(&host, worker.id);
     assert_eq!((gone.state, gone.failed, gone.running), (WorkerState::Gone, false, 0));
     host.forget(worker.id);
@@ -95,10 +95,10 @@ fn the_worker_with_all_cores_has_the_threads_of_the_process() {
 }
 
 #[test]
-fn a_process_has_so_many_workers_and_no_more() {
+fn the_number_of_workers_is_limited() {
     let host = host(1);
     for slot in 0..300 {
-        host.start(&StartWorker { cluster: ClusterId(1), slot, spec: spec(10, 1) });
+        host.start(&StartRequest { cluster: ClusterId(1), slot, spec: spec(10, 1) });
     }
     let workers = host.observe();
     let failed: Vec<&Worker> = workers.iter().filter(|worker| worker.failed).collect();
@@ -133,13 +133,13 @@ fn a_workers_memory_has_a_limit_that_changes() {
 
 /// Control plane over workers of this process.
 #[derive(Debug)]
-struct Embedded {
+struct TestInstance {
     host: Arc<EmbeddedWorkers>,
     folder: tempfile::TempDir,
     plane: Option<LocalControlPlane>,
 }
 
-impl Embedded {
+impl TestInstance {
     fn open(&self) -> LocalControlPlane {
         let hardware = HardwareInstance {
             name: HardwareInstance::EMBEDDED.to_owned(),
@@ -147,8 +147,8 @@ impl Embedded {
             description: String::new(),
         };
         let profile = WlmProfile { name: "default".to_owned(), max_running: 100 };
-        let mut settings = Settings::new(self.host.version(), self.host.machine());
-        settings.backoff_first = std::time::Duration::ZERO;
+        let mut settings = ReconcileSettings::new(self.host.version(), self.host.machine());
+        settings.backoff_initial = std::time::Duration::ZERO;
         LocalControlPlane::open(
             Box::new(StateFile::in_folder(self.folder.path())),
             BTreeMap::from([(HardwareKind::Embedded, Arc::clone(&self.host) as Arc<dyn WorkerHost>)]),
@@ -165,13 +165,13 @@ impl Embedded {
     }
 }
 
-impl Surroundings for Embedded {
+impl TestEnvironment for TestInstance {
     fn plane(&self) -> &dyn ControlPlane {
-        Embedded::plane(self)
+        TestInstance::plane(self)
     }
 
     fn pass(&mut self) {
-        Embedded::plane(self).pass(&BTreeMap::new());
+        TestInstance::plane(self).reconcile(&BTreeMap::new());
     }
 
     fn kill(&mut self, worker: WorkerId) {
@@ -192,15 +192,15 @@ impl Surroundings for Embedded {
 #[test]
 fn the_control_plane_of_one_process_conforms() {
     let folder = tempfile::tempdir().unwrap();
-    let mut embedded = Embedded { host: host(2), folder, plane: None };
+    let mut embedded = TestInstance { host: host(2), folder, plane: None };
     embedded.plane = Some(embedded.open());
     conformance::run(&mut embedded, HardwareInstance::EMBEDDED);
 }
 
 #[test]
-fn a_damaged_file_is_told() {
+fn a_damaged_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let embedded = Embedded { host: host(1), folder, plane: None };
+    let embedded = TestInstance { host: host(1), folder, plane: None };
     drop(embedded.open());
     let path = StateFile::in_folder(embedded.folder.path()).path();
     let mut bytes = std::fs::read(&path).unwrap();
@@ -213,8 +213,8 @@ fn a_damaged_file_is_told() {
             (HardwareKind::Embedded, Arc::clone(&embedded.host) as Arc<dyn WorkerHost>),
             (HardwareKind::Local, Arc::clone(&embedded.host) as Arc<dyn WorkerHost>),
         ]),
-        Inventory::built_in(),
-        Settings::new("1", embedded.host.machine()),
+        Inventory::single_machine(),
+        ReconcileSettings::new("1", embedded.host.machine()),
         Arc::clone(&embedded.host.clock),
         Oid(10),
     );

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use parking_lot::Mutex;
-use types::Health;
+use types::ServiceHealth;
 
 /// The state of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) struct Service {
 /// The current run of a service.
 struct Run {
     /// A new one for each run: what a run that has ended reported is not this one's.
-    health: Health,
+    health: ServiceHealth,
     phase: Phase,
     started_us: i64,
     restarts: u64,
@@ -75,19 +75,24 @@ enum Phase {
 
 impl Service {
     pub(crate) fn new(name: &'static str, now_us: i64) -> Self {
-        let run =
-            Run { health: Health::default(), phase: Phase::Running, started_us: now_us, restarts: 0, last_end: None };
+        let run = Run {
+            health: ServiceHealth::default(),
+            phase: Phase::Running,
+            started_us: now_us,
+            restarts: 0,
+            last_end: None,
+        };
         Self { name, run: Mutex::new(run) }
     }
 
     /// The health that its first run reports to.
-    pub(crate) fn health(&self) -> Health {
+    pub(crate) fn health(&self) -> ServiceHealth {
         self.run.lock().health.clone()
     }
 
-    pub(crate) fn restart(&self, now_us: i64) -> Health {
+    pub(crate) fn restart(&self, now_us: i64) -> ServiceHealth {
         let mut run = self.run.lock();
-        run.health = Health::default();
+        run.health = ServiceHealth::default();
         run.phase = Phase::Running;
         run.started_us = now_us;
         run.restarts += 1;
@@ -107,7 +112,7 @@ impl Service {
 
     pub(crate) fn status(&self) -> ServiceStatus {
         let run = self.run.lock();
-        let trouble = run.health.trouble();
+        let trouble = run.health.last_failure();
         let state = match run.phase {
             Phase::Running if trouble.is_some() => ServiceState::Failing,
             Phase::Running => ServiceState::Running,

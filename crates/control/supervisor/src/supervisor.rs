@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use types::{Clock, Health};
+use types::{Clock, ServiceHealth};
 
 use crate::service::{Service, ServiceStatus};
 
@@ -34,7 +34,7 @@ struct Supervised {
 }
 
 /// Begins a run of a service, and the next after each that ended. Boxed, so that supervision is compiled once and not for each service.
-type Run = Box<dyn Fn(Health) -> BoxFuture<'static, ()> + Send + Sync>;
+type Run = Box<dyn Fn(ServiceHealth) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The end that a service may come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +53,12 @@ impl Supervisor {
     }
 
     /// Starts a service that runs until it is stopped: where `run` of its `parts` panics or returns, it is called again after a pause.
-    pub fn start<P, F>(&self, name: &'static str, parts: &P, run: impl Fn(P, Health) -> F + Send + Sync + 'static)
-    where
+    pub fn start<P, F>(
+        &self,
+        name: &'static str,
+        parts: &P,
+        run: impl Fn(P, ServiceHealth) -> F + Send + Sync + 'static,
+    ) where
         P: Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
@@ -66,7 +70,7 @@ impl Supervisor {
         &self,
         name: &'static str,
         parts: &P,
-        run: impl Fn(P, Health) -> F + Send + Sync + 'static,
+        run: impl Fn(P, ServiceHealth) -> F + Send + Sync + 'static,
     ) where
         P: Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
@@ -118,7 +122,7 @@ impl Drop for Supervisor {
     }
 }
 
-fn boxed<P, F>(parts: P, run: impl Fn(P, Health) -> F + Send + Sync + 'static) -> Run
+fn boxed<P, F>(parts: P, run: impl Fn(P, ServiceHealth) -> F + Send + Sync + 'static) -> Run
 where
     P: Clone + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use cluster_model::desired::stored;
 use cluster_model::{
-    Action, Actor, Author, Change, ClusterOptions, DesiredState, IfExists, Inventory, Part, Placement, Resources,
-    RoleRef, Settings, Worker, WorkerId, WorkerState, placement, reconcile,
+    Action, Actor, Author, Change, ClusterOptions, DesiredState, IfExists, Inventory, Part, Placement,
+    ReconcileSettings, Resources, RoleRef, Worker, WorkerId, WorkerState, placement, reconcile,
 };
 use types::{Oid, QueryId, SystemClock};
-use workload::admission::{Mode, Request};
+use workload::admission::{AdmissionMode, Request};
 use workload::{Admission, Limits};
 
 fn main() {
@@ -55,10 +55,10 @@ fn three_thousand() -> DesiredState {
     let role = RoleRef { oid: Oid(10), name: "kiln".to_owned() };
     let author = Author::Role(Actor { role, superuser: true, create_cluster: true, create_role: true });
     let nodes = |index: i64| if index == 46 { 55 } else { 64 };
-    (0..47).fold(DesiredState::fresh(Oid(10), 0), |state, index| {
+    (0..47).fold(DesiredState::initial(Oid(10), 0), |state, index| {
         let options = ClusterOptions { node_count: Some(nodes(index)), ..ClusterOptions::default() };
         let change = Change::Create { name: format!("c{index}"), options, if_exists: IfExists::Refuse };
-        state.change(&Inventory::built_in(), &change, &author, 0).expect("the limit is not reached").0
+        state.change(&Inventory::single_machine(), &change, &author, 0).expect("the limit is not reached").0
     })
 }
 
@@ -71,11 +71,11 @@ fn started(actions: &[Action], state: WorkerState) -> Vec<Worker> {
             slot: *slot,
             spec: spec.clone(),
             state,
-            since: Duration::ZERO,
-            heard: Duration::from_secs(60),
+            state_since: Duration::ZERO,
+            last_heartbeat: Duration::from_secs(60),
             hung: false,
             failed: state == WorkerState::Gone,
-            hands_over: false,
+            is_handing_over: false,
             version: Some("1".to_owned()),
             address: None,
             running: 0,
@@ -89,7 +89,7 @@ fn started(actions: &[Action], state: WorkerState) -> Vec<Worker> {
 
 fn reconciliation(bench: &Bench) {
     let desired = three_thousand();
-    let settings = Settings::new("1", Resources { millicores: 16_000, memory_bytes: 1 << 37 });
+    let settings = ReconcileSettings::new("1", Resources { millicores: 16_000, memory_bytes: 1 << 37 });
     let now = Duration::from_secs(60);
     let starts = reconcile(&desired, &[], now, &settings);
     let ready = started(&starts, WorkerState::Ready);
@@ -127,11 +127,11 @@ fn placements(bench: &Bench) {
     }
     let (before, after) = (Placement::new(cluster, 0..63), Placement::new(cluster, 0..64));
     bench.run("moves of 1,000,000 parts from 63 workers to 64", count, || {
-        black_box(placement::moves(&before, &after, parts.iter().copied()).count());
+        black_box(placement::changed_owners(&before, &after, parts.iter().copied()).count());
     });
     let sized: Vec<(Part, u64)> = parts.iter().take(100_000).map(|part| (*part, 1 + part.shard % 100)).collect();
     bench.run("bounded owners (125 %) of 100,000 parts among 64 workers", sized.len() as u64, || {
-        black_box(after.bounded(&sized, 125));
+        black_box(after.place_bounded(&sized, 125));
     });
 }
 
@@ -151,8 +151,9 @@ fn request(statement: u64, user: u32) -> Request {
 
 fn admissions(bench: &Bench) {
     const ROUNDS: u64 = 200_000;
-    let open =
-        |running| Admission::new(Limits { running, ..Limits::default() }, Mode::Open, Arc::new(SystemClock::new()));
+    let open = |running| {
+        Admission::new(Limits { running, ..Limits::default() }, AdmissionMode::Open, Arc::new(SystemClock::new()))
+    };
     let admission = open(100);
     let mut context = Context::from_waker(Waker::noop());
     bench.run("admissions, one after the other", ROUNDS, || {
@@ -188,7 +189,7 @@ fn threads(bench: &Bench) {
     const ROUNDS: u64 = 50_000;
     for (threads, running) in [(2, 100), (8, 100), (8, 2)] {
         let admission =
-            Admission::new(Limits { running, ..Limits::default() }, Mode::Open, Arc::new(SystemClock::new()));
+            Admission::new(Limits { running, ..Limits::default() }, AdmissionMode::Open, Arc::new(SystemClock::new()));
         let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
         bench.run(&format!("admissions of {threads} threads, {running} at a time"), ROUNDS, || {
             next.store(0, Ordering::SeqCst);

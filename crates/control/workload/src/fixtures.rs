@@ -6,7 +6,7 @@ use std::task::{Context, Wake, Waker};
 
 /// Waker that counts its wake-ups.
 #[derive(Debug)]
-pub(crate) struct Flag {
+pub(crate) struct CountingWaker {
     count: Arc<Count>,
     waker: Waker,
 }
@@ -20,11 +20,11 @@ impl Wake for Count {
     }
 }
 
-impl Flag {
-    pub(crate) fn new() -> Flag {
+impl CountingWaker {
+    pub(crate) fn new() -> CountingWaker {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
-        Flag { count, waker }
+        CountingWaker { count, waker }
     }
 
     pub(crate) fn context(&self) -> Context<'_> {

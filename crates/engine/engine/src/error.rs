@@ -8,21 +8,21 @@ pub enum Error {
     /// A value that a fast loop cannot compute. The expression's [`Fallback`](crate::expression::Fallback) evaluates
     /// the batch instead.
     #[error("a value cannot be computed: {0}")]
-    Value(&'static str),
+    UncomputableValue(&'static str),
     /// Broken invariant of the engine, such as a column whose physical type differs from the one the program was
     /// compiled for. Clients get SQLSTATE XX000.
     #[error("engine invariant violated: {0}")]
-    Form(&'static str),
+    Internal(&'static str),
     /// The query's memory limit is reached; the text names the structure that needed memory. Clients get SQLSTATE
     /// 53200.
     #[error("no memory left for {0}")]
-    Memory(&'static str),
+    OutOfMemory(&'static str),
     /// The query was cancelled or its reader no longer wants rows.
     #[error("stopped")]
     Stopped,
     /// A LIMIT has let all of its rows pass. Ends a worker's current batch and is never reported to the client.
     #[error("row limit reached")]
-    Enough,
+    LimitReached,
     /// Error with its own SQLSTATE, passed to the client unchanged.
     #[error(transparent)]
     Sql(Box<SqlError>),
@@ -34,11 +34,11 @@ pub enum Error {
 impl Error {
     /// Returns whether other rows may still be computable: true for every error of an expression except out of memory
     /// and query cancellation.
-    pub(crate) fn is_about_values(&self) -> bool {
+    pub(crate) fn is_row_error(&self) -> bool {
         match self {
-            Self::Value(_) | Self::Arrow(_) => true,
+            Self::UncomputableValue(_) | Self::Arrow(_) => true,
             Self::Sql(error) => !matches!(error.condition, Condition::OutOfMemory | Condition::QueryCanceled),
-            Self::Form(_) | Self::Memory(_) | Self::Stopped | Self::Enough => false,
+            Self::Internal(_) | Self::OutOfMemory(_) | Self::Stopped | Self::LimitReached => false,
         }
     }
 

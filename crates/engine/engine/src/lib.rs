@@ -19,7 +19,7 @@
 //! PostgreSQL's error. Every other [`Error`] ends the query.
 
 pub mod aggregate;
-pub mod arrow_form;
+pub mod arrow_convert;
 mod digest;
 mod error;
 pub mod expression;
@@ -32,12 +32,12 @@ mod stop;
 pub mod vector;
 pub mod window;
 
-pub use digest::{Digest, Digesting};
+pub use digest::{Digest, DigestBuilder};
 pub use error::{Error, Result};
-pub(crate) use stop::{GOES_ON, STRETCH_ROWS, run_part, unless_stopped};
-pub use stop::{PartRunner, run_parts_by};
-pub(crate) use vector::TextNumbers;
-pub use vector::{Batch, Bits, Bounds, Column, Data, Form, Selection, Strings};
+pub(crate) use stop::{NEVER_STOPPED, STOP_CHECK_ROWS, check_stopped, run_yielding};
+pub use stop::{YieldingRunner, set_yielding_runner};
+pub(crate) use vector::StringInterner;
+pub use vector::{Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, PhysicalType, Selection};
 
 /// Target number of rows of a batch: its columns stay in the L2 cache from one step to the next.
 pub const BATCH_ROWS: usize = 4096;

@@ -3,7 +3,7 @@
 
 use types::value_guard;
 
-use crate::stop::run_part;
+use crate::stop::run_yielding;
 use crate::{Batch, Error, Result};
 
 /// Approximate limit in bytes of the values computed for one batch; a batch that exceeds it is halved.
@@ -24,17 +24,17 @@ pub(crate) enum ErrorGranularity {
 ///
 /// # Errors
 /// Returns the errors of `compute` and `next`.
-pub(crate) fn in_portions<T>(
+pub(crate) fn compute_in_portions<T>(
     batch: Batch,
     granularity: ErrorGranularity,
     mut compute: impl FnMut(Batch) -> Result<T>,
     mut next: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
     let is_to_be_halved = |computed: &Result<T>, is_too_much: bool| {
-        is_too_much || (granularity == ErrorGranularity::Row && computed.as_ref().is_err_and(Error::is_about_values))
+        is_too_much || (granularity == ErrorGranularity::Row && computed.as_ref().is_err_and(Error::is_row_error))
     };
     // Columns are shared, so cloning the batch is cheap compared with computing it.
-    let (computed, is_too_much) = value_guard::within(COMPUTED_BYTES_MAX, || compute(batch.clone()));
+    let (computed, is_too_much) = value_guard::run_limited(COMPUTED_BYTES_MAX, || compute(batch.clone()));
     if !is_to_be_halved(&computed, is_too_much) {
         return next(computed?);
     }
@@ -46,7 +46,8 @@ pub(crate) fn in_portions<T>(
             next(compute(portion)?)?;
             continue;
         }
-        let (computed, is_too_much) = run_part(|| value_guard::within(COMPUTED_BYTES_MAX, || compute(portion.clone())));
+        let (computed, is_too_much) =
+            run_yielding(|| value_guard::run_limited(COMPUTED_BYTES_MAX, || compute(portion.clone())));
         if is_to_be_halved(&computed, is_too_much) {
             // The stack is popped from its end: the first half comes next.
             portions.push(portion.clone().slice(middle, rows));
@@ -65,16 +66,16 @@ mod tests {
     use types::ValueGuard;
 
     use super::*;
-    use crate::{Bounds, Column, Data};
+    use crate::{Bounds, Column, ColumnData};
 
     fn numbers(rows: i64) -> Batch {
         let bounds = Bounds { min: 0, max: rows.into() };
-        let column = Column::new(Data::Ints { values: Arc::new((0..rows).collect()), bounds });
+        let column = Column::new(ColumnData::Ints { values: Arc::new((0..rows).collect()), bounds });
         Batch { rows: column.rows(), columns: vec![column] }
     }
 
     fn values(batch: &Batch) -> Vec<i64> {
-        let Data::Ints { values, .. } = &batch.columns[0].data else { panic!("numbers") };
+        let ColumnData::Ints { values, .. } = &batch.columns[0].data else { panic!("numbers") };
         values.to_vec()
     }
 
@@ -86,7 +87,7 @@ mod tests {
             values(&portion).into_iter().try_for_each(|row| guard.add(bytes(row)))?;
             Ok(portion)
         };
-        in_portions(batch, ErrorGranularity::Batch, compute, |portion| {
+        compute_in_portions(batch, ErrorGranularity::Batch, compute, |portion| {
             all.push(values(&portion));
             Ok(())
         })?;
@@ -108,18 +109,18 @@ mod tests {
     }
 
     #[test]
-    fn rows_before_one_that_fails_are_given() {
+    fn rows_before_a_failing_row_are_passed_on() {
         let given = |granularity| {
             let mut all = Vec::new();
             let compute = |portion: Batch| match values(&portion).contains(&700) {
-                true => Err(Error::Value("row 700")),
+                true => Err(Error::UncomputableValue("row 700")),
                 false => Ok(portion),
             };
-            let outcome = in_portions(numbers(1_000), granularity, compute, |portion| {
+            let outcome = compute_in_portions(numbers(1_000), granularity, compute, |portion| {
                 all.extend(values(&portion));
                 Ok(())
             });
-            assert!(matches!(outcome, Err(Error::Value("row 700"))), "{granularity:?}");
+            assert!(matches!(outcome, Err(Error::UncomputableValue("row 700"))), "{granularity:?}");
             all
         };
         assert_eq!(given(ErrorGranularity::Row), (0..700).collect::<Vec<_>>());
@@ -127,9 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_end_it() {
-        let failing =
-            in_portions(numbers(8), ErrorGranularity::Batch, |_| Err::<(), _>(Error::Value("a sum")), |()| Ok(()));
-        assert!(matches!(failing, Err(Error::Value("a sum"))));
+    fn errors_fail_the_whole_batch() {
+        let failing = compute_in_portions(
+            numbers(8),
+            ErrorGranularity::Batch,
+            |_| Err::<(), _>(Error::UncomputableValue("a sum")),
+            |()| Ok(()),
+        );
+        assert!(matches!(failing, Err(Error::UncomputableValue("a sum"))));
     }
 }

@@ -9,42 +9,42 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 /// Limit of the open connections of one kind.
 #[derive(Debug)]
 pub struct ConnectionLimit {
-    most: usize,
+    connections_max: usize,
     /// Token of each open connection, oldest first; cancelled when the connection has to close or has ended.
     open: Mutex<VecDeque<CancellationToken>>,
 }
 
 /// Guard of a connection, which counts until it is dropped.
 #[derive(Debug)]
-pub struct Counted(CancellationToken);
+pub struct CountedConnection(CancellationToken);
 
 impl ConnectionLimit {
     /// Creates a limit of `most` connections, which must not be 0.
     pub fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, open: Mutex::default() })
+        Arc::new(Self { connections_max: most, open: Mutex::default() })
     }
 
     /// Counts a new connection; if there are too many, the oldest is told to close.
-    pub fn count(&self) -> Counted {
+    pub fn add(&self) -> CountedConnection {
         let counted = CancellationToken::new();
         let mut open = self.open.lock();
         open.retain(|connection| !connection.is_cancelled());
-        while self.most <= open.len() {
+        while self.connections_max <= open.len() {
             open.pop_front().into_iter().for_each(|oldest| oldest.cancel());
         }
         open.push_back(counted.clone());
-        Counted(counted)
+        CountedConnection(counted)
     }
 }
 
-impl Counted {
+impl CountedConnection {
     /// Returns a future that completes when the connection has to close.
-    pub fn is_to_close(&self) -> WaitForCancellationFutureOwned {
+    pub fn close_requested(&self) -> WaitForCancellationFutureOwned {
         self.0.clone().cancelled_owned()
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -59,12 +59,12 @@ mod tests {
     #[test]
     fn the_oldest_goes_for_one_too_many() {
         let limit = ConnectionLimit::new(2);
-        let first = limit.count();
-        drop(limit.count());
-        let (second, first_closes) = (limit.count(), first.is_to_close());
+        let first = limit.add();
+        drop(limit.add());
+        let (second, first_closes) = (limit.add(), first.close_requested());
         assert!(first_closes.now_or_never().is_none(), "who has gone does not count");
-        let third = limit.count();
-        assert!(first.is_to_close().now_or_never().is_some());
-        assert!(second.is_to_close().now_or_never().is_none() && third.is_to_close().now_or_never().is_none());
+        let third = limit.add();
+        assert!(first.close_requested().now_or_never().is_some());
+        assert!(second.close_requested().now_or_never().is_none() && third.close_requested().now_or_never().is_none());
     }
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use txn::Transactions;
-use types::{Clock, Health, Random, SqlError, with_causes};
+use types::{Clock, Random, ServiceHealth, SqlError, with_causes};
 
 use crate::certificate::Certificate;
 use crate::superuser::SuperuserPassword;
 use crate::tls::{TlsError, TlsFiles};
 
 /// Interval at which the files are checked for changes.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Error of setting the superuser's password from its file.
 #[derive(Debug, thiserror::Error)]
@@ -25,8 +25,8 @@ pub enum PasswordError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path} holds no password: it has to be one line of UTF-8 that is not empty")]
     NoPassword { path: PathBuf },
-    #[error("could not store the password from {path} in the catalog: {}", refused.message)]
-    Refused { path: PathBuf, refused: Box<SqlError> },
+    #[error("could not store the password from {path} in the catalog: {}", error.message)]
+    Refused { path: PathBuf, error: Box<SqlError> },
 }
 
 /// Credentials of a server.
@@ -86,7 +86,7 @@ impl Credentials {
     pub fn set_superuser_password(&self) -> BoxFuture<'_, Result<(), PasswordError>> {
         Box::pin(async {
             match &self.superuser_password {
-                Some(password) => password.set(&self.transactions, &*self.random).await,
+                Some(password) => password.set_from_file(&self.transactions, &*self.random).await,
                 None => Ok(()),
             }
         })
@@ -94,34 +94,36 @@ impl Credentials {
 
     /// Reloads the certificate when its files change, for as long as the server runs. One that cannot be used is
     /// logged, and the previous one stays in force.
-    pub fn keep_certificate<'a>(self: Arc<Self>, health: &'a Health) -> BoxFuture<'a, ()> {
-        Box::pin(self.keep_certificate_unboxed(health))
+    pub fn watch_certificate<'a>(self: Arc<Self>, health: &'a ServiceHealth) -> BoxFuture<'a, ()> {
+        Box::pin(self.watch_certificate_unboxed(health))
     }
 
-    async fn keep_certificate_unboxed(self: Arc<Self>, health: &Health) {
+    async fn watch_certificate_unboxed(self: Arc<Self>, health: &ServiceHealth) {
         loop {
-            self.clock.sleep(LOOK_EVERY).await;
-            self.look_at_certificate(health).await;
+            self.clock.sleep(CHECK_INTERVAL).await;
+            self.reload_certificate_if_changed(health).await;
         }
     }
 
     /// Reloads the superuser's password when its file changes, for as long as the server runs. Invalid content is
     /// logged, and the previous password stays in force.
-    pub fn keep_superuser_password<'a>(self: Arc<Self>, health: &'a Health) -> BoxFuture<'a, ()> {
-        Box::pin(self.keep_superuser_password_unboxed(health))
+    pub fn watch_superuser_password<'a>(self: Arc<Self>, health: &'a ServiceHealth) -> BoxFuture<'a, ()> {
+        Box::pin(self.watch_superuser_password_unboxed(health))
     }
 
-    async fn keep_superuser_password_unboxed(self: Arc<Self>, health: &Health) {
+    async fn watch_superuser_password_unboxed(self: Arc<Self>, health: &ServiceHealth) {
         loop {
-            self.clock.sleep(LOOK_EVERY).await;
-            self.look_at_superuser_password(health).await;
+            self.clock.sleep(CHECK_INTERVAL).await;
+            self.reload_superuser_password_if_changed(health).await;
         }
     }
 
     /// Checks the certificate's files once, and reloads them if they have changed.
-    pub async fn look_at_certificate(self: &Arc<Self>, health: &Health) {
+    pub async fn reload_certificate_if_changed(self: &Arc<Self>, health: &ServiceHealth) {
         let credentials = Arc::clone(self);
-        let looked = tokio::task::spawn_blocking(move || credentials.certificate.as_ref().map(Certificate::look)).await;
+        let looked =
+            tokio::task::spawn_blocking(move || credentials.certificate.as_ref().map(Certificate::reload_if_changed))
+                .await;
         match looked.ok().flatten().flatten() {
             Some(Ok(())) => {
                 tracing::info!("reloaded the TLS certificate: new connections get it");
@@ -136,9 +138,9 @@ impl Credentials {
     }
 
     /// Checks the file of the superuser's password once, and reloads it if it has changed.
-    pub async fn look_at_superuser_password(&self, health: &Health) {
+    pub async fn reload_superuser_password_if_changed(&self, health: &ServiceHealth) {
         let Some(password) = &self.superuser_password else { return };
-        match password.look(&self.transactions, &*self.random).await {
+        match password.reload_if_changed(&self.transactions, &*self.random).await {
             Some(Ok(())) => health.report_success(),
             Some(Err(error)) => {
                 tracing::warn!(error = &error as &dyn Error, "superuser password not reloaded: keeping the old one");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::{CatalogState, Role, ScramVerifier};
 use types::{Condition, SqlError, SqlResult};
 
-use crate::verifier::decoy;
+use crate::verifier::decoy_verifier;
 
 /// Proof that a client has to show to log in as a role.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub enum Proof {
     Password(Arc<Role>, ScramVerifier),
     /// SCRAM exchange that must fail, with a decoy verifier: the role does not exist, which a remote client must not
     /// learn.
-    Impossible(ScramVerifier),
+    Decoy(ScramVerifier),
 }
 
 /// Returns the proof that a client of this user name and address has to show. `secret` is the key of decoy verifiers
@@ -26,7 +26,7 @@ pub enum Proof {
 /// # Errors
 /// `28000` if no proof is accepted: from a remote address for a role without password, locally for a role that does not
 /// exist.
-pub fn demand(state: &CatalogState, user: &str, address: IpAddr, secret: &[u8; 32]) -> SqlResult<Proof> {
+pub fn required_proof(state: &CatalogState, user: &str, address: IpAddr, secret: &[u8; 32]) -> SqlResult<Proof> {
     let local = address.to_canonical().is_loopback();
     match state.role_by_name(user) {
         Some(role) => match (&role.scram, local) {
@@ -39,7 +39,7 @@ pub fn demand(state: &CatalogState, user: &str, address: IpAddr, secret: &[u8; 3
             }
         },
         None if local => Err(SqlError::new(Condition::InvalidAuthorization, format!("role \"{user}\" does not exist"))),
-        None => Ok(Proof::Impossible(decoy(user, secret))),
+        None => Ok(Proof::Decoy(decoy_verifier(user, secret))),
     }
 }
 
@@ -47,19 +47,19 @@ pub fn demand(state: &CatalogState, user: &str, address: IpAddr, secret: &[u8; 3
 ///
 /// # Errors
 /// `28000` for a role without the LOGIN attribute, `28P01` for one whose VALID UNTIL has passed.
-pub fn admit(role: &Role, now_us: i64) -> SqlResult<()> {
+pub fn check_login_allowed(role: &Role, now_us: i64) -> SqlResult<()> {
     if !role.login {
         let message = format!("role \"{}\" is not permitted to log in", role.name);
         return Err(SqlError::new(Condition::InvalidAuthorization, message));
     }
     if role.valid_until.is_some_and(|until_us| until_us < now_us) {
-        return Err(failed(&role.name));
+        return Err(authentication_failed(&role.name));
     }
     Ok(())
 }
 
 /// Returns the error of a failed authentication (`28P01`), which does not tell the reason.
 #[must_use]
-pub fn failed(user: &str) -> SqlError {
+pub fn authentication_failed(user: &str) -> SqlError {
     SqlError::new(Condition::InvalidPassword, format!("password authentication failed for user \"{user}\""))
 }

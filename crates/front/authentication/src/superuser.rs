@@ -11,8 +11,8 @@ use txn::{Isolation, Transactions};
 use types::{Condition, Random, SqlError, SqlResult};
 
 use crate::credentials::PasswordError;
-use crate::verifier::{is_of, verifier};
-use crate::watched::{Content, Watched};
+use crate::verifier::{create_verifier, matches_password};
+use crate::watched_files::{Content, WatchedFiles};
 
 /// Attempts to change the role while concurrent transactions change it too.
 const ATTEMPTS_MAX: usize = 10;
@@ -21,43 +21,47 @@ const ATTEMPTS_MAX: usize = 10;
 #[derive(Debug)]
 pub struct SuperuserPassword {
     path: PathBuf,
-    watched: Mutex<Watched>,
+    watched: Mutex<WatchedFiles>,
 }
 
 impl SuperuserPassword {
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), watched: Mutex::new(Watched::new(vec![path.to_owned()])) }
+        Self { path: path.to_owned(), watched: Mutex::new(WatchedFiles::new(vec![path.to_owned()])) }
     }
 
     /// Reads the file and gives the role its password.
-    pub(crate) async fn set(&self, transactions: &Arc<Transactions>, random: &dyn Random) -> Result<(), PasswordError> {
+    pub(crate) async fn set_from_file(
+        &self,
+        transactions: &Arc<Transactions>,
+        random: &dyn Random,
+    ) -> Result<(), PasswordError> {
         let read = self.watched.lock().read();
-        self.take(read, transactions, random).await
+        self.apply(read, transactions, random).await
     }
 
     /// Gives the role the password of the file if that has changed; `None` if not.
-    pub(crate) async fn look(
+    pub(crate) async fn reload_if_changed(
         &self,
         transactions: &Arc<Transactions>,
         random: &dyn Random,
     ) -> Option<Result<(), PasswordError>> {
-        let read = self.watched.lock().look()?;
-        Some(self.take(read, transactions, random).await)
+        let read = self.watched.lock().read_if_changed()?;
+        Some(self.apply(read, transactions, random).await)
     }
 
     /// Gives the role the password in `read`; after a failure the next check tries it again.
-    async fn take(
+    async fn apply(
         &self,
         read: Content,
         transactions: &Arc<Transactions>,
         random: &dyn Random,
     ) -> Result<(), PasswordError> {
         let read = read.map_err(|(path, source)| PasswordError::Read { path, source })?;
-        let password = line(&read[0]).ok_or_else(|| PasswordError::NoPassword { path: self.path.clone() })?;
-        put(transactions, random, password).await.map_err(|refused| {
-            self.watched.lock().forget();
-            PasswordError::Refused { path: self.path.clone(), refused: Box::new(refused) }
+        let password = single_line(&read[0]).ok_or_else(|| PasswordError::NoPassword { path: self.path.clone() })?;
+        set_password(transactions, random, password).await.map_err(|refused| {
+            self.watched.lock().mark_changed();
+            PasswordError::Refused { path: self.path.clone(), error: Box::new(refused) }
         })
     }
 
@@ -65,7 +69,7 @@ impl SuperuserPassword {
     ///
     /// # Errors
     /// `55000` if `role` is the bootstrap superuser.
-    pub fn refuse_another(&self, role: &Role) -> SqlResult<()> {
+    pub fn refuse_change(&self, role: &Role) -> SqlResult<()> {
         if role.oid != Role::BOOTSTRAP {
             return Ok(());
         }
@@ -76,7 +80,7 @@ impl SuperuserPassword {
 }
 
 /// Returns the single line of a file without its line end; `None` if it is not one line of UTF-8.
-fn line(content: &[u8]) -> Option<&str> {
+fn single_line(content: &[u8]) -> Option<&str> {
     let text = str::from_utf8(content).ok()?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
@@ -84,16 +88,16 @@ fn line(content: &[u8]) -> Option<&str> {
 }
 
 /// Gives the bootstrap superuser the password, or the verifier that the text is, unless it has it already.
-async fn put(transactions: &Arc<Transactions>, random: &dyn Random, password: &str) -> SqlResult<()> {
+async fn set_password(transactions: &Arc<Transactions>, random: &dyn Random, password: &str) -> SqlResult<()> {
     let mut failure = None;
     for _ in 0..ATTEMPTS_MAX {
         let mut transaction = transactions.begin(Isolation::ReadCommitted);
         let view = transaction.view().state;
         let role = view.role(Role::BOOTSTRAP).expect("the bootstrap role is always in the catalog");
-        if role.scram.as_ref().is_some_and(|known| is_of(known, password)) {
+        if role.scram.as_ref().is_some_and(|verifier| matches_password(verifier, password)) {
             return Ok(());
         }
-        let role = Role { scram: Some(verifier(password, random)), ..Role::clone(role) };
+        let role = Role { scram: Some(create_verifier(password, random)), ..Role::clone(role) };
         tracing::info!(role = role.name, "setting the superuser's password from its file");
         transaction.stage(vec![Change::PutRole(Arc::new(role))]).map_err(from_transaction)?;
         match transaction.commit().await {
@@ -110,11 +114,11 @@ mod tests {
 
     #[test]
     fn a_password_is_one_line() {
-        assert_eq!(line(b"secret"), Some("secret"));
-        assert_eq!(line(b" s\xc3\xa9cret \n"), Some(" s\u{e9}cret "));
-        assert_eq!(line(b"secret\r\n"), Some("secret"));
+        assert_eq!(single_line(b"secret"), Some("secret"));
+        assert_eq!(single_line(b" s\xc3\xa9cret \n"), Some(" s\u{e9}cret "));
+        assert_eq!(single_line(b"secret\r\n"), Some("secret"));
         for none in [&b""[..], b"\n", b"two\nlines", b"secret\n\n", b"nul\0", b"\xff"] {
-            assert_eq!(line(none), None, "{none:?}");
+            assert_eq!(single_line(none), None, "{none:?}");
         }
     }
 }

@@ -25,8 +25,8 @@ pub struct TlsFiles {
 pub enum TlsError {
     #[error("could not read {path}")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path} holds no usable PEM {what}")]
-    Pem { path: PathBuf, what: &'static str, source: rustls_pki_types::pem::Error },
+    #[error("{path} holds no usable PEM {item}")]
+    Pem { path: PathBuf, item: &'static str, source: rustls_pki_types::pem::Error },
     #[error("{path} holds no certificate")]
     NoCertificate { path: PathBuf },
     #[error("the certificate in {certificate} and the key in {key} cannot be used")]
@@ -45,7 +45,7 @@ impl Tls {
     pub fn new(files: &TlsFiles, certificate_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
         let pem = |path: &Path, what| {
             let path = path.to_owned();
-            move |source| TlsError::Pem { path, what, source }
+            move |source| TlsError::Pem { path, item: what, source }
         };
         let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate_pem)
             .collect::<Result<_, _>>()

@@ -12,9 +12,9 @@ const PREFIX: &str = "SCRAM-SHA-256$";
 /// Returns the verifier of a password in CREATE or ALTER ROLE: derived from it with a new salt, or taken as is if the
 /// text is a verifier.
 #[must_use]
-pub fn verifier(password: &str, random: &dyn Random) -> ScramVerifier {
-    if let Some(given) = parse_verifier(password) {
-        return given;
+pub fn create_verifier(password: &str, random: &dyn Random) -> ScramVerifier {
+    if let Some(parsed) = parse_verifier(password) {
+        return parsed;
     }
     let mut salt = vec![0; SALT_BYTES];
     random.fill(&mut salt);
@@ -31,9 +31,9 @@ pub fn verifier(password: &str, random: &dyn Random) -> ScramVerifier {
 
 /// Whether a verifier matches the password, or is the one that the text encodes.
 #[must_use]
-pub(crate) fn is_of(verifier: &ScramVerifier, password: &str) -> bool {
-    if let Some(given) = parse_verifier(password) {
-        return given == *verifier;
+pub(crate) fn matches_password(verifier: &ScramVerifier, password: &str) -> bool {
+    if let Some(parsed) = parse_verifier(password) {
+        return parsed == *verifier;
     }
     let iterations = verifier.iterations as usize;
     let salted = gen_salted_password(password, &verifier.salt, iterations);
@@ -60,7 +60,7 @@ pub(crate) fn parse_verifier(text: &str) -> Option<ScramVerifier> {
 /// Derives a verifier that no password matches, the same for the same user name, so that an unknown role cannot be told
 /// from an existing one.
 #[must_use]
-pub(crate) fn decoy(user: &str, secret: &[u8; 32]) -> ScramVerifier {
+pub(crate) fn decoy_verifier(user: &str, secret: &[u8; 32]) -> ScramVerifier {
     // One iteration is a plain HMAC of the secret keyed by the name.
     let derived = gen_salted_password(user, secret, 1);
     ScramVerifier {

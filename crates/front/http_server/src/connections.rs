@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use authentication::{ConnectionLimit, Counted};
+use authentication::{ConnectionLimit, CountedConnection};
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,13 +22,13 @@ use types::Clock;
 const CONNECTIONS_MAX: usize = 64;
 
 /// Time from accepting a connection, or from the first byte of a later request, to the response.
-const REQUEST_MAX: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time from a response to the next request: Prometheus sends one per minute over one connection.
-const IDLE_MAX: Duration = Duration::from_secs(120);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Pause after a failed accept, such as when the process has no file descriptor left.
-const AFTER_ERROR: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Listener with bounded connections.
 pub(crate) struct BoundedListener {
@@ -42,10 +42,10 @@ impl BoundedListener {
         Self { listener, limit: ConnectionLimit::new(CONNECTIONS_MAX), clock: Arc::clone(clock) }
     }
 
-    fn bounded(&self, stream: TcpStream) -> BoundedStream {
-        let (clock, counted) = (Arc::clone(&self.clock), self.limit.count());
-        let (is_to_close, deadline) = (Box::pin(counted.is_to_close()), clock.sleep(REQUEST_MAX));
-        BoundedStream { stream, _counted: counted, is_to_close, clock, deadline, is_idle: false }
+    fn wrap(&self, stream: TcpStream) -> BoundedStream {
+        let (clock, counted) = (Arc::clone(&self.clock), self.limit.add());
+        let (close_requested, deadline) = (Box::pin(counted.close_requested()), clock.sleep(REQUEST_TIMEOUT));
+        BoundedStream { stream, _counted: counted, close_requested: close_requested, clock, deadline, is_idle: false }
     }
 }
 
@@ -56,10 +56,10 @@ impl Listener for BoundedListener {
     async fn accept(&mut self) -> (BoundedStream, SocketAddr) {
         loop {
             match self.listener.accept().await {
-                Ok((stream, address)) => return (self.bounded(stream), address),
+                Ok((stream, address)) => return (self.wrap(stream), address),
                 Err(error) => {
                     tracing::debug!(%error, "could not accept an HTTP connection");
-                    self.clock.sleep(AFTER_ERROR).await;
+                    self.clock.sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
@@ -73,8 +73,8 @@ impl Listener for BoundedListener {
 /// Connection with a deadline.
 pub(crate) struct BoundedStream {
     stream: TcpStream,
-    _counted: Counted,
-    is_to_close: Pin<Box<WaitForCancellationFutureOwned>>,
+    _counted: CountedConnection,
+    close_requested: Pin<Box<WaitForCancellationFutureOwned>>,
     clock: Arc<dyn Clock>,
     deadline: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// True between a response and the first byte of the next request.
@@ -84,7 +84,7 @@ pub(crate) struct BoundedStream {
 impl BoundedStream {
     /// Fails once the deadline has passed, or a newer connection takes the slot.
     fn poll_deadline(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        if self.is_to_close.as_mut().poll(context).is_ready() {
+        if self.close_requested.as_mut().poll(context).is_ready() {
             return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "too many HTTP connections"));
         }
         if self.deadline.as_mut().poll(context).is_ready() {
@@ -105,7 +105,7 @@ impl AsyncRead for BoundedStream {
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if self.is_idle && before < buffer.filled().len() {
             self.is_idle = false;
-            self.deadline = self.clock.sleep(REQUEST_MAX);
+            self.deadline = self.clock.sleep(REQUEST_TIMEOUT);
         }
         Poll::Ready(Ok(()))
     }
@@ -116,7 +116,7 @@ impl AsyncWrite for BoundedStream {
         self.poll_deadline(context)?;
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
         self.is_idle = true;
-        self.deadline = self.clock.sleep(IDLE_MAX);
+        self.deadline = self.clock.sleep(IDLE_TIMEOUT);
         Poll::Ready(Ok(written))
     }
 

@@ -12,7 +12,7 @@ use axum::routing::get;
 use futures::future::BoxFuture;
 use prometheus_client::registry::Registry;
 use session::instance::Instance;
-use session::watchdog::{STANDING, STUCK};
+use session::watchdog::{STALLED_AFTER, STUCK_AFTER};
 use supervisor::ServiceStatus;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 pub struct Probes {
     instance: Arc<Instance>,
     registry: Registry,
-    stopping: CancellationToken,
+    shutdown_announced: CancellationToken,
 }
 
 impl Probes {
@@ -34,7 +34,7 @@ impl Probes {
     #[must_use]
     pub fn new(instance: Arc<Instance>) -> Arc<Self> {
         let registry = instance.metrics.registry();
-        Arc::new(Self { instance, registry, stopping: CancellationToken::new() })
+        Arc::new(Self { instance, registry, shutdown_announced: CancellationToken::new() })
     }
 
     /// Serves HTTP until `shutdown` is cancelled.
@@ -56,12 +56,12 @@ impl Probes {
 
     /// Makes `/readyz` fail from now on, so that no new client is sent here.
     pub fn announce_shutdown(&self) {
-        self.stopping.cancel();
+        self.shutdown_announced.cancel();
     }
 
     /// Checks whether the instance accepts queries; the error is the reason why not.
     fn readiness(&self) -> Result<(), &'static str> {
-        if self.stopping.is_cancelled() {
+        if self.shutdown_announced.is_cancelled() {
             return Err("shutting down");
         }
         if self.instance.transactions.is_poisoned() {
@@ -79,8 +79,8 @@ impl Probes {
     fn metrics_text(&self) -> String {
         let metrics = &self.instance.metrics;
         metrics.connections.set(i64::try_from(self.instance.backends.count()).unwrap_or(i64::MAX));
-        let standing = self.instance.standing(STANDING).len();
-        metrics.standing_threads.set(i64::try_from(standing).unwrap_or(i64::MAX));
+        let stalled = self.instance.stalled_threads(STALLED_AFTER).len();
+        metrics.stalled_threads.set(i64::try_from(stalled).unwrap_or(i64::MAX));
         metrics.failing_services.set(i64::try_from(self.failing_services().count()).unwrap_or(i64::MAX));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
@@ -105,7 +105,7 @@ fn router(probes: Arc<Probes>) -> Router {
 
 /// Liveness: fails only if a query thread is stuck for good; readiness for queries is `/readyz`.
 async fn healthz(State(probes): State<Arc<Probes>>) -> (StatusCode, String) {
-    match probes.instance.standing(STUCK).as_slice() {
+    match probes.instance.stalled_threads(STUCK_AFTER).as_slice() {
         [] => (StatusCode::OK, "ok\n".to_owned()),
         stuck => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", stuck.join("\n"))),
     }
@@ -114,9 +114,9 @@ async fn healthz(State(probes): State<Arc<Probes>>) -> (StatusCode, String) {
 /// Readiness. Long-running threads and failing services are listed but do not fail it, because everything else still
 /// works. The reasons of failures stay in `sys.service`, since anybody may send this request.
 async fn readyz(State(probes): State<Arc<Probes>>) -> (StatusCode, String) {
-    let standing = probes.instance.standing(STANDING).into_iter().map(|thread| thread + "\n");
+    let stalled = probes.instance.stalled_threads(STALLED_AFTER).into_iter().map(|thread| thread + "\n");
     let failing = probes.failing_services().map(|it| format!("service {} is {}: see sys.service\n", it.name, it.state));
-    let troubles: String = standing.chain(failing).collect();
+    let troubles: String = stalled.chain(failing).collect();
     match probes.readiness() {
         Ok(()) => (StatusCode::OK, format!("ready\n{troubles}")),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n{troubles}")),

@@ -2,45 +2,45 @@
 
 use std::sync::Arc;
 
-use authentication::{Exchange, Proof, Tls, admit, demand, failed};
+use authentication::{Proof, ScramExchange, Tls, authentication_failed, check_login_allowed, required_proof};
 use bytes::Bytes;
 use catalog::{Role, ScramVerifier};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::Authentication;
 use pgwire::tokio::server::MaybeTls;
-use session::bind::violation;
+use session::bind::protocol_violation;
 use session::instance::Instance;
 use tokio::io::AsyncWriteExt;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::frontend::Body;
-use crate::startup::{Opened, read_password};
+use crate::frontend::MessageReader;
+use crate::startup::{PendingConnection, read_password};
 
 /// Authenticates the client and returns its role; `None` if it has left. `tls` is the certificate that it was shown.
 pub(crate) async fn authenticate(
-    opened: &mut Opened,
+    opened: &mut PendingConnection,
     instance: &Instance,
     tls: Option<&Tls>,
 ) -> SqlResult<Option<Arc<Role>>> {
     let snapshot = instance.transactions.current();
     let user = opened.request.user.clone();
     let database = snapshot.state.database().name.clone();
-    let (role, verifier) = match demand(&snapshot.state, &user, opened.peer.ip(), instance.credentials.decoy_secret())?
-    {
-        Proof::Local(role) => (Some(role), None),
-        Proof::Password(role, verifier) => (Some(role), Some(verifier)),
-        Proof::Impossible(verifier) => (None, Some(verifier)),
-    };
+    let (role, verifier) =
+        match required_proof(&snapshot.state, &user, opened.peer.ip(), instance.credentials.decoy_secret())? {
+            Proof::Local(role) => (Some(role), None),
+            Proof::Password(role, verifier) => (Some(role), Some(verifier)),
+            Proof::Decoy(verifier) => (None, Some(verifier)),
+        };
     if let Some(verifier) = verifier {
-        match exchange(opened, tls, &verifier).await {
+        match run_scram(opened, tls, &verifier).await {
             Ok(true) => {}
             Ok(false) => return Ok(None),
-            Err(error) if error.condition == Condition::InvalidPassword => return Err(failed(&user)),
+            Err(error) if error.condition == Condition::InvalidPassword => return Err(authentication_failed(&user)),
             Err(error) => return Err(error),
         }
     }
-    let role = role.ok_or_else(|| failed(&user))?;
-    admit(&role, instance.clock.now_us())?;
+    let role = role.ok_or_else(|| authentication_failed(&user))?;
+    check_login_allowed(&role, instance.clock.now_us())?;
     if opened.request.database != database {
         let message = format!("database \"{}\" does not exist", opened.request.database);
         return Err(SqlError::new(Condition::UndefinedDatabase, message));
@@ -49,21 +49,21 @@ pub(crate) async fn authenticate(
 }
 
 /// Runs the SCRAM exchange; `false` if the client has left.
-async fn exchange(opened: &mut Opened, tls: Option<&Tls>, verifier: &ScramVerifier) -> SqlResult<bool> {
+async fn run_scram(opened: &mut PendingConnection, tls: Option<&Tls>, verifier: &ScramVerifier) -> SqlResult<bool> {
     let encrypted = matches!(opened.stream, MaybeTls::Tls(_));
     let bound = tls.filter(|_| encrypted).map(|tls| tls.scram.clone());
-    let mut exchange = Exchange::new(bound);
+    let mut exchange = ScramExchange::new(bound);
     if !send(&mut opened.stream, Authentication::SASL(exchange.mechanisms())).await {
         return Ok(false);
     }
-    let Some(first) = read_password(&mut opened.stream, &mut opened.read).await? else { return Ok(false) };
-    let message = initial_response(first, &mut exchange)?;
-    let answer = exchange.first(&message, verifier)?;
+    let Some(first) = read_password(&mut opened.stream, &mut opened.unread).await? else { return Ok(false) };
+    let message = parse_initial_response(first, &mut exchange)?;
+    let answer = exchange.handle_client_first(&message, verifier)?;
     if !send(&mut opened.stream, Authentication::SASLContinue(answer.into())).await {
         return Ok(false);
     }
-    let Some(last) = read_password(&mut opened.stream, &mut opened.read).await? else { return Ok(false) };
-    let answer = exchange.last(&last)?;
+    let Some(last) = read_password(&mut opened.stream, &mut opened.unread).await? else { return Ok(false) };
+    let answer = exchange.handle_client_final(&last)?;
     Ok(send(&mut opened.stream, Authentication::SASLFinal(answer.into())).await)
 }
 
@@ -76,12 +76,12 @@ async fn send(stream: &mut MaybeTls, message: Authentication) -> bool {
 }
 
 /// Extracts the client's first SCRAM message from SASLInitialResponse, which also chooses the mechanism.
-fn initial_response(body: Bytes, exchange: &mut Exchange) -> SqlResult<Bytes> {
-    let mut body = Body(body);
+fn parse_initial_response(body: Bytes, exchange: &mut ScramExchange) -> SqlResult<Bytes> {
+    let mut body = MessageReader(body);
     exchange.choose(&body.text()?)?;
     let length = body.u32()?;
     if body.0.len() != length as usize || length == 0 {
-        return Err(violation("malformed SASL initial response"));
+        return Err(protocol_violation("malformed SASL initial response"));
     }
     Ok(body.0)
 }
@@ -98,20 +98,20 @@ mod tests {
 
     #[test]
     fn a_response_chooses_a_mechanism_that_was_offered_and_has_the_length_that_it_says() {
-        let refused = |body| initial_response(body, &mut Exchange::new(None)).unwrap_err().message;
+        let refused = |body| parse_initial_response(body, &mut ScramExchange::new(None)).unwrap_err().message;
         let chosen = "client selected an invalid SASL authentication mechanism";
         assert_eq!(refused(Bytes::from_static(b"pencil\0")), chosen);
         assert_eq!(refused(response("SCRAM-SHA-1", 3, b"n,,")), chosen);
         assert_eq!(refused(response("SCRAM-SHA-256", 4, b"n,,")), "malformed SASL initial response");
         assert_eq!(refused(response("SCRAM-SHA-256", u32::MAX, b"")), "malformed SASL initial response");
-        let message = initial_response(response("SCRAM-SHA-256", 3, b"n,,"), &mut Exchange::new(None));
+        let message = parse_initial_response(response("SCRAM-SHA-256", 3, b"n,,"), &mut ScramExchange::new(None));
         assert_eq!(message.unwrap(), Bytes::from_static(b"n,,"));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_an_error_not_a_panic(raw in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let _ = initial_response(Bytes::from(raw), &mut Exchange::new(None));
+            let _ = parse_initial_response(Bytes::from(raw), &mut ScramExchange::new(None));
         }
     }
 }

@@ -6,20 +6,20 @@ use binder::OutputColumn;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use key_lookup::PointRows;
+use key_lookup::KeyLookupRows;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::extendedquery::PortalSuspended;
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
-use session::bind::violation;
+use session::bind::protocol_violation;
 use session::notice::Severity;
 use session::result_sink::ResultSink;
-use session::rows::{Rows, Sent};
+use session::rows::{Rows, SendProgress};
 use types::{Condition, QueryId, SqlError, SqlResult};
 use value_codec::encode::{Format, TextStyle};
 
 use crate::error_message::{error_response, notice_response};
-use crate::frontend::Frontend;
+use crate::frontend::FrontendMessage;
 use crate::rows::{self, format_code, row_description};
 use crate::transport::{Inbox, Outbox};
 
@@ -49,11 +49,11 @@ impl ResultSink for Client {
         self.put(PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)));
     }
 
-    fn empty(&mut self) {
+    fn empty_query(&mut self) {
         self.put(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
     }
 
-    fn suspended(&mut self) {
+    fn portal_suspended(&mut self) {
         self.put(PgWireBackendMessage::PortalSuspended(PortalSuspended::new()));
     }
 
@@ -66,24 +66,24 @@ impl ResultSink for Client {
         rows: &'a mut Rows,
         formats: &'a [Format],
         rows_max: Option<u64>,
-    ) -> BoxFuture<'a, SqlResult<Sent>> {
+    ) -> BoxFuture<'a, SqlResult<SendProgress>> {
         rows::send(rows, &mut self.outbox, formats, rows_max).boxed()
     }
 
-    fn put_all(
+    fn put_rows(
         &mut self,
-        rows: PointRows,
+        rows: KeyLookupRows,
         columns: &[OutputColumn],
         formats: &[Format],
         style: &TextStyle,
     ) -> SqlResult<u64> {
-        rows::put_all(rows, columns, formats, style, &mut self.outbox.buffer)
+        rows::put_rows(rows, columns, formats, style, &mut self.outbox.buffer)
     }
 
     fn begin_copy_in(&mut self, format: Format, columns: usize) -> BoxFuture<'_, SqlResult<()>> {
         let (code, count, codes) = copy_formats(format, columns);
         self.put(PgWireBackendMessage::CopyInResponse(CopyInResponse::new(code, count, codes)));
-        async { self.outbox.flush().await.map_err(lost) }.boxed()
+        async { self.outbox.flush().await.map_err(connection_lost) }.boxed()
     }
 
     fn copy_data(&mut self) -> BoxFuture<'_, SqlResult<Option<Bytes>>> {
@@ -98,7 +98,7 @@ impl ResultSink for Client {
     fn copy_out<'a>(&'a mut self, bytes: &'a [u8], ends: &'a [usize]) -> BoxFuture<'a, SqlResult<()>> {
         async move {
             put_copy_data(&mut self.outbox.buffer, bytes, ends)?;
-            self.outbox.flush_if_full().await.map_err(lost)
+            self.outbox.flush_if_full().await.map_err(connection_lost)
         }
         .boxed()
     }
@@ -116,14 +116,17 @@ async fn next_copy_data(inbox: &mut Inbox) -> SqlResult<Option<Bytes>> {
         };
         let decoded = decoded?;
         return match decoded.message? {
-            Frontend::CopyData(bytes) => Ok(Some(bytes)),
-            Frontend::CopyDone => Ok(None),
-            Frontend::CopyFail(reason) => {
+            FrontendMessage::CopyData(bytes) => Ok(Some(bytes)),
+            FrontendMessage::CopyDone => Ok(None),
+            FrontendMessage::CopyFail(reason) => {
                 Err(SqlError::new(Condition::QueryCanceled, format!("COPY from stdin failed: {reason}")))
             }
             // A client may end its batch before it sends the data.
-            Frontend::Flush | Frontend::Sync => continue,
-            _ => Err(violation(format!("unexpected message type 0x{:02X} during COPY from stdin", decoded.kind))),
+            FrontendMessage::Flush | FrontendMessage::Sync => continue,
+            _ => Err(protocol_violation(format!(
+                "unexpected message type 0x{:02X} during COPY from stdin",
+                decoded.kind
+            ))),
         };
     }
 }
@@ -150,6 +153,6 @@ fn copy_formats(format: Format, columns: usize) -> (i8, i16, Vec<i16>) {
 }
 
 /// Converts a socket error to the error of the statement that used the socket (`08006`).
-pub(crate) fn lost(error: io::Error) -> SqlError {
+pub(crate) fn connection_lost(error: io::Error) -> SqlError {
     SqlError::new(Condition::ConnectionFailure, format!("connection to client lost: {error}"))
 }

@@ -11,22 +11,22 @@ use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionS
 use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
 use pgwire::tokio::server::MaybeTls;
 use session::backends::Backend;
-use session::bind::{Target, violation};
+use session::bind::{Target, protocol_violation};
 use session::block_status::BlockStatus;
-use session::hang_up::HangUp;
+use session::disconnect_watcher::DisconnectWatcher;
 use session::instance::Instance;
-use session::interrupt::terminated;
+use session::interrupt::terminated_error;
 use session::notice::Severity;
 use session::result_sink::ResultSink;
-use session::{Place, Session};
+use session::{Session, StatementPosition};
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::client::Client;
-use crate::frontend::{Decoded, Frontend};
-use crate::parameters::Reported;
+use crate::frontend::{DecodedMessage, FrontendMessage};
+use crate::parameters::ReportedSettings;
 use crate::rows::row_description;
-use crate::startup::Opened;
+use crate::startup::PendingConnection;
 use crate::transport::{Inbox, Outbox};
 
 /// Connection of an authenticated client.
@@ -36,73 +36,73 @@ pub(crate) struct Connection {
     session: Session,
     client: Client,
     /// Settings that were last reported to the client.
-    reported: Reported,
+    reported: ReportedSettings,
     /// True after a failed message of the extended protocol: all messages are skipped up to the next Sync.
     skipping: bool,
 }
 
 /// Next action after a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextAction {
     /// Read further messages of the batch; no ReadyForQuery is due.
-    Listen,
+    Read,
     /// Send ReadyForQuery.
-    Ready,
+    SendReady,
     /// Close the connection.
     Close,
 }
 
 impl Connection {
     /// Buffers the end of authentication: AuthenticationOk, the reported settings and the key for CancelRequest.
-    pub(crate) fn new(instance: Arc<Instance>, opened: Opened, mut session: Session) -> Self {
+    pub(crate) fn new(instance: Arc<Instance>, opened: PendingConnection, mut session: Session) -> Self {
         let backend = Arc::clone(session.backend());
-        session.hung_up = Arc::new(hang_up_of(&opened.stream));
+        session.disconnect_watcher = Arc::new(disconnect_watcher(&opened.stream));
         let (read_half, write_half) = tokio::io::split(opened.stream);
         let metrics = Arc::clone(&instance.metrics);
         let mut outbox = Outbox::new(write_half, Arc::clone(&metrics), Arc::clone(&backend.client_wait));
         outbox.put(PgWireBackendMessage::Authentication(Authentication::Ok));
         let secret = SecretKey::Bytes(backend.secret.clone());
-        let mut reported = Reported::default();
+        let mut reported = ReportedSettings::default();
         reported.report(&session, &mut outbox);
         outbox.put(PgWireBackendMessage::BackendKeyData(BackendKeyData::new(backend.pid, secret)));
-        let inbox = Inbox::new(read_half, opened.read, metrics);
+        let inbox = Inbox::new(read_half, opened.unread, metrics);
         Self { instance, backend, session, client: Client { inbox, outbox }, reported, skipping: false }
     }
 
     /// Serves the client until it leaves or its connection is terminated.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        let mut next = Next::Ready;
-        let mut told = false;
-        while next != Next::Close {
-            if next == Next::Ready && self.ready().await.is_err() {
+        let mut next = NextAction::SendReady;
+        let mut error_sent = false;
+        while next != NextAction::Close {
+            if next == NextAction::SendReady && self.send_ready().await.is_err() {
                 break;
             }
             // Between the messages of a batch the session is not idle: the batch ends with Sync.
-            let idle = next == Next::Ready;
-            let read = if idle { None } else { self.client.inbox.next_read() };
+            let idle = next == NextAction::SendReady;
+            let read = if idle { None } else { self.client.inbox.next_buffered() };
             let listened = match read {
                 Some(decoded) => {
                     // Lets other connections run, however many messages have arrived.
                     tokio::task::consume_budget().await;
                     decoded.map(Some)
                 }
-                None => self.listen(&shutdown, idle).await,
+                None => self.next_message(&shutdown, idle).await,
             };
             next = match listened {
-                Ok(Some(decoded)) => match self.answer_at_once(&decoded) {
+                Ok(Some(decoded)) => match self.try_handle_fast(&decoded) {
                     Some(Ok(next)) if !self.client.outbox.is_full() => next,
-                    answered => self.handle(decoded, answered).await,
+                    answered => self.handle_and_report(decoded, answered).await,
                 },
-                Ok(None) => Next::Close,
+                Ok(None) => NextAction::Close,
                 Err(fatal) => {
                     self.client.error(Severity::Fatal, &fatal, None);
-                    told = true;
-                    Next::Close
+                    error_sent = true;
+                    NextAction::Close
                 }
             };
-            if self.backend.interrupt.termination().is_cancelled() && !told {
-                self.client.error(Severity::Fatal, &terminated(), None);
-                next = Next::Close;
+            if self.backend.interrupt.termination().is_cancelled() && !error_sent {
+                self.client.error(Severity::Fatal, &terminated_error(), None);
+                next = NextAction::Close;
             }
         }
         self.session.abandon();
@@ -110,16 +110,16 @@ impl Connection {
         tokio::select! {
             // The client may be gone or not reading: errors do not matter now.
             _ = self.client.outbox.close() => {}
-            () = self.instance.clock.sleep(GOODBYE_MAX) => {}
+            () = self.instance.clock.sleep(CLOSE_TIMEOUT) => {}
         }
     }
 
     /// Sends ReadyForQuery, preceded by notices and changed settings.
-    async fn ready(&mut self) -> std::io::Result<()> {
-        self.tell_notices();
+    async fn send_ready(&mut self) -> std::io::Result<()> {
+        self.send_notices();
         self.reported.report(&self.session, &mut self.client.outbox);
         let status = self.session.status();
-        self.backend.rest(status, self.instance.clock.now_us());
+        self.backend.begin_idle(status, self.instance.clock.now_us());
         self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(transaction_status(status))));
         // Sessions that are ready run first: their clients, on this machine or behind one adapter, then wake once for
         // many results.
@@ -128,10 +128,10 @@ impl Connection {
     }
 
     /// Waits for the next message; `None` once the client is gone. An error ends the connection.
-    async fn listen(&mut self, shutdown: &CancellationToken, idle: bool) -> SqlResult<Option<Decoded>> {
+    async fn next_message(&mut self, shutdown: &CancellationToken, idle: bool) -> SqlResult<Option<DecodedMessage>> {
         let timeout = self.session.idle_timeout();
         let clock = &self.instance.clock;
-        let idle_for_long = async {
+        let idle_timeout = async {
             match timeout {
                 Some((limit, error)) => {
                     clock.sleep(limit).await;
@@ -140,10 +140,10 @@ impl Connection {
                 None => std::future::pending().await,
             }
         };
-        let mut idle_for_long = pin!(idle_for_long);
+        let mut idle_for_long = pin!(idle_timeout);
         loop {
-            let left = self.session.snapshot_left();
-            let seen_for_long = async {
+            let left = self.session.snapshot_time_left();
+            let snapshot_timeout = async {
                 match left {
                     Some(left) => clock.sleep(left).await,
                     None => std::future::pending().await,
@@ -151,47 +151,51 @@ impl Connection {
             };
             tokio::select! {
                 biased;
-                () = shutdown.cancelled(), if idle => return Err(terminated()),
-                () = self.backend.interrupt.termination().cancelled() => return Err(terminated()),
+                () = shutdown.cancelled(), if idle => return Err(terminated_error()),
+                () = self.backend.interrupt.termination().cancelled() => return Err(terminated_error()),
                 decoded = self.client.inbox.next() => return decoded.transpose(),
                 error = &mut idle_for_long => return Err(error),
-                () = seen_for_long => self.session.let_go_of_old(),
+                () = snapshot_timeout => self.session.release_old_snapshots(),
             }
         }
     }
 
     /// Handles a message, unless the fast path has `answered` it, and sends its error if it failed.
-    async fn handle(&mut self, decoded: Decoded, answered: Option<SqlResult<Next>>) -> Next {
+    async fn handle_and_report(
+        &mut self,
+        decoded: DecodedMessage,
+        fast_result: Option<SqlResult<NextAction>>,
+    ) -> NextAction {
         let extended = b"PBDECH".contains(&decoded.kind);
-        if self.skips(&decoded) {
-            return Next::Listen;
+        if self.is_skipped(&decoded) {
+            return NextAction::Read;
         }
-        let result = match (answered, decoded.message) {
+        let result = match (fast_result, decoded.message) {
             (Some(answered), _) => answered,
-            (None, Ok(message)) => self.answer(message).await,
+            (None, Ok(message)) => self.handle_message(message).await,
             (None, Err(error)) => Err(error),
         };
         match result {
             Ok(next) => {
                 self.session.take_query_id();
-                if self.client.outbox.flush_if_full().await.is_ok() { next } else { Next::Close }
+                if self.client.outbox.flush_if_full().await.is_ok() { next } else { NextAction::Close }
             }
             // `run` sends this error as the fatal one.
             Err(error) if self.is_terminated_by(&error) => {
                 self.session.fail();
-                Next::Close
+                NextAction::Close
             }
             Err(error) => {
                 self.session.fail();
-                self.tell_notices();
+                self.send_notices();
                 let query_id = self.session.take_query_id();
                 self.client.error(Severity::Error, &error, query_id);
                 self.skipping = extended;
                 if !extended {
-                    return Next::Ready;
+                    return NextAction::SendReady;
                 }
                 // Drivers that use Flush wait for the error before they send Sync.
-                if self.client.outbox.flush().await.is_ok() { Next::Listen } else { Next::Close }
+                if self.client.outbox.flush().await.is_ok() { NextAction::Read } else { NextAction::Close }
             }
         }
     }
@@ -202,31 +206,31 @@ impl Connection {
     }
 
     /// Whether a message is skipped because an earlier one of its batch failed.
-    fn skips(&self, decoded: &Decoded) -> bool {
+    fn is_skipped(&self, decoded: &DecodedMessage) -> bool {
         self.skipping && !matches!(decoded.kind, b'S' | b'X')
     }
 
     /// Handles a message that needs no waiting; `None`, without any effect, if it may need to wait. Most messages of
-    /// drivers are handled here, without the large future of [`Self::answer`].
-    fn answer_at_once(&mut self, decoded: &Decoded) -> Option<SqlResult<Next>> {
-        if self.skips(decoded) {
+    /// drivers are handled here, without the large future of [`Self::handle_message`].
+    fn try_handle_fast(&mut self, decoded: &DecodedMessage) -> Option<SqlResult<NextAction>> {
+        if self.is_skipped(decoded) {
             return None;
         }
         let answer = match decoded.message.as_ref().ok()? {
-            Frontend::Bind(bind) => {
-                let bound = self.session.bind_at_once(bind)?;
+            FrontendMessage::Bind(bind) => {
+                let bound = self.session.try_bind_fast(bind)?;
                 Some(bound.map(|()| {
                     self.client.put(PgWireBackendMessage::BindComplete(BindComplete::new()));
-                    Next::Listen
+                    NextAction::Read
                 }))
             }
-            Frontend::Execute { portal, rows_max: 0 } => {
-                let ran = self.session.execute_at_once(portal, &mut self.client)?;
-                Some(ran.map(|()| Next::Listen))
+            FrontendMessage::Execute { portal, rows_max: 0 } => {
+                let ran = self.session.try_execute_fast(portal, &mut self.client)?;
+                Some(ran.map(|()| NextAction::Read))
             }
-            Frontend::Sync => self.session.sync_at_once().then(|| {
+            FrontendMessage::Sync => self.session.try_sync_fast().then(|| {
                 self.skipping = false;
-                Ok(Next::Ready)
+                Ok(NextAction::SendReady)
             }),
             _ => None,
         };
@@ -237,44 +241,44 @@ impl Connection {
     }
 
     /// Handles any message.
-    async fn answer(&mut self, message: Frontend) -> SqlResult<Next> {
+    async fn handle_message(&mut self, message: FrontendMessage) -> SqlResult<NextAction> {
         match message {
-            Frontend::Query(sql) => {
+            FrontendMessage::Query(sql) => {
                 Box::pin(self.query(&Arc::new(sql))).await?;
-                return Ok(Next::Ready);
+                return Ok(NextAction::SendReady);
             }
-            Frontend::Parse { name, sql, parameter_types } => {
+            FrontendMessage::Parse { name, sql, parameter_types } => {
                 Box::pin(self.session.prepare(&name, &Arc::new(sql), &parameter_types)).await?;
                 self.client.put(PgWireBackendMessage::ParseComplete(ParseComplete::new()));
             }
-            Frontend::Bind(bind) => {
+            FrontendMessage::Bind(bind) => {
                 Box::pin(self.session.bind(&bind)).await?;
                 self.client.put(PgWireBackendMessage::BindComplete(BindComplete::new()));
             }
-            Frontend::Describe(target) => self.describe(&target)?,
-            Frontend::Execute { portal, rows_max } => {
+            FrontendMessage::Describe(target) => self.describe(&target)?,
+            FrontendMessage::Execute { portal, rows_max } => {
                 let rows_max = u64::try_from(rows_max).ok().filter(|rows_max| *rows_max > 0);
                 self.session.execute_portal(&portal, rows_max, &mut self.client).await?;
-                self.tell_notices();
+                self.send_notices();
             }
-            Frontend::Close(target) => {
+            FrontendMessage::Close(target) => {
                 self.session.close(&target);
                 self.client.put(PgWireBackendMessage::CloseComplete(CloseComplete::new()));
             }
-            Frontend::Flush => {
-                self.client.outbox.flush().await.map_err(crate::client::lost)?;
+            FrontendMessage::Flush => {
+                self.client.outbox.flush().await.map_err(crate::client::connection_lost)?;
             }
-            Frontend::Sync => {
+            FrontendMessage::Sync => {
                 self.skipping = false;
                 Box::pin(self.session.sync()).await?;
-                return Ok(Next::Ready);
+                return Ok(NextAction::SendReady);
             }
             // Data of a COPY that has failed: the client has not noticed yet.
-            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
-            Frontend::Terminate => return Ok(Next::Close),
-            Frontend::Password(_) => return Err(violation("unexpected password message")),
+            FrontendMessage::CopyData(_) | FrontendMessage::CopyDone | FrontendMessage::CopyFail(_) => {}
+            FrontendMessage::Terminate => return Ok(NextAction::Close),
+            FrontendMessage::Password(_) => return Err(protocol_violation("unexpected password message")),
         }
-        Ok(Next::Listen)
+        Ok(NextAction::Read)
     }
 
     /// Runs a simple query: the statements of the string one after the other, each with its results sent before the
@@ -290,11 +294,11 @@ impl Connection {
         self.session.close(&Target::Portal(String::new()));
         let count = statements.len();
         for (index, parsed) in statements.iter().enumerate() {
-            let place = Place { last: index + 1 == count, alone: count == 1 };
+            let place = StatementPosition { is_last: index + 1 == count, is_only: count == 1 };
             // Lets other connections run, however many statements the string has.
             tokio::task::consume_budget().await;
             self.session.run(parsed, place, &mut self.client).await?;
-            self.tell_notices();
+            self.send_notices();
         }
         Ok(())
     }
@@ -323,7 +327,7 @@ impl Connection {
         Ok(())
     }
 
-    fn tell_notices(&mut self) {
+    fn send_notices(&mut self) {
         for (severity, notice) in self.session.take_notices() {
             self.client.notice(severity, &notice);
         }
@@ -331,7 +335,7 @@ impl Connection {
 }
 
 /// Time to send the last messages to a client that may not read, before its connection is dropped.
-const GOODBYE_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+const CLOSE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Converts the transaction status to that of ReadyForQuery.
 fn transaction_status(status: BlockStatus) -> TransactionStatus {
@@ -342,10 +346,10 @@ fn transaction_status(status: BlockStatus) -> TransactionStatus {
     }
 }
 
-fn hang_up_of(stream: &MaybeTls) -> HangUp {
+fn disconnect_watcher(stream: &MaybeTls) -> DisconnectWatcher {
     match stream {
-        MaybeTls::Plain(socket) => HangUp::of(socket.as_fd()),
-        MaybeTls::Tls(socket) => HangUp::of(socket.get_ref().0.as_fd()),
-        _ => HangUp::default(),
+        MaybeTls::Plain(socket) => DisconnectWatcher::new(socket.as_fd()),
+        MaybeTls::Tls(socket) => DisconnectWatcher::new(socket.get_ref().0.as_fd()),
+        _ => DisconnectWatcher::default(),
     }
 }

@@ -4,7 +4,7 @@
 //! reads past the end of a message with wrong inner lengths, and replaces text that is not UTF-8.
 
 use bytes::{Buf, Bytes, BytesMut};
-use session::bind::{Bind, Target, violation};
+use session::bind::{BindRequest, Target, protocol_violation};
 use types::{Condition, SqlError, SqlResult};
 
 #[cfg(test)]
@@ -19,10 +19,10 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 0x3fff_ffff;
 
 /// Message of a client after startup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Frontend {
+pub(crate) enum FrontendMessage {
     Query(String),
     Parse { name: String, sql: String, parameter_types: Vec<u32> },
-    Bind(Bind),
+    Bind(BindRequest),
     Describe(Target),
     Execute { portal: String, rows_max: i32 },
     Close(Target),
@@ -37,7 +37,7 @@ pub(crate) enum Frontend {
 
 /// First packet of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum FirstPacket {
     /// Request for TLS.
     TlsRequest,
     /// Request for GSSAPI encryption.
@@ -56,26 +56,26 @@ const GSS_CODE: u32 = 80_877_104;
 ///
 /// # Errors
 /// `08P01` if the bytes are no such packet: the connection must end.
-pub(crate) fn decode_opening(buffer: &mut BytesMut) -> SqlResult<Option<Opening>> {
+pub(crate) fn decode_first_packet(buffer: &mut BytesMut) -> SqlResult<Option<FirstPacket>> {
     let Some(length) = peek_length(buffer, 0) else { return Ok(None) };
     if !(8..=STARTUP_BYTES_MAX).contains(&length) {
-        return Err(violation("invalid length of startup packet"));
+        return Err(protocol_violation("invalid length of startup packet"));
     }
     if buffer.len() < length {
         return Ok(None);
     }
-    let mut body = Body(buffer.split_to(length).freeze());
+    let mut body = MessageReader(buffer.split_to(length).freeze());
     body.0.advance(4);
     let code = body.u32()?;
     Ok(Some(match code {
-        TLS_CODE => Opening::TlsRequest,
-        GSS_CODE => Opening::GssRequest,
+        TLS_CODE => FirstPacket::TlsRequest,
+        GSS_CODE => FirstPacket::GssRequest,
         CANCEL_CODE => {
             let pid = body.i32()?;
             if !(4..=256).contains(&body.0.len()) {
-                return Err(violation("invalid length of cancel request"));
+                return Err(protocol_violation("invalid length of cancel request"));
             }
-            Opening::Cancel { pid, secret: body.0 }
+            FirstPacket::Cancel { pid, secret: body.0 }
         }
         version => {
             let mut parameters = Vec::new();
@@ -87,10 +87,10 @@ pub(crate) fn decode_opening(buffer: &mut BytesMut) -> SqlResult<Option<Opening>
                 parameters.push((name, body.text()?));
             }
             if !body.0.is_empty() {
-                return Err(violation("invalid startup packet layout: expected terminator as last byte"));
+                return Err(protocol_violation("invalid startup packet layout: expected terminator as last byte"));
             }
             let [high, low] = [version >> 16, version & 0xffff].map(|half| u16::try_from(half).expect("16 bits"));
-            Opening::Startup { major: high, minor: low, parameters }
+            FirstPacket::Startup { major: high, minor: low, parameters }
         }
     }))
 }
@@ -99,38 +99,42 @@ pub(crate) fn decode_opening(buffer: &mut BytesMut) -> SqlResult<Option<Opening>
 ///
 /// # Errors
 /// `08P01` if the frame cannot be decoded (unknown type, impossible length): the stream cannot be read any further and
-/// the connection must end. If only the content is wrong, the frame is consumed and the error is in [`Decoded`].
-pub(crate) fn decode(buffer: &mut BytesMut, bytes_max: usize) -> SqlResult<Option<Decoded>> {
+/// the connection must end. If only the content is wrong, the frame is consumed and the error is in [`DecodedMessage`].
+pub(crate) fn decode(buffer: &mut BytesMut, bytes_max: usize) -> SqlResult<Option<DecodedMessage>> {
     let Some(&kind) = buffer.first() else { return Ok(None) };
     if !b"QPBDECHSpdcfX".contains(&kind) {
-        return Err(violation(format!("invalid frontend message type {kind}")));
+        return Err(protocol_violation(format!("invalid frontend message type {kind}")));
     }
     let Some(length) = peek_length(buffer, 1) else { return Ok(None) };
     if !(4..=bytes_max).contains(&length) {
-        return Err(violation(format!("invalid message length {length}")));
+        return Err(protocol_violation(format!("invalid message length {length}")));
     }
     if buffer.len() < length + 1 {
         return Ok(None);
     }
-    let mut body = Body(buffer.split_to(length + 1).freeze());
+    let mut body = MessageReader(buffer.split_to(length + 1).freeze());
     body.0.advance(5);
-    Ok(Some(Decoded { kind, message: decode_body(kind, body) }))
+    Ok(Some(DecodedMessage { kind, message: decode_body(kind, body) }))
 }
 
 /// Complete frame with its type and its decoded message, or the error of its content.
 #[derive(Debug)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedMessage {
     pub(crate) kind: u8,
-    pub(crate) message: SqlResult<Frontend>,
+    pub(crate) message: SqlResult<FrontendMessage>,
 }
 
-fn decode_body(kind: u8, mut body: Body) -> SqlResult<Frontend> {
+fn decode_body(kind: u8, mut body: MessageReader) -> SqlResult<FrontendMessage> {
     let message = match kind {
-        b'Q' => Frontend::Query(body.text()?),
+        b'Q' => FrontendMessage::Query(body.text()?),
         b'P' => {
             let (name, sql) = (body.text()?, body.text()?);
             let count = body.count()?;
-            Frontend::Parse { name, sql, parameter_types: (0..count).map(|_| body.u32()).collect::<SqlResult<_>>()? }
+            FrontendMessage::Parse {
+                name,
+                sql,
+                parameter_types: (0..count).map(|_| body.u32()).collect::<SqlResult<_>>()?,
+            }
         }
         b'B' => {
             let (portal, statement) = (body.text()?, body.text()?);
@@ -138,21 +142,21 @@ fn decode_body(kind: u8, mut body: Body) -> SqlResult<Frontend> {
             let count = body.count()?;
             let parameters = (0..count).map(|_| body.value()).collect::<SqlResult<_>>()?;
             let result_formats = body.formats()?;
-            Frontend::Bind(Bind { portal, statement, parameter_formats, parameters, result_formats })
+            FrontendMessage::Bind(BindRequest { portal, statement, parameter_formats, parameters, result_formats })
         }
-        b'D' => Frontend::Describe(body.target("DESCRIBE")?),
-        b'C' => Frontend::Close(body.target("CLOSE")?),
-        b'E' => Frontend::Execute { portal: body.text()?, rows_max: body.i32()? },
-        b'H' => Frontend::Flush,
-        b'S' => Frontend::Sync,
-        b'X' => Frontend::Terminate,
-        b'c' => Frontend::CopyDone,
-        b'f' => Frontend::CopyFail(body.text()?),
-        b'p' => return Ok(Frontend::Password(body.0)),
-        b'd' => return Ok(Frontend::CopyData(body.0)),
-        other => return Err(violation(format!("invalid frontend message type {other}"))),
+        b'D' => FrontendMessage::Describe(body.target("DESCRIBE")?),
+        b'C' => FrontendMessage::Close(body.target("CLOSE")?),
+        b'E' => FrontendMessage::Execute { portal: body.text()?, rows_max: body.i32()? },
+        b'H' => FrontendMessage::Flush,
+        b'S' => FrontendMessage::Sync,
+        b'X' => FrontendMessage::Terminate,
+        b'c' => FrontendMessage::CopyDone,
+        b'f' => FrontendMessage::CopyFail(body.text()?),
+        b'p' => return Ok(FrontendMessage::Password(body.0)),
+        b'd' => return Ok(FrontendMessage::CopyData(body.0)),
+        other => return Err(protocol_violation(format!("invalid frontend message type {other}"))),
     };
-    if body.0.is_empty() { Ok(message) } else { Err(violation("invalid message format")) }
+    if body.0.is_empty() { Ok(message) } else { Err(protocol_violation("invalid message format")) }
 }
 
 /// Returns the length field at `offset`, which counts itself; `None` until all four bytes are buffered.
@@ -163,12 +167,12 @@ fn peek_length(buffer: &BytesMut, offset: usize) -> Option<usize> {
 }
 
 /// Unread part of a message; reading past its end is an error.
-pub(crate) struct Body(pub(crate) Bytes);
+pub(crate) struct MessageReader(pub(crate) Bytes);
 
-impl Body {
+impl MessageReader {
     fn take(&mut self, length: usize) -> SqlResult<Bytes> {
         if self.0.len() < length {
-            return Err(violation("insufficient data left in message"));
+            return Err(protocol_violation("insufficient data left in message"));
         }
         Ok(self.0.split_to(length))
     }
@@ -195,7 +199,7 @@ impl Body {
             -1 => Ok(None),
             length => match usize::try_from(length) {
                 Ok(length) => self.take(length).map(Some),
-                Err(_) => Err(violation("invalid message format")),
+                Err(_) => Err(protocol_violation("invalid message format")),
             },
         }
     }
@@ -203,7 +207,7 @@ impl Body {
     /// Reads text up to its zero byte.
     pub(crate) fn text(&mut self) -> SqlResult<String> {
         let Some(end) = self.0.iter().position(|byte| *byte == 0) else {
-            return Err(violation("invalid string in message"));
+            return Err(protocol_violation("invalid string in message"));
         };
         let text = self.0.split_to(end);
         self.0.advance(1);
@@ -221,7 +225,7 @@ impl Body {
         match self.take(1)?.get_u8() {
             b'S' => Ok(Target::Statement(self.text()?)),
             b'P' => Ok(Target::Portal(self.text()?)),
-            other => Err(violation(format!("invalid {message} message subtype {other}"))),
+            other => Err(protocol_violation(format!("invalid {message} message subtype {other}"))),
         }
     }
 }

@@ -3,7 +3,7 @@
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::ParameterStatus;
 use session::Session;
-use session::held::Held;
+use session::session_state::SessionState;
 
 use crate::transport::Outbox;
 
@@ -26,27 +26,27 @@ const REPORTED: [&str; 13] = [
 
 /// Values that were last reported to the client.
 #[derive(Default)]
-pub(crate) struct Reported {
+pub(crate) struct ReportedSettings {
     values: [Option<String>; REPORTED.len()],
     /// Session settings that the values were read from; while these are the same, no value is compared.
-    of: Option<Held>,
+    source: Option<SessionState>,
 }
 
-impl Reported {
+impl ReportedSettings {
     /// Reports the settings whose values have changed.
     pub(crate) fn report(&mut self, session: &Session, outbox: &mut Outbox) {
-        if self.of.as_ref().is_some_and(|of| of.is(session.held())) {
+        if self.source.as_ref().is_some_and(|of| of.is_same_instance(session.session_state())) {
             return;
         }
-        self.of = Some(session.held().clone());
-        for (name, known) in REPORTED.iter().zip(&mut self.values) {
+        self.source = Some(session.session_state().clone());
+        for (name, reported) in REPORTED.iter().zip(&mut self.values) {
             let value = session.reported_value(name);
-            if known.as_ref() != Some(&value) {
+            if reported.as_ref() != Some(&value) {
                 outbox.put(PgWireBackendMessage::ParameterStatus(ParameterStatus::new(
                     (*name).to_owned(),
                     value.clone(),
                 )));
-                *known = Some(value);
+                *reported = Some(value);
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use binder::OutputColumn;
 use bytes::{BufMut, BytesMut};
-use key_lookup::PointRows;
+use key_lookup::KeyLookupRows;
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use session::rows::{Part, Rows, Sent};
+use session::rows::{BufferedRows, Rows, SendProgress};
 use types::{Condition, SqlError, SqlResult};
 use value_codec::encode::{Format, TextStyle};
 
-use crate::client::lost;
+use crate::client::connection_lost;
 use crate::transport::Outbox;
 
 #[cfg(test)]
@@ -21,40 +21,40 @@ pub(crate) async fn send(
     outbox: &mut Outbox,
     formats: &[Format],
     rows_max: Option<u64>,
-) -> SqlResult<Sent> {
+) -> SqlResult<SendProgress> {
     let mut sent = 0;
     while rows_max.is_none_or(|rows_max| sent < rows_max) {
-        let found = match rows.fetch_now().await? {
+        let has_row = match rows.try_fetch().await? {
             Some(found) => found,
             None => {
                 // Sends buffered rows before waiting for more.
-                outbox.flush_rows().await.map_err(lost)?;
+                outbox.flush_counting_wait().await.map_err(connection_lost)?;
                 rows.fetch().await?
             }
         };
-        if !found {
-            return Ok(Sent { rows: sent, finished: true });
+        if !has_row {
+            return Ok(SendProgress { rows: sent, finished: true });
         }
         let width = rows.prepare(formats)?;
         while rows.has_row() && rows_max.is_none_or(|rows_max| sent < rows_max) {
             put_row(width, &mut outbox.buffer, |out| rows.write_row(out))?;
             rows.advance();
             sent += 1;
-            outbox.flush_if_full().await.map_err(lost)?;
+            outbox.flush_if_full().await.map_err(connection_lost)?;
         }
     }
-    Ok(Sent { rows: sent, finished: false })
+    Ok(SendProgress { rows: sent, finished: false })
 }
 
 /// Appends complete rows as DataRow messages and returns their number.
-pub(crate) fn put_all(
-    rows: PointRows,
+pub(crate) fn put_rows(
+    rows: KeyLookupRows,
     columns: &[OutputColumn],
     formats: &[Format],
     style: &TextStyle,
     out: &mut BytesMut,
 ) -> SqlResult<u64> {
-    let mut part = Part::of(rows);
+    let mut part = BufferedRows::new(rows);
     let width = part.prepare(columns, formats, style)?;
     while part.has_row() {
         put_row(width, out, |out| part.write_row(out))?;

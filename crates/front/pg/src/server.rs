@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use authentication::{Certificate, ConnectionLimit, Counted, Tls};
+use authentication::{Certificate, ConnectionLimit, CountedConnection, Tls};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::tokio::server::MaybeTls;
 use session::Session;
-use session::backends::Newcomer;
+use session::backends::NewSession;
 use session::instance::Instance;
 use session::notice::Severity;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -22,15 +22,15 @@ use types::{Condition, SqlError, SqlResult};
 use crate::authenticate::authenticate;
 use crate::connection::Connection;
 use crate::error_message::error_response;
-use crate::startup::{self, Beginning, Opened, OpeningError};
+use crate::startup::{self, PendingConnection, StartupError, StartupRequest};
 
 /// Maximum number of connections that have not authenticated, beside those that have. One more closes the oldest of
-/// them that has had [`STARTING_TIME_MIN`].
-const STARTING_MAX: usize = 200;
+/// them that has had [`AUTHENTICATION_TIME_MIN`].
+const UNAUTHENTICATED_MAX: usize = 200;
 /// Time that each connection has to authenticate, however many others there are: a pool may open hundreds at once.
-const STARTING_TIME_MIN: Duration = Duration::from_secs(5);
+const AUTHENTICATION_TIME_MIN: Duration = Duration::from_secs(5);
 /// Time that cancelled statements have to report to their clients after the grace period.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// Pause after a failed accept (mostly too many open files), which would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -61,7 +61,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let connections = TaskTracker::new();
-    let starting = ConnectionLimit::new(STARTING_MAX);
+    let unauthenticated = ConnectionLimit::new(UNAUTHENTICATED_MAX);
     loop {
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -75,17 +75,18 @@ pub async fn serve(
             () = shutdown.cancelled() => break,
         };
         instance.metrics.connections_total.inc();
-        if connections.len() >= instance.backends.connections_max() + STARTING_MAX {
+        if connections.len() >= instance.backends.connections_max() + UNAUTHENTICATED_MAX {
             instance.metrics.connections_refused.inc();
             let error = SqlError::new(Condition::TooManyConnections, "sorry, too many clients already");
             refuse(&mut MaybeTls::Plain(stream), &error).await;
             continue;
         }
         let span = tracing::info_span!("connection", %peer, pid = tracing::field::Empty, role = tracing::field::Empty);
-        let starting = starting.count();
+        let starting = unauthenticated.add();
         let timeout = settings.startup_timeout;
-        connections
-            .spawn(one(Arc::clone(&instance), timeout, stream, peer, starting, shutdown.clone()).instrument(span));
+        connections.spawn(
+            serve_connection(Arc::clone(&instance), timeout, stream, peer, starting, shutdown.clone()).instrument(span),
+        );
     }
     drop(listener);
     connections.close();
@@ -97,45 +98,46 @@ pub async fn serve(
     instance.backends.terminate_all();
     tokio::select! {
         () = connections.wait() => {}
-        () = instance.clock.sleep(LAST_WORDS) =>
+        () = instance.clock.sleep(CANCEL_GRACE) =>
             tracing::warn!(connections = connections.len(), "abandoning connections that have not ended"),
     }
     Ok(())
 }
 
 /// Serves one connection from its first byte to its last.
-async fn one(
+async fn serve_connection(
     instance: Arc<Instance>,
     startup_timeout: Duration,
     stream: TcpStream,
     peer: SocketAddr,
-    starting: Counted,
+    unauthenticated: CountedConnection,
     shutdown: CancellationToken,
 ) {
     let begun = instance.clock.monotonic();
     let too_many = async {
-        starting.is_to_close().await;
-        instance.clock.sleep((begun + STARTING_TIME_MIN).saturating_sub(instance.clock.monotonic())).await;
+        unauthenticated.close_requested().await;
+        instance.clock.sleep((begun + AUTHENTICATION_TIME_MIN).saturating_sub(instance.clock.monotonic())).await;
     };
-    let opening = Box::pin(enter(&instance, stream, peer));
+    let opening = Box::pin(start_up(&instance, stream, peer));
     let connection = tokio::select! {
         connection = opening => connection,
         () = instance.clock.sleep(startup_timeout) => return tracing::debug!("client did not authenticate in time"),
         () = too_many => return tracing::debug!("closed: too many unauthenticated connections"),
         () = shutdown.cancelled() => return,
     };
-    drop(starting);
+    drop(unauthenticated);
     if let Some(connection) = connection {
         Box::pin(connection.run(shutdown)).await;
     }
 }
 
 /// Runs startup and authentication; `None` if the connection ends here. Refusals are sent to the client.
-async fn enter(instance: &Arc<Instance>, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
+async fn start_up(instance: &Arc<Instance>, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
     // One certificate for the whole startup, even if it is replaced meanwhile.
-    let tls = instance.credentials.certificate().map(Certificate::shown);
-    match startup::open(stream, peer, tls.as_ref()).await {
-        Ok(Some(Beginning::Session(mut opened))) => match welcome(instance, &mut opened, tls.as_ref()).await {
+    let tls = instance.credentials.certificate().map(Certificate::current_tls);
+    match startup::read_startup(stream, peer, tls.as_ref()).await {
+        Ok(Some(StartupRequest::Session(mut opened))) => match begin_session(instance, &mut opened, tls.as_ref()).await
+        {
             Ok(Some(session)) => Some(Connection::new(Arc::clone(instance), *opened, session)),
             Ok(None) => None,
             Err(error) => {
@@ -145,18 +147,18 @@ async fn enter(instance: &Arc<Instance>, stream: TcpStream, peer: SocketAddr) ->
                 None
             }
         },
-        Ok(Some(Beginning::Cancel { pid, secret })) => {
+        Ok(Some(StartupRequest::Cancel { pid, secret })) => {
             instance.backends.cancel_request(pid, &secret);
             None
         }
         Ok(None) => None,
-        Err(OpeningError::Refused(refused)) => {
+        Err(StartupError::Refused(refused)) => {
             let (mut stream, error) = *refused;
             instance.metrics.connections_refused.inc();
             refuse(&mut stream, &error).await;
             None
         }
-        Err(OpeningError::Broken(error)) => {
+        Err(StartupError::Broken(error)) => {
             tracing::debug!(%error, "connection failed during startup");
             None
         }
@@ -164,15 +166,19 @@ async fn enter(instance: &Arc<Instance>, stream: TcpStream, peer: SocketAddr) ->
 }
 
 /// Authenticates the client and creates its session; `None` if the client has left.
-async fn welcome(instance: &Arc<Instance>, opened: &mut Opened, tls: Option<&Tls>) -> SqlResult<Option<Session>> {
+async fn begin_session(
+    instance: &Arc<Instance>,
+    opened: &mut PendingConnection,
+    tls: Option<&Tls>,
+) -> SqlResult<Option<Session>> {
     if let Some(negotiation) = opened.request.negotiation.take() {
         let mut bytes = bytes::BytesMut::new();
-        if negotiation.message().encode(&mut bytes).is_err() || opened.stream.write_all(&bytes).await.is_err() {
+        if negotiation.into_message().encode(&mut bytes).is_err() || opened.stream.write_all(&bytes).await.is_err() {
             return Ok(None);
         }
     }
     let Some(role) = authenticate(opened, instance, tls).await? else { return Ok(None) };
-    let newcomer = Newcomer {
+    let newcomer = NewSession {
         role: Arc::clone(&role),
         database: opened.request.database.clone(),
         peer: opened.peer,
@@ -180,7 +186,7 @@ async fn welcome(instance: &Arc<Instance>, opened: &mut Opened, tls: Option<&Tls
         now_us: instance.clock.now_us(),
         clock: Arc::clone(&instance.clock),
     };
-    let seat = instance.backends.enter(newcomer, &*instance.random)?;
+    let seat = instance.backends.add(newcomer, &*instance.random)?;
     let span = tracing::Span::current();
     span.record("pid", seat.backend.pid);
     span.record("role", &role.name);

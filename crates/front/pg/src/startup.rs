@@ -8,12 +8,12 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{GssEncResponse, SslResponse};
 use pgwire::messages::startup::NegotiateProtocolVersion;
 use pgwire::tokio::server::MaybeTls;
-use session::bind::violation;
+use session::bind::protocol_violation;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::frontend::{self, Frontend, Opening};
+use crate::frontend::{self, FirstPacket, FrontendMessage};
 
 #[cfg(test)]
 mod tests;
@@ -23,25 +23,25 @@ mod tests;
 const NEWEST_MINOR: u16 = 2;
 
 /// Connection whose startup packet has been read; the client is not authenticated yet.
-pub(crate) struct Opened {
+pub(crate) struct PendingConnection {
     pub(crate) stream: MaybeTls,
     /// Bytes read after the startup packet.
-    pub(crate) read: BytesMut,
+    pub(crate) unread: BytesMut,
     pub(crate) peer: SocketAddr,
-    pub(crate) request: Request,
+    pub(crate) request: StartupPacket,
 }
 
 /// Request of a connection's first packets.
-pub(crate) enum Beginning {
+pub(crate) enum StartupRequest {
     /// A new session.
-    Session(Box<Opened>),
+    Session(Box<PendingConnection>),
     /// CancelRequest for the statement of another connection; it gets no reply.
     Cancel { pid: i32, secret: Bytes },
 }
 
 /// Content of the startup packet.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct StartupPacket {
     pub(crate) user: String,
     pub(crate) database: String,
     /// Settings for the session, in the order sent.
@@ -59,33 +59,33 @@ pub(crate) struct Negotiation {
 }
 
 impl Negotiation {
-    pub(crate) fn message(self) -> PgWireBackendMessage {
+    pub(crate) fn into_message(self) -> PgWireBackendMessage {
         let newest = (3 << 16) | i32::from(NEWEST_MINOR);
         PgWireBackendMessage::NegotiateProtocolVersion(NegotiateProtocolVersion::new(newest, self.unknown_options))
     }
 }
 
 /// Error that ends a connection during startup.
-pub(crate) enum OpeningError {
+pub(crate) enum StartupError {
     /// Refusal to send to the client.
     Refused(Box<(MaybeTls, SqlError)>),
     /// Failure of the connection: the client is gone or speaks another protocol.
     Broken(std::io::Error),
 }
 
-impl From<std::io::Error> for OpeningError {
+impl From<std::io::Error> for StartupError {
     fn from(error: std::io::Error) -> Self {
-        OpeningError::Broken(error)
+        StartupError::Broken(error)
     }
 }
 
 /// Handles requests for encryption, then reads the startup packet or a CancelRequest. `tls_offer` is `None` if TLS is
 /// not configured; returns `None` if the client leaves.
-pub(crate) async fn open(
+pub(crate) async fn read_startup(
     tcp: TcpStream,
     peer: SocketAddr,
     tls_offer: Option<&Tls>,
-) -> Result<Option<Beginning>, OpeningError> {
+) -> Result<Option<StartupRequest>, StartupError> {
     tcp.set_nodelay(true)?;
     let mut first = [0];
     if tcp.peek(&mut first).await? == 0 {
@@ -99,7 +99,7 @@ pub(crate) async fn open(
     let mut gss_refused = false;
     let mut tls_answered = false;
     loop {
-        let opening = match frontend::decode_opening(&mut read) {
+        let opening = match frontend::decode_first_packet(&mut read) {
             Ok(Some(opening)) => opening,
             Ok(None) => {
                 if stream.read_buf(&mut read).await? == 0 {
@@ -107,36 +107,42 @@ pub(crate) async fn open(
                 }
                 continue;
             }
-            Err(error) => return Err(OpeningError::Refused(Box::new((stream, error)))),
+            Err(error) => return Err(StartupError::Refused(Box::new((stream, error)))),
         };
         match opening {
-            Opening::TlsRequest if !tls_answered && matches!(stream, MaybeTls::Plain(_)) => {
+            FirstPacket::TlsRequest if !tls_answered && matches!(stream, MaybeTls::Plain(_)) => {
                 tls_answered = true;
                 let offered = tls_offer.is_some();
-                answer(&mut stream, if offered { SslResponse::Accept } else { SslResponse::Refuse }).await?;
+                answer_tls_request(&mut stream, if offered { SslResponse::Accept } else { SslResponse::Refuse })
+                    .await?;
                 if offered {
                     if !read.is_empty() {
                         // Unencrypted bytes ahead of the handshake could be an attacker's: they must not count as
                         // encrypted.
-                        let error = violation("received unencrypted data after SSL request");
-                        return Err(OpeningError::Refused(Box::new((stream, error))));
+                        let error = protocol_violation("received unencrypted data after SSL request");
+                        return Err(StartupError::Refused(Box::new((stream, error))));
                     }
                     stream = accept_tls(stream, tls_offer, false).await?;
                 }
             }
-            Opening::GssRequest if !gss_refused => {
+            FirstPacket::GssRequest if !gss_refused => {
                 gss_refused = true;
                 stream.write_all(&[GssEncResponse::BYTE_REFUSE]).await?;
             }
-            Opening::TlsRequest | Opening::GssRequest => {
-                let error = violation("unexpected encryption request");
-                return Err(OpeningError::Refused(Box::new((stream, error))));
+            FirstPacket::TlsRequest | FirstPacket::GssRequest => {
+                let error = protocol_violation("unexpected encryption request");
+                return Err(StartupError::Refused(Box::new((stream, error))));
             }
-            Opening::Cancel { pid, secret } => return Ok(Some(Beginning::Cancel { pid, secret })),
-            Opening::Startup { major, minor, parameters } => {
-                return match request(major, minor, parameters) {
-                    Ok(request) => Ok(Some(Beginning::Session(Box::new(Opened { stream, read, peer, request })))),
-                    Err(error) => Err(OpeningError::Refused(Box::new((stream, error)))),
+            FirstPacket::Cancel { pid, secret } => return Ok(Some(StartupRequest::Cancel { pid, secret })),
+            FirstPacket::Startup { major, minor, parameters } => {
+                return match parse_startup(major, minor, parameters) {
+                    Ok(request) => Ok(Some(StartupRequest::Session(Box::new(PendingConnection {
+                        stream,
+                        unread: read,
+                        peer,
+                        request,
+                    })))),
+                    Err(error) => Err(StartupError::Refused(Box::new((stream, error)))),
                 };
             }
         }
@@ -146,7 +152,7 @@ pub(crate) async fn open(
 /// First byte of a TLS handshake record; no startup packet is so long that it begins with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-async fn answer(stream: &mut MaybeTls, response: SslResponse) -> std::io::Result<()> {
+async fn answer_tls_request(stream: &mut MaybeTls, response: SslResponse) -> std::io::Result<()> {
     let byte = match response {
         SslResponse::Accept => SslResponse::BYTE_ACCEPT,
         _ => SslResponse::BYTE_REFUSE,
@@ -171,9 +177,9 @@ pub(crate) async fn read_password(stream: &mut MaybeTls, read: &mut BytesMut) ->
     loop {
         if let Some(decoded) = frontend::decode(read, frontend::PASSWORD_BYTES_MAX)? {
             return match decoded.message? {
-                Frontend::Password(body) => Ok(Some(body)),
-                Frontend::Terminate => Ok(None),
-                _ => Err(violation(format!("expected password response, got message type {}", decoded.kind))),
+                FrontendMessage::Password(body) => Ok(Some(body)),
+                FrontendMessage::Terminate => Ok(None),
+                _ => Err(protocol_violation(format!("expected password response, got message type {}", decoded.kind))),
             };
         }
         match stream.read_buf(read).await {
@@ -184,7 +190,7 @@ pub(crate) async fn read_password(stream: &mut MaybeTls, read: &mut BytesMut) ->
 }
 
 /// Interprets the startup packet.
-fn request(major: u16, minor: u16, parameters: Vec<(String, String)>) -> SqlResult<Request> {
+fn parse_startup(major: u16, minor: u16, parameters: Vec<(String, String)>) -> SqlResult<StartupPacket> {
     if major != 3 {
         let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}");
         return Err(SqlError::new(Condition::FeatureNotSupported, message));
@@ -197,7 +203,7 @@ fn request(major: u16, minor: u16, parameters: Vec<(String, String)>) -> SqlResu
         match name.as_str() {
             "user" => user = Some(value),
             "database" => database = Some(value),
-            "options" => settings.extend(options(&value)?),
+            "options" => settings.extend(parse_options(&value)?),
             "replication" => {
                 if !matches!(value.as_str(), "false" | "off" | "no" | "0") {
                     return Err(SqlError::unsupported("replication"));
@@ -213,16 +219,16 @@ fn request(major: u16, minor: u16, parameters: Vec<(String, String)>) -> SqlResu
     };
     let database = database.filter(|database| !database.is_empty()).unwrap_or_else(|| user.clone());
     // 3.1 was never used; a client that requests it, or a newer version, gets the newest supported one.
-    let known = matches!(minor, 0 | NEWEST_MINOR);
-    let negotiation = (!known || !unknown_options.is_empty()).then_some(Negotiation { unknown_options });
+    let is_supported = matches!(minor, 0 | NEWEST_MINOR);
+    let negotiation = (!is_supported || !unknown_options.is_empty()).then_some(Negotiation { unknown_options });
     let minor = if minor == 0 { 0 } else { NEWEST_MINOR };
-    Ok(Request { user, database, settings, minor, negotiation })
+    Ok(StartupPacket { user, database, settings, minor, negotiation })
 }
 
 /// Splits the `options` parameter: `-c name=value` and `--name=value`, blanks escaped by a backslash.
-fn options(text: &str) -> SqlResult<Vec<(String, String)>> {
+fn parse_options(text: &str) -> SqlResult<Vec<(String, String)>> {
     let mut settings = Vec::new();
-    let mut arguments = arguments(text).into_iter();
+    let mut arguments = split_arguments(text).into_iter();
     while let Some(argument) = arguments.next() {
         let setting = if let Some(long) = argument.strip_prefix("--") {
             long.to_owned()
@@ -242,7 +248,7 @@ fn options(text: &str) -> SqlResult<Vec<(String, String)>> {
     Ok(settings)
 }
 
-fn arguments(text: &str) -> Vec<String> {
+fn split_arguments(text: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut argument = String::new();
     let mut characters = text.chars();

@@ -14,7 +14,7 @@ use session::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use types::SqlResult;
 
-use crate::frontend::{self, Decoded};
+use crate::frontend::{self, DecodedMessage};
 
 /// Buffered bytes after which the outbox is sent.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -26,34 +26,34 @@ pub(crate) struct Inbox {
     half: ReadHalf<MaybeTls>,
     buffer: BytesMut,
     /// True after a frame that cannot be decoded: what follows in the stream cannot be read.
-    lost: bool,
+    is_unreadable: bool,
     metrics: Arc<Metrics>,
 }
 
 impl Inbox {
     /// Creates the inbox after startup; `read` holds the bytes that arrived with its last packet.
     pub(crate) fn new(half: ReadHalf<MaybeTls>, read: BytesMut, metrics: Arc<Metrics>) -> Self {
-        Self { half, buffer: read, lost: false, metrics }
+        Self { half, buffer: read, is_unreadable: false, metrics }
     }
 
     /// Returns the next message if all of it is buffered.
-    pub(crate) fn next_read(&mut self) -> Option<SqlResult<Decoded>> {
-        if self.lost {
+    pub(crate) fn next_buffered(&mut self) -> Option<SqlResult<DecodedMessage>> {
+        if self.is_unreadable {
             return None;
         }
         let decoded = frontend::decode(&mut self.buffer, frontend::MESSAGE_BYTES_MAX);
-        self.lost = decoded.is_err();
+        self.is_unreadable = decoded.is_err();
         decoded.transpose()
     }
 
     /// Reads the next message; `None` once the client has disconnected. An `Err` is the last item: the stream cannot be
     /// read any further. Safe to drop before it completes.
-    pub(crate) async fn next(&mut self) -> Option<SqlResult<Decoded>> {
+    pub(crate) async fn next(&mut self) -> Option<SqlResult<DecodedMessage>> {
         loop {
-            if let Some(decoded) = self.next_read() {
+            if let Some(decoded) = self.next_buffered() {
                 return Some(decoded);
             }
-            if self.lost {
+            if self.is_unreadable {
                 return None;
             }
             if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 8 {
@@ -100,14 +100,14 @@ impl Outbox {
         if !self.is_full() {
             return Ok(());
         }
-        self.flush_rows().await?;
+        self.flush_counting_wait().await?;
         // Sending to a client that takes everything at once never waits; yielding lets a cancellation through.
         tokio::task::yield_now().await;
         Ok(())
     }
 
     /// Does the same as [`Outbox::flush`], and counts the time as the statement's wait for its client.
-    pub(crate) async fn flush_rows(&mut self) -> io::Result<()> {
+    pub(crate) async fn flush_counting_wait(&mut self) -> io::Result<()> {
         let _waiting = self.client_wait.begin();
         self.flush().await
     }

@@ -2,16 +2,16 @@
 
 use cluster_model::ClusterEvent;
 use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, ServiceRow, SessionRow, WorkerRow};
-use shards::TierUse;
+use shards::TierStats;
 use supervisor::ServiceStatus;
 
 use crate::instance::Instance;
-use crate::interrupt::Reason;
+use crate::interrupt::InterruptReason;
 
 /// Source of the rows of `pg_stat_activity` and of tables in `sys`.
 impl Activity for Instance {
     fn sessions(&self) -> Vec<SessionRow> {
-        self.backends.all().iter().map(|backend| backend.row()).collect()
+        self.backends.all().iter().map(|backend| backend.activity_row()).collect()
     }
 
     fn copies(&self) -> Vec<CopyProgressRow> {
@@ -20,7 +20,7 @@ impl Activity for Instance {
 
     fn cancel(&self, pid: i32) -> bool {
         self.backends.find(pid).is_some_and(|backend| {
-            backend.interrupt.stop_statement(Reason::User);
+            backend.interrupt.stop_statement(InterruptReason::CancelRequest);
             true
         })
     }
@@ -36,7 +36,7 @@ impl Activity for Instance {
         self.backends.started_us
     }
 
-    fn cache_tiers(&self) -> Vec<TierUse> {
+    fn cache_tiers(&self) -> Vec<TierStats> {
         self.execution.cache_tiers()
     }
 

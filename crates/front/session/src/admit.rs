@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
-use binder::{Planned, Step};
+use binder::{StatementPlan, Step};
 use cluster_model::{Actor, Author, Choice};
 use types::{Condition, SqlError, SqlResult};
 use workload::Refusal;
 use workload::admission::Request;
 
-use crate::life::State;
-use crate::retry::{AttemptResult, Retry};
+use crate::cluster_slot::{AdmissionGrant, ClusterSlot};
+use crate::retry::{AttemptResult, RetryReason};
 use crate::session::Session;
 use crate::statement::Statement;
-use crate::turn::{Admitted, Turn};
+use crate::statement_timer::StatementState;
 
 /// Wait event in `pg_stat_activity` of a statement that waits for a cluster.
 const WAIT_EVENT: &str = "ClusterAdmission";
@@ -23,56 +23,56 @@ impl Session {
     /// Waits until the plan may run, if it needs a worker. Statements that the session has open share one slot.
     ///
     /// # Errors
-    /// [`Retry::Waited`] if it had to wait and is admitted now: its plan and snapshot are as old as the wait. Otherwise
+    /// [`RetryReason::Waited`] if it had to wait and is admitted now: its plan and snapshot are as old as the wait. Otherwise
     /// the error of the cluster that refuses it.
-    pub(crate) async fn admit(&mut self, planned: &Planned, statement: &Statement) -> AttemptResult<()> {
+    pub(crate) async fn admit(&mut self, planned: &StatementPlan, statement: &Statement) -> AttemptResult<()> {
         // Admitted by an earlier attempt.
-        if self.admitted.is_some() || !planned.needs_worker() {
+        if self.admission.is_some() || !planned.needs_worker() {
             return Ok(());
         }
         let step = Step::Admit.span();
-        let (admitted, has_waited) = self.wait_for_turn(statement).await?;
+        let (admitted, has_waited) = self.acquire_slot(statement).await?;
         drop(step);
-        if matches!(planned, Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_)) {
-            self.block.note_written_on(admitted.turn.cluster);
+        if matches!(planned, StatementPlan::Write(_) | StatementPlan::Modify(_) | StatementPlan::CopyFrom(_)) {
+            self.block.set_written_on(admitted.slot.cluster);
         }
-        self.turn = Arc::downgrade(&admitted.turn);
-        statement.runs_on(&admitted.lease);
-        self.admitted = Some(admitted);
+        self.slot = Arc::downgrade(&admitted.slot);
+        statement.set_lease(&admitted.lease);
+        self.admission = Some(admitted);
         // The snapshot is as old as the wait was long.
-        if has_waited { Err(Retry::Waited.into()) } else { Ok(()) }
+        if has_waited { Err(RetryReason::Waited.into()) } else { Ok(()) }
     }
 
     /// Chooses a cluster, takes a slot and a lease there; returns `true` if the statement had to wait.
-    async fn wait_for_turn(&mut self, statement: &Statement) -> SqlResult<(Admitted, bool)> {
+    async fn acquire_slot(&mut self, statement: &Statement) -> SqlResult<(AdmissionGrant, bool)> {
         let clusters = Arc::clone(&self.instance.clusters);
         let actor = self.actor();
-        let mut shown = None;
+        let mut wait_event = None;
         loop {
             let seen = clusters.revision();
-            let open = self.turn.upgrade();
-            let chosen = self.block.held().cluster.as_deref();
+            let open = self.slot.upgrade();
+            let chosen = self.block.session_state().cluster.as_deref();
             let choice =
                 clusters.choose(&actor, chosen, self.block.written_on(), open.as_ref().map(|turn| turn.cluster))?;
             let cluster = match choice {
                 Choice::Run(cluster) => cluster,
-                Choice::Wake(cluster) => {
-                    shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
-                    statement.enter(State::AcquireResources);
+                Choice::Resume(cluster) => {
+                    wait_event.get_or_insert_with(|| self.backend_guard.backend.show_wait(WAIT_EVENT));
+                    statement.enter_state(StatementState::AcquireResources);
                     clusters.wake(cluster, Author::Role(actor.clone())).await?;
                     continue;
                 }
             };
-            statement.goes_to(clusters.name(cluster));
+            statement.set_cluster(clusters.name(cluster));
             let turn = match open.filter(|turn| turn.cluster == cluster) {
                 Some(turn) => turn,
                 None => {
-                    let Some(gate) = clusters.gate(cluster) else {
+                    let Some(gate) = clusters.admission(cluster) else {
                         // Just dropped, or just created and not fully registered yet.
                         tokio::task::yield_now().await;
                         continue;
                     };
-                    let user = self.block.held().session_role.oid;
+                    let user = self.block.session_state().session_role.oid;
                     let is_superuser = actor.superuser;
                     let request = Request { statement: statement.query_id, user, weight: 1, is_superuser };
                     let permit = match gate.try_admit(&request) {
@@ -81,8 +81,8 @@ impl Session {
                         // slot for ever.
                         None if self.block.holds_locks() => None,
                         None => {
-                            shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
-                            statement.enter(State::AcquireResources);
+                            wait_event.get_or_insert_with(|| self.backend_guard.backend.show_wait(WAIT_EVENT));
+                            statement.enter_state(StatementState::AcquireResources);
                             tokio::select! {
                                 biased;
                                 admitted = gate.admit(request) => match admitted {
@@ -91,33 +91,33 @@ impl Session {
                                         tokio::task::yield_now().await;
                                         continue;
                                     }
-                                    Err(refusal) => return Err(refused(refusal)),
+                                    Err(refusal) => return Err(refusal_error(refusal)),
                                 },
                                 // The cluster no longer takes statements: another one may be chosen, or this one has to
                                 // be resumed.
-                                () = clusters.leaves(cluster) => continue,
+                                () = clusters.wait_until_unavailable(cluster) => continue,
                             }
                         }
                     };
-                    Arc::new(Turn { cluster, permit })
+                    Arc::new(ClusterSlot { cluster, permit })
                 }
             };
             if let Some(lease) = clusters.lease(cluster) {
-                statement.enter(State::Run);
-                return Ok((Admitted { turn, lease }, shown.is_some()));
+                statement.enter_state(StatementState::Run);
+                return Ok((AdmissionGrant { slot: turn, lease }, wait_event.is_some()));
             }
             // No worker is ready: the slot is released while the statement waits for a change of the cluster.
             drop(turn);
-            shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
-            statement.enter(State::AcquireResources);
-            clusters.changed_since(seen).await;
+            wait_event.get_or_insert_with(|| self.backend_guard.backend.show_wait(WAIT_EVENT));
+            statement.enter_state(StatementState::AcquireResources);
+            clusters.wait_for_change(seen).await;
         }
     }
 
     /// Returns the current role as the actor of cluster commands, with its attributes in the present catalog.
     pub(crate) fn actor(&self) -> Actor {
         let view = self.block.view();
-        let held = self.block.held();
+        let held = self.block.session_state();
         let role = view.state.role(held.role.oid).unwrap_or(&held.role);
         Actor {
             role: cluster_model::RoleRef { oid: role.oid, name: role.name.clone() },
@@ -129,7 +129,7 @@ impl Session {
     }
 }
 
-fn refused(refusal: Refusal) -> SqlError {
+fn refusal_error(refusal: Refusal) -> SqlError {
     let condition = match refusal {
         Refusal::Cancelled => Condition::QueryCanceled,
         Refusal::QueueFull { .. } => Condition::ConfigurationLimitExceeded,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cluster_model::WorkerId;
-use executor::Progress;
+use executor::StatementProgress;
 use parking_lot::Mutex;
 use scheduler::{QueryMemory, QueryShare};
 use session_context::{CopyProgressRow, LogRow, SessionRow, StatementRow};
@@ -16,9 +16,9 @@ use types::{Clock, Condition, QueryId, Random, SqlError, SqlResult};
 
 use crate::block_status::BlockStatus;
 use crate::client_wait::ClientWait;
-use crate::interrupt::{Interrupt, Reason};
-use crate::life::{self, Life};
+use crate::interrupt::{InterruptHandle, InterruptReason};
 use crate::query_log::without_password;
+use crate::statement_timer::{self, StatementTimer};
 
 #[cfg(test)]
 mod tests;
@@ -45,17 +45,17 @@ pub struct Backend {
     pub database: String,
     pub peer: SocketAddr,
     pub started_us: i64,
-    pub interrupt: Interrupt,
+    pub interrupt: InterruptHandle,
     pub client_wait: Arc<ClientWait>,
     clock: Arc<dyn Clock>,
     /// Present activity.
-    pub doing: Mutex<Doing>,
+    pub activity: Mutex<SessionActivity>,
 }
 
 /// Activity of a session: its state and its running or last statement.
 #[derive(Debug, Clone)]
-pub struct Doing {
-    pub state: State,
+pub struct SessionActivity {
+    pub state: BackendState,
     pub application_name: String,
     /// Text of the running statement or the last one, cut to `QUERY_BYTES_SHOWN`.
     pub query: String,
@@ -64,7 +64,7 @@ pub struct Doing {
     pub transaction_start_us: Option<i64>,
     pub state_change_us: i64,
     /// Counters of a running COPY.
-    pub copy: Option<Arc<Progress>>,
+    pub copy: Option<Arc<StatementProgress>>,
     /// Memory of the running statement or the last one; `None` if it has no operators.
     pub memory: Option<Arc<QueryMemory>>,
     /// Wait event of the statement while it waits within the server.
@@ -74,34 +74,34 @@ pub struct Doing {
     /// Worker that the statement runs on, once it has one.
     pub worker: Option<WorkerId>,
     /// Timer of the running statement or the last one.
-    pub(crate) life: Life,
+    pub(crate) timer: StatementTimer,
     /// Thread time of the running statement or the last one; `None` if it has no operators.
     pub share: Option<Arc<QueryShare>>,
 }
 
 /// State of a session: `pg_stat_activity.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum BackendState {
     Active,
     Idle,
     IdleInTransaction,
     IdleInFailedTransaction,
 }
 
-impl State {
+impl BackendState {
     pub fn text(self) -> &'static str {
         match self {
-            State::Active => "active",
-            State::Idle => "idle",
-            State::IdleInTransaction => "idle in transaction",
-            State::IdleInFailedTransaction => "idle in transaction (aborted)",
+            BackendState::Active => "active",
+            BackendState::Idle => "idle",
+            BackendState::IdleInTransaction => "idle in transaction",
+            BackendState::IdleInFailedTransaction => "idle in transaction (aborted)",
         }
     }
 }
 
 /// Role, address and parameters of a session to be entered into the list.
 #[derive(Debug)]
-pub struct Newcomer {
+pub struct NewSession {
     pub role: Arc<catalog::Role>,
     pub database: String,
     pub peer: SocketAddr,
@@ -113,7 +113,7 @@ pub struct Newcomer {
 
 impl Backends {
     /// Number of sessions reserved for superusers by default.
-    pub const RESERVED: usize = 3;
+    pub const RESERVED_DEFAULT: usize = 3;
 
     /// Returns the maximum number of sessions.
     pub fn connections_max(&self) -> usize {
@@ -134,14 +134,14 @@ impl Backends {
     /// Returns the process id of the session that runs a query or ran it last.
     pub fn pid_of(&self, query: QueryId) -> Option<i32> {
         let sessions = self.sessions.lock();
-        sessions.values().find(|session| session.doing.lock().query_id == Some(query)).map(|session| session.pid)
+        sessions.values().find(|session| session.activity.lock().query_id == Some(query)).map(|session| session.pid)
     }
 
     /// Enters a session into the list; it leaves when the returned guard is dropped.
     ///
     /// # Errors
     /// 53300 if there is no room for it.
-    pub fn enter(self: &Arc<Self>, newcomer: Newcomer, random: &dyn Random) -> SqlResult<Guard> {
+    pub fn add(self: &Arc<Self>, newcomer: NewSession, random: &dyn Random) -> SqlResult<BackendGuard> {
         let mut secret = vec![0; newcomer.secret_bytes];
         random.fill(&mut secret);
         let mut sessions = self.sessions.lock();
@@ -153,8 +153,8 @@ impl Backends {
             return Err(too_many("remaining connection slots are reserved for superusers"));
         }
         if let Ok(limit) = usize::try_from(role.connection_limit) {
-            let mine = sessions.values().filter(|session| session.role_oid == role.oid).count();
-            if mine >= limit && !role.superuser {
+            let role_sessions = sessions.values().filter(|session| session.role_oid == role.oid).count();
+            if role_sessions >= limit && !role.superuser {
                 return Err(too_many(format!("too many connections for role \"{}\"", role.name)));
             }
         }
@@ -167,11 +167,11 @@ impl Backends {
             database: newcomer.database,
             peer: newcomer.peer,
             started_us: newcomer.now_us,
-            interrupt: Interrupt::default(),
+            interrupt: InterruptHandle::default(),
             client_wait: ClientWait::new(Arc::clone(&newcomer.clock)),
             clock: newcomer.clock,
-            doing: Mutex::new(Doing {
-                state: State::Idle,
+            activity: Mutex::new(SessionActivity {
+                state: BackendState::Idle,
                 application_name: String::new(),
                 query: String::new(),
                 query_id: None,
@@ -183,12 +183,12 @@ impl Backends {
                 wait_event: None,
                 cluster: None,
                 worker: None,
-                life: Life::begin(Duration::ZERO, Duration::ZERO),
+                timer: StatementTimer::begin(Duration::ZERO, Duration::ZERO),
                 share: None,
             }),
         });
         sessions.insert(pid, Arc::clone(&backend));
-        Ok(Guard { backends: Arc::clone(self), backend })
+        Ok(BackendGuard { backends: Arc::clone(self), backend })
     }
 
     fn free_pid(&self, sessions: &BTreeMap<i32, Arc<Backend>>) -> i32 {
@@ -203,7 +203,9 @@ impl Backends {
     /// CancelRequest: stops the statement of session `pid` if the secret is right.
     pub fn cancel_request(&self, pid: i32, secret: &[u8]) {
         match self.find(pid) {
-            Some(backend) if same(&backend.secret, secret) => backend.interrupt.stop_statement(Reason::User),
+            Some(backend) if constant_time_eq(&backend.secret, secret) => {
+                backend.interrupt.stop_statement(InterruptReason::CancelRequest)
+            }
             Some(_) => tracing::info!(pid, "cancel request rejected: wrong secret"),
             None => tracing::info!(pid, "cancel request ignored: the session does not exist"),
         }
@@ -230,7 +232,7 @@ impl Backends {
 }
 
 /// Whether two secrets are equal, compared in constant time.
-fn same(ours: &[u8], theirs: &[u8]) -> bool {
+fn constant_time_eq(ours: &[u8], theirs: &[u8]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
@@ -240,8 +242,8 @@ fn too_many(message: impl Into<String>) -> SqlError {
 
 impl Backend {
     /// Returns the session's row of `pg_stat_activity`.
-    pub fn row(&self) -> SessionRow {
-        let doing = self.doing.lock();
+    pub fn activity_row(&self) -> SessionRow {
+        let doing = self.activity.lock();
         let memory = doing.memory.as_ref().map(|memory| memory.used()).unwrap_or_default();
         let bytes = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
         SessionRow {
@@ -260,30 +262,34 @@ impl Backend {
             query_id: doing.query_id.map(|id| id.0.cast_signed()),
             query: doing.query.clone(),
             wait_event: doing.wait_event,
-            memory_bytes: bytes(memory.now),
-            memory_bytes_most: bytes(memory.most),
+            memory_bytes: bytes(memory.current),
+            memory_bytes_peak: bytes(memory.peak),
             memory_bytes_max: memory.limit.map(bytes),
             statement: doing.query_id.map(|_| self.statement_row(&doing)),
         }
     }
 
-    fn statement_row(&self, doing: &Doing) -> StatementRow {
+    fn statement_row(&self, doing: &SessionActivity) -> StatementRow {
         let [parse, plan, assemble, compile, acquire, run, client] =
-            doing.life.by(self.clock.monotonic(), self.client_wait.so_far());
+            doing.timer.times_until(self.clock.monotonic(), self.client_wait.total());
         StatementRow {
             cluster: doing.cluster.as_deref().map(str::to_owned),
             worker: doing.worker.map(|worker| worker.to_string()),
-            state: if doing.life.state() == life::State::AcquireResources { "queued" } else { "running" },
+            state: if doing.timer.state() == statement_timer::StatementState::AcquireResources {
+                "queued"
+            } else {
+                "running"
+            },
             waiting: acquire + client,
             working: parse + plan + assemble + compile + run,
         }
     }
 
     /// Ends the statement now, and returns its row for the query log.
-    pub fn ended(&self, started_us: i64, outcome: &'static str, sqlstate: Option<&'static str>) -> LogRow {
-        let (now, client) = (self.clock.monotonic(), self.client_wait.so_far());
-        let mut doing = self.doing.lock();
-        doing.life.end(now);
+    pub fn end_statement(&self, started_us: i64, outcome: &'static str, sqlstate: Option<&'static str>) -> LogRow {
+        let (now, client) = (self.clock.monotonic(), self.client_wait.total());
+        let mut doing = self.activity.lock();
+        doing.timer.end(now);
         let memory = doing.memory.as_ref().map(|memory| memory.used()).unwrap_or_default();
         LogRow {
             started_us,
@@ -295,9 +301,9 @@ impl Backend {
             cluster: doing.cluster.as_deref().map(str::to_owned),
             worker: doing.worker.map(|worker| worker.to_string()),
             query: without_password(&doing.query),
-            life: doing.life.by(now, client),
-            thread_time: doing.share.as_ref().map(|share| share.used()).unwrap_or_default(),
-            memory_bytes_most: i64::try_from(memory.most).unwrap_or(i64::MAX),
+            phases: doing.timer.times_until(now, client),
+            thread_time: doing.share.as_ref().map(|share| share.thread_time()).unwrap_or_default(),
+            memory_bytes_peak: i64::try_from(memory.peak).unwrap_or(i64::MAX),
             outcome,
             sqlstate,
         }
@@ -305,7 +311,7 @@ impl Backend {
 
     /// Returns the session's row of `pg_stat_progress_copy`; `None` if no COPY runs.
     pub fn copy_row(&self) -> Option<CopyProgressRow> {
-        let progress = self.doing.lock().copy.as_ref()?.copy()?;
+        let progress = self.activity.lock().copy.as_ref()?.copy()?;
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         Some(CopyProgressRow {
             pid: self.pid,
@@ -320,26 +326,26 @@ impl Backend {
     }
 
     /// Shows the progress of a COPY as long as the returned guard lives.
-    pub fn copying(self: &Arc<Self>, progress: &Arc<Progress>) -> Copying {
-        self.doing.lock().copy = Some(Arc::clone(progress));
-        Copying(Arc::clone(self))
+    pub fn show_copy(self: &Arc<Self>, progress: &Arc<StatementProgress>) -> CopyProgressGuard {
+        self.activity.lock().copy = Some(Arc::clone(progress));
+        CopyProgressGuard(Arc::clone(self))
     }
 
     /// Shows the wait event of the statement as long as the returned guard lives.
-    pub fn waiting(self: &Arc<Self>, wait_event: &'static str) -> Waiting {
-        self.doing.lock().wait_event = Some(wait_event);
-        Waiting(Arc::clone(self))
+    pub fn show_wait(self: &Arc<Self>, wait_event: &'static str) -> WaitEventGuard {
+        self.activity.lock().wait_event = Some(wait_event);
+        WaitEventGuard(Arc::clone(self))
     }
 
     /// Shows a statement that begins; `now` is monotonic time.
-    pub fn work(&self, query: &str, query_id: QueryId, now_us: i64, now: Duration) {
-        let client_before = self.client_wait.so_far();
-        let mut doing = self.doing.lock();
-        doing.state = State::Active;
-        doing.life = Life::begin(now, client_before);
+    pub fn begin_statement(&self, query: &str, query_id: QueryId, now_us: i64, now: Duration) {
+        let client_before = self.client_wait.total();
+        let mut doing = self.activity.lock();
+        doing.state = BackendState::Active;
+        doing.timer = StatementTimer::begin(now, client_before);
         (doing.memory, doing.share, doing.cluster, doing.worker) = (None, None, None, None);
         doing.query.clear();
-        doing.query.push_str(shown(query));
+        doing.query.push_str(truncate_query(query));
         doing.query_id = Some(query_id);
         doing.query_start_us = Some(now_us);
         doing.transaction_start_us.get_or_insert(now_us);
@@ -347,12 +353,12 @@ impl Backend {
     }
 
     /// Shows that the session waits for its client.
-    pub fn rest(&self, status: BlockStatus, now_us: i64) {
-        let mut doing = self.doing.lock();
+    pub fn begin_idle(&self, status: BlockStatus, now_us: i64) {
+        let mut doing = self.activity.lock();
         doing.state = match status {
-            BlockStatus::Idle => State::Idle,
-            BlockStatus::Open => State::IdleInTransaction,
-            BlockStatus::Failed => State::IdleInFailedTransaction,
+            BlockStatus::Idle => BackendState::Idle,
+            BlockStatus::Open => BackendState::IdleInTransaction,
+            BlockStatus::Failed => BackendState::IdleInFailedTransaction,
         };
         if status == BlockStatus::Idle {
             doing.transaction_start_us = None;
@@ -363,28 +369,28 @@ impl Backend {
 
 /// Guard of a running COPY in `pg_stat_progress_copy`.
 #[derive(Debug)]
-pub struct Copying(Arc<Backend>);
+pub struct CopyProgressGuard(Arc<Backend>);
 
-impl Drop for Copying {
+impl Drop for CopyProgressGuard {
     fn drop(&mut self) {
-        self.0.doing.lock().copy = None;
+        self.0.activity.lock().copy = None;
     }
 }
 
 /// Guard of a wait in `pg_stat_activity`.
 #[derive(Debug)]
-pub struct Waiting(Arc<Backend>);
+pub struct WaitEventGuard(Arc<Backend>);
 
-impl Drop for Waiting {
+impl Drop for WaitEventGuard {
     fn drop(&mut self) {
-        self.0.doing.lock().wait_event = None;
+        self.0.activity.lock().wait_event = None;
     }
 }
 
 /// Bytes of a statement's text that the list stores; PostgreSQL stores 1,024.
 const QUERY_BYTES_SHOWN: usize = 1024;
 
-fn shown(query: &str) -> &str {
+fn truncate_query(query: &str) -> &str {
     let mut end = query.len().min(QUERY_BYTES_SHOWN);
     while !query.is_char_boundary(end) {
         end -= 1;
@@ -394,12 +400,12 @@ fn shown(query: &str) -> &str {
 
 /// Guard that removes a session from the list when dropped.
 #[derive(Debug)]
-pub struct Guard {
+pub struct BackendGuard {
     backends: Arc<Backends>,
     pub backend: Arc<Backend>,
 }
 
-impl Drop for Guard {
+impl Drop for BackendGuard {
     fn drop(&mut self) {
         self.backends.sessions.lock().remove(&self.backend.pid);
     }

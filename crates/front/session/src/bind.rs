@@ -8,7 +8,7 @@ use crate::rows::Columns;
 
 /// Request to bind a prepared statement to a portal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bind {
+pub struct BindRequest {
     pub portal: String,
     pub statement: String,
     /// Format codes, 0 for text and 1 for binary: none means all text, one applies to all parameters, else one per
@@ -22,7 +22,7 @@ pub struct Bind {
 
 /// Parameters and columns of a prepared statement.
 #[derive(Debug, Clone)]
-pub struct Described {
+pub struct StatementDescription {
     /// Types of the parameters.
     pub parameters: Vec<SqlType>,
     /// Columns of the result; `None` if it returns no rows.
@@ -38,7 +38,7 @@ pub enum Target {
 
 /// Returns the format of each of `count` values for the format codes of a Bind message: none (all text), one for all,
 /// or one each. `what` and `of` are words of the error.
-pub fn formats_of(codes: &[i16], count: usize, what: &str, of: &str) -> SqlResult<Vec<Format>> {
+pub fn expand_formats(codes: &[i16], count: usize, format_word: &str, value_word: &str) -> SqlResult<Vec<Format>> {
     let format = |code: &i16| match code {
         0 => Ok(Format::Text),
         1 => Ok(Format::Binary),
@@ -48,11 +48,14 @@ pub fn formats_of(codes: &[i16], count: usize, what: &str, of: &str) -> SqlResul
         [] => Ok(vec![Format::Text; count]),
         [code] => Ok(vec![format(code)?; count]),
         codes if codes.len() == count => codes.iter().map(format).collect(),
-        codes => Err(violation(format!("bind message has {} {what} formats but {count} {of}", codes.len()))),
+        codes => Err(protocol_violation(format!(
+            "bind message has {} {format_word} formats but {count} {value_word}",
+            codes.len()
+        ))),
     }
 }
 
 /// Returns the error of a message that violates the protocol (`08P01`).
-pub fn violation(message: impl Into<String>) -> SqlError {
+pub fn protocol_violation(message: impl Into<String>) -> SqlError {
     SqlError::new(Condition::ProtocolViolation, message)
 }

@@ -12,27 +12,27 @@ pub struct ClientWait {
     clock: Arc<dyn Clock>,
     waited_ns: AtomicU64,
     /// Time at which the present wait began; 0 if there is none.
-    since_ns: AtomicU64,
+    wait_began_ns: AtomicU64,
 }
 
 /// Guard of a wait, which ends when it is dropped.
 #[derive(Debug)]
-pub struct Wait(Arc<ClientWait>);
+pub struct ClientWaitGuard(Arc<ClientWait>);
 
 impl ClientWait {
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { clock, waited_ns: AtomicU64::new(0), since_ns: AtomicU64::new(0) })
+        Arc::new(Self { clock, waited_ns: AtomicU64::new(0), wait_began_ns: AtomicU64::new(0) })
     }
 
     /// Begins a wait.
-    pub fn begin(self: &Arc<Self>) -> Wait {
-        self.since_ns.store(self.now_ns().max(1), Ordering::Relaxed);
-        Wait(Arc::clone(self))
+    pub fn begin(self: &Arc<Self>) -> ClientWaitGuard {
+        self.wait_began_ns.store(self.now_ns().max(1), Ordering::Relaxed);
+        ClientWaitGuard(Arc::clone(self))
     }
 
     /// Returns the total time of all waits, the present one included.
-    pub fn so_far(&self) -> Duration {
-        let since = self.since_ns.load(Ordering::Relaxed);
+    pub fn total(&self) -> Duration {
+        let since = self.wait_began_ns.load(Ordering::Relaxed);
         let present = if since == 0 { 0 } else { self.now_ns().saturating_sub(since) };
         Duration::from_nanos(self.waited_ns.load(Ordering::Relaxed) + present)
     }
@@ -42,9 +42,9 @@ impl ClientWait {
     }
 }
 
-impl Drop for Wait {
+impl Drop for ClientWaitGuard {
     fn drop(&mut self) {
-        let since = self.0.since_ns.swap(0, Ordering::Relaxed);
+        let since = self.0.wait_began_ns.swap(0, Ordering::Relaxed);
         self.0.waited_ns.fetch_add(self.0.now_ns().saturating_sub(since), Ordering::Relaxed);
     }
 }

@@ -7,21 +7,21 @@ use cluster_model::{Author, Change, IfExists};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::session::Session;
-use crate::started::Started;
+use crate::started_statement::StartedStatement;
 
 impl Session {
     /// Runs a cluster command. Clusters are not transactional: all but USE are refused in a block and take effect at
     /// once.
-    pub(crate) async fn cluster_command(&mut self, command: ClusterCommand) -> SqlResult<Started> {
+    pub(crate) async fn cluster_command(&mut self, command: ClusterCommand) -> SqlResult<StartedStatement> {
         match command {
             ClusterCommand::Use(name) => {
                 self.use_cluster(name.as_deref())?;
-                Ok(Started::Done("USE CLUSTER".to_owned()))
+                Ok(StartedStatement::Done("USE CLUSTER".to_owned()))
             }
             ClusterCommand::Change { changes, tag } => {
                 self.block.check_writable(tag)?;
                 self.refuse_in_block(tag)?;
-                if self.asked.is_some() {
+                if self.token_request.is_some() {
                     // Cluster changes are not part of the commit that records the outcome of a token.
                     return Err(SqlError::unsupported(format!("{tag} under a token"))
                         .with_hint("RESET kiln.statement_token first."));
@@ -36,17 +36,17 @@ impl Session {
                 let events = self.instance.clusters.apply(changes.clone(), author).await?;
                 for (change, events) in changes.iter().zip(events) {
                     if events.is_empty() {
-                        self.tell(skipped(change).into_iter().collect());
+                        self.add_notices(skipped(change).into_iter().collect());
                     }
                 }
-                Ok(Started::Done(tag.to_owned()))
+                Ok(StartedStatement::Done(tag.to_owned()))
             }
         }
     }
 
     fn use_cluster(&mut self, name: Option<&str>) -> SqlResult<()> {
         let chosen = match name {
-            Some(name) => Some(Arc::new(self.instance.clusters.chosen(&self.actor(), name)?)),
+            Some(name) => Some(Arc::new(self.instance.clusters.resolve_chosen(&self.actor(), name)?)),
             None => None,
         };
         if self.block.written_on().is_some() {

@@ -9,25 +9,25 @@ use syntax::statement::{Discard, IsolationLevel, TransactionModes};
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use crate::block::{Modes, outside};
 use crate::notice::Severity;
-use crate::prepared::{duplicate_statement, unknown_statement};
+use crate::prepared_statement::{duplicate_statement, unknown_statement};
 use crate::result_sink::ResultSink;
 use crate::retry::AttemptResult;
-use crate::session::{Ending, Place, Session};
-use crate::started::Started;
+use crate::session::{BlockEnd, Session, StatementPosition};
+use crate::started_statement::StartedStatement;
 use crate::statement::Statement;
+use crate::transaction_block::{Modes, outside_block_error};
 
 impl Session {
     /// Runs a session command. COMMIT and ROLLBACK are only recorded here; [`Session::end`] carries them out.
     pub(crate) async fn command(
         &mut self,
         command: SessionCommand,
-        place: Place,
+        place: StatementPosition,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> AttemptResult<Started> {
-        let done = |tag: &str| Ok(Started::Done(tag.to_owned()));
+    ) -> AttemptResult<StartedStatement> {
+        let done = |tag: &str| Ok(StartedStatement::Done(tag.to_owned()));
         match command {
             SessionCommand::Set { name, value, local } => {
                 self.set(&name, value.as_deref(), local, place)?;
@@ -41,7 +41,7 @@ impl Session {
                         Ok(())
                     }
                 })?;
-                self.application_name_changed();
+                self.show_application_name();
                 done("RESET")
             }
             SessionCommand::SetTransaction { modes, session: true } => {
@@ -49,21 +49,21 @@ impl Session {
                 done("SET")
             }
             SessionCommand::SetTransaction { modes, session: false } => {
-                self.check_local(true, place, "SET TRANSACTION");
+                self.warn_if_local_outside_block(true, place, "SET TRANSACTION");
                 self.set_modes(modes)?;
                 done("SET")
             }
             SessionCommand::SetRole { role, local } => {
-                self.check_local(local, place, "SET LOCAL");
+                self.warn_if_local_outside_block(local, place, "SET LOCAL");
                 self.set_role(role.as_deref(), local)?;
                 done("SET")
             }
             SessionCommand::SetSessionAuthorization { role, local } => {
-                self.check_local(local, place, "SET LOCAL");
+                self.warn_if_local_outside_block(local, place, "SET LOCAL");
                 self.set_session_authorization(role.as_deref(), local)?;
                 done("SET")
             }
-            SessionCommand::Show(plan) => Ok(Started::rows(self.query(&plan, statement).await?, "SHOW")),
+            SessionCommand::Show(plan) => Ok(StartedStatement::rows(self.open_query(&plan, statement).await?, "SHOW")),
             SessionCommand::Begin(modes) => {
                 let modes = self.modes(modes, None)?;
                 if !self.block.begin(modes, statement.started_us)? {
@@ -71,16 +71,16 @@ impl Session {
                 }
                 done("BEGIN")
             }
-            SessionCommand::Commit { chain } => Ok(self.note_ending(true, chain, place)?),
-            SessionCommand::Rollback { chain } => Ok(self.note_ending(false, chain, place)?),
+            SessionCommand::Commit { chain } => Ok(self.record_end(true, chain, place)?),
+            SessionCommand::Rollback { chain } => Ok(self.record_end(false, chain, place)?),
             SessionCommand::Savepoint(name) => {
-                self.block.savepoint(&name, self.declared)?;
+                self.block.savepoint(&name, self.cursors_declared)?;
                 done("SAVEPOINT")
             }
             SessionCommand::RollbackTo(name) => {
                 let declared = self.block.roll_back_to(&name)?;
                 // Cursors that were declared since the savepoint are rolled back too.
-                self.portals.retain(|_, portal| portal.declared.is_none_or(|number| number < declared));
+                self.portals.retain(|_, portal| portal.cursor_number.is_none_or(|number| number < declared));
                 done("ROLLBACK")
             }
             SessionCommand::Release(name) => {
@@ -91,7 +91,7 @@ impl Session {
                 if self.prepared.contains_key(&name) {
                     return Err(duplicate_statement(&name).into());
                 }
-                let prepared = self.prepare_in(Arc::new(*parsed), &types, statement).await?;
+                let prepared = self.prepare_parsed(Arc::new(*parsed), &types, statement).await?;
                 self.prepared.insert(name, Arc::new(prepared));
                 done("PREPARE")
             }
@@ -104,7 +104,7 @@ impl Session {
             }
             SessionCommand::Deallocate(None) => {
                 self.prepared.clear();
-                self.numbers.forget();
+                self.sequences.forget();
                 done("DEALLOCATE ALL")
             }
             SessionCommand::Declare { name, query, hold, scroll, binary } => {
@@ -121,24 +121,24 @@ impl Session {
             }
             SessionCommand::Cluster(command) => Ok(self.cluster_command(command).await?),
             SessionCommand::CheckStorage => Ok(self.check_storage(statement).await?),
-            SessionCommand::Nothing(tag) => done(tag),
+            SessionCommand::NoEffect(tag) => done(tag),
         }
     }
 
     /// VACUUM: flushes, compacts and redistributes tables now, which the server otherwise does in the background.
     async fn vacuum(&mut self, tables: Option<Vec<Oid>>, statement: &Statement) -> SqlResult<()> {
         self.refuse_in_block("VACUUM")?;
-        let context = self.context(statement);
+        let context = self.statement_context(statement);
         let tables = tables.unwrap_or_else(|| context.snapshot.tables().map(|table| table.oid).collect());
         for table in tables {
-            let Some(known) = context.snapshot.table(table) else { continue };
-            if !context.owns(known.owner) {
-                let message = format!("permission denied to vacuum \"{}\", skipping it", known.name);
+            let Some(definition) = context.snapshot.table(table) else { continue };
+            if !context.owns(definition.owner) {
+                let message = format!("permission denied to vacuum \"{}\", skipping it", definition.name);
                 self.notices.push((Severity::Warning, SqlError::new(Condition::InsufficientPrivilege, message)));
                 continue;
             }
             let maintenance = self.instance.execution.maintenance();
-            maintenance.settle(table).await?;
+            maintenance.flush(table).await?;
             maintenance.compact(table).await?;
             maintenance.redistribute(table).await?;
         }
@@ -156,7 +156,7 @@ impl Session {
 
     /// Runs SET and SET LOCAL; the value `None` is DEFAULT. Settings `transaction_…` change the modes of the
     /// transaction.
-    fn set(&mut self, name: &str, value: Option<&str>, local: bool, place: Place) -> SqlResult<()> {
+    fn set(&mut self, name: &str, value: Option<&str>, local: bool, place: StatementPosition) -> SqlResult<()> {
         let lower = name.to_ascii_lowercase();
         if let Some(mode) = lower.strip_prefix("transaction_").filter(|mode| *mode != "deferrable") {
             // Validated and normalized as any other setting.
@@ -164,53 +164,53 @@ impl Session {
             settings.set(name, value.unwrap_or(if mode == "isolation" { "read committed" } else { "off" }))?;
             let text = settings.get(name)?;
             let modes = match mode {
-                "isolation" => TransactionModes { isolation: Some(isolation_named(&text)), ..Default::default() },
+                "isolation" => TransactionModes { isolation: Some(parse_isolation(&text)), ..Default::default() },
                 _ => TransactionModes { read_only: Some(text == "on"), ..Default::default() },
             };
             return self.set_modes(modes);
         }
-        self.check_local(local, place, "SET LOCAL");
+        self.warn_if_local_outside_block(local, place, "SET LOCAL");
         self.block.change(local, |held| match value {
             Some(value) => held.settings_mut().set(name, value),
             None => held.settings_mut().reset(name),
         })?;
-        self.application_name_changed();
+        self.show_application_name();
         Ok(())
     }
 
-    fn set_modes(&mut self, said: TransactionModes) -> SqlResult<()> {
-        let modes = self.modes(said, self.block.modes())?;
+    fn set_modes(&mut self, requested: TransactionModes) -> SqlResult<()> {
+        let modes = self.modes(requested, self.block.modes())?;
         self.block.set_modes(modes)
     }
 
     /// Records COMMIT or ROLLBACK as pending; outside of a block PostgreSQL's warning or error.
-    fn note_ending(&mut self, keep: bool, chain: bool, place: Place) -> SqlResult<Started> {
+    fn record_end(&mut self, keep: bool, chain: bool, place: StatementPosition) -> SqlResult<StartedStatement> {
         let word = if keep { "COMMIT" } else { "ROLLBACK" };
         if !self.block.is_explicit() {
             if chain {
-                return Err(outside(&format!("{word} AND CHAIN")));
+                return Err(outside_block_error(&format!("{word} AND CHAIN")));
             }
             self.warn(Condition::NoActiveTransaction, "there is no transaction in progress");
-            if place.alone && place.last {
-                return Ok(Started::Done(word.to_owned()));
+            if place.is_only && place.is_last {
+                return Ok(StartedStatement::Done(word.to_owned()));
             }
             // Earlier statements of the same string, or messages since the last Sync, are in the implicit transaction
             // that it ends.
         }
-        self.ending = Some(Ending { keep, chain });
-        Ok(Started::Done(word.to_owned()))
+        self.pending_end = Some(BlockEnd { commit: keep, chain });
+        Ok(StartedStatement::Done(word.to_owned()))
     }
 
     /// Carries out COMMIT or ROLLBACK and returns the command tag; nothing interrupts a commit.
-    pub(crate) async fn end_block(&mut self, ending: Ending) -> SqlResult<String> {
+    pub(crate) async fn end_block(&mut self, ending: BlockEnd) -> SqlResult<String> {
         let modes = self.block.modes();
-        let keep = ending.keep && !self.block.is_failed();
+        let keep = ending.commit && !self.block.is_failed();
         if keep {
             self.commit().await?;
         } else {
             self.end_portals(false);
             self.block.roll_back();
-            self.application_name_changed();
+            self.show_application_name();
         }
         if let (true, Some(modes)) = (ending.chain, modes) {
             self.block.begin(modes, self.instance.clock.now_us())?;
@@ -220,10 +220,10 @@ impl Session {
 
     /// Returns the modes of a transaction: those set by the statement, else those of `base`, else the session's
     /// defaults.
-    fn modes(&self, said: TransactionModes, base: Option<Modes>) -> SqlResult<Modes> {
+    fn modes(&self, requested: TransactionModes, base: Option<Modes>) -> SqlResult<Modes> {
         let base = base.unwrap_or_else(|| self.default_modes());
-        let read_only = said.read_only.unwrap_or(base.read_only);
-        let isolation = match said.isolation {
+        let read_only = requested.read_only.unwrap_or(base.read_only);
+        let isolation = match requested.isolation {
             None => base.isolation,
             Some(IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted) => Isolation::ReadCommitted,
             Some(IsolationLevel::RepeatableRead) => Isolation::RepeatableRead,
@@ -248,11 +248,11 @@ impl Session {
     }
 
     fn set_role(&mut self, name: Option<&str>, local: bool) -> SqlResult<()> {
-        let session_role = Arc::clone(&self.block.held().session_role);
+        let session_role = Arc::clone(&self.block.session_state().session_role);
         let role = match name {
             None => session_role,
             Some(name) => {
-                let role = self.role_named(name)?;
+                let role = self.find_role(name)?;
                 if !session_role.superuser && session_role.oid != role.oid {
                     let message = format!("permission denied to set role \"{name}\"");
                     return Err(SqlError::new(Condition::InsufficientPrivilege, message));
@@ -268,10 +268,10 @@ impl Session {
 
     fn set_session_authorization(&mut self, name: Option<&str>, local: bool) -> SqlResult<()> {
         let role = match name {
-            None => Arc::clone(&self.login),
+            None => Arc::clone(&self.login_role),
             Some(name) => {
-                let role = self.role_named(name)?;
-                if !self.login.superuser && self.login.oid != role.oid {
+                let role = self.find_role(name)?;
+                if !self.login_role.superuser && self.login_role.oid != role.oid {
                     let message = format!("permission denied to set session authorization \"{name}\"");
                     return Err(SqlError::new(Condition::InsufficientPrivilege, message));
                 }
@@ -285,7 +285,7 @@ impl Session {
         })
     }
 
-    fn role_named(&mut self, name: &str) -> SqlResult<Arc<Role>> {
+    fn find_role(&mut self, name: &str) -> SqlResult<Arc<Role>> {
         let view = self.block.transaction().view();
         view.state
             .role_by_name(name)
@@ -294,11 +294,11 @@ impl Session {
     }
 
     /// DISCARD: resets parts of the session, or all of it.
-    fn discard(&mut self, what: Discard, place: Place) -> SqlResult<Started> {
+    fn discard(&mut self, what: Discard, place: StatementPosition) -> SqlResult<StartedStatement> {
         let tag = match what {
             Discard::Plans => "DISCARD PLANS",
             Discard::Sequences => {
-                self.numbers.forget();
+                self.sequences.forget();
                 "DISCARD SEQUENCES"
             }
             Discard::Temporary => {
@@ -306,14 +306,14 @@ impl Session {
                 "DISCARD TEMP"
             }
             Discard::All => {
-                if self.block.is_explicit() || !place.alone {
+                if self.block.is_explicit() || !place.is_only {
                     let message = "DISCARD ALL cannot run inside a transaction block";
                     return Err(SqlError::new(Condition::ActiveTransaction, message));
                 }
                 self.discard_temporary()?;
                 self.portals.clear();
                 self.prepared.clear();
-                let login = Arc::clone(&self.login);
+                let login = Arc::clone(&self.login_role);
                 self.block.change(false, |held| {
                     held.role = Arc::clone(&login);
                     held.session_role = Arc::clone(&login);
@@ -321,17 +321,17 @@ impl Session {
                     held.settings_mut().reset_all();
                     Ok(())
                 })?;
-                self.application_name_changed();
+                self.show_application_name();
                 "DISCARD ALL"
             }
         };
-        Ok(Started::Done(tag.to_owned()))
+        Ok(StartedStatement::Done(tag.to_owned()))
     }
 
     /// Warns, as PostgreSQL does, of a setting for the transaction only outside of a block, where it has no effect.
-    fn check_local(&mut self, local: bool, place: Place, command: &str) {
-        if local && !self.block.is_explicit() && place.alone {
-            let notice = outside(command);
+    fn warn_if_local_outside_block(&mut self, local: bool, place: StatementPosition, command: &str) {
+        if local && !self.block.is_explicit() && place.is_only {
+            let notice = outside_block_error(command);
             self.notices.push((Severity::Warning, notice));
         }
     }
@@ -350,7 +350,7 @@ fn isolation_name(level: IsolationLevel) -> &'static str {
     }
 }
 
-fn isolation_named(name: &str) -> IsolationLevel {
+fn parse_isolation(name: &str) -> IsolationLevel {
     match name {
         "serializable" => IsolationLevel::Serializable,
         "repeatable read" => IsolationLevel::RepeatableRead,

@@ -9,18 +9,18 @@ use bytes::Bytes;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use txn::{Work, WorkDigest};
+use txn::{StatementDigest, StatementHasher};
 use types::SqlResult;
 use value_codec::encode::Format;
 
 use crate::result_sink::ResultSink;
 use crate::retry::{AttemptError, AttemptResult};
 use crate::session::Session;
-use crate::started::{Started, tag};
+use crate::started_statement::{StartedStatement, command_tag};
 use crate::statement::Statement;
 
 /// Chunks of the client's data that wait for the parser at most.
-const PIECES_AHEAD: usize = 16;
+const CHUNKS_AHEAD_MAX: usize = 16;
 
 impl Session {
     /// COPY FROM: adds rows from the client, from files or URLs to the transaction.
@@ -32,27 +32,28 @@ impl Session {
     ) -> SqlResult<String> {
         self.block.check_writable("COPY FROM")?;
         let (context, _hold) = self.run_context(statement);
-        let _shown = self.seat.backend.copying(&context.progress);
+        let _shown = self.backend_guard.backend.show_copy(&context.progress);
         let copier = Arc::clone(self.instance.execution.copier());
-        let mut data = Data { work: self.asked.is_some().then(Work::new), is_whole: false };
+        let mut data =
+            StdinDigest { work: self.token_request.is_some().then(StatementHasher::new), is_complete: false };
         let transaction = self.block.transaction();
         let copied = if plan.source == CopySource::Stdin {
             client.begin_copy_in(stdin_format(&plan), plan.columns.len()).await?;
-            let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
+            let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD_MAX);
             let stdin = ReceiverStream::new(receiver).boxed();
             let copied = tokio::select! {
                 copied = copier.copy_from(&plan, Some(stdin), transaction, &context) => copied?,
-                never = feed(client, sender, &mut data) => match never {},
+                never = feed_parser(client, sender, &mut data) => match never {},
             };
-            data.take_rest(client).await?;
+            data.drain(client).await?;
             Ok(copied)
         } else {
             copier.copy_from(&plan, None, transaction, &context).await
         }?;
         self.instance.metrics.rows_in.inc_by(copied.rows);
-        self.tell(copied.notices);
-        let tag = tag("COPY", copied.rows);
-        self.note_written(&tag, copied.rows, false, data.digest().filter(|_| plan.source == CopySource::Stdin));
+        self.add_notices(copied.notices);
+        let tag = command_tag("COPY", copied.rows);
+        self.record_outcome(&tag, copied.rows, false, data.digest().filter(|_| plan.source == CopySource::Stdin));
         Ok(tag)
     }
 
@@ -62,28 +63,28 @@ impl Session {
         plan: CopyToPlan,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> AttemptResult<Started> {
+    ) -> AttemptResult<StartedStatement> {
         self.block.transaction();
         let (context, _hold) = self.run_context(statement);
-        let _shown = self.seat.backend.copying(&context.progress);
+        let _shown = self.backend_guard.backend.show_copy(&context.progress);
         let copier = Arc::clone(self.instance.execution.copier());
         let from_run = |error| AttemptError::from_run(error, &context, statement);
         if plan.target != CopyTarget::Stdout {
             let rows = copier.copy_to_file(&plan, &context).await.map_err(from_run)?;
-            return Ok(Started::Done(tag("COPY", rows)));
+            return Ok(StartedStatement::Done(command_tag("COPY", rows)));
         }
         let mut out = copier.copy_out(&plan, &context).await.map_err(from_run)?;
         // From here on the client gets rows: the statement cannot be retried.
         client.begin_copy_out(out.format, out.columns);
         let mut rows = 0;
-        while let Some(piece) = out.pieces.next().await {
+        while let Some(piece) = out.chunks.next().await {
             let piece = piece?;
             client.copy_out(&piece.bytes, &piece.ends).await?;
             rows += piece.rows;
         }
         client.end_copy_out();
         self.instance.metrics.rows_out.inc_by(rows);
-        Ok(Started::Done(tag("COPY", rows)))
+        Ok(StartedStatement::Done(command_tag("COPY", rows)))
     }
 }
 
@@ -93,40 +94,44 @@ pub(crate) fn stdin_format(plan: &CopyFromPlan) -> Format {
 }
 
 /// Data that the client has sent, as far as a repetition under a token has to match it.
-struct Data {
+struct StdinDigest {
     /// Digest of the data; `None` without a token.
-    work: Option<Work>,
+    work: Option<StatementHasher>,
     /// True once the client has ended the data.
-    is_whole: bool,
+    is_complete: bool,
 }
 
-impl Data {
+impl StdinDigest {
     /// Reads the data after the end-of-data marker, for the digest.
-    async fn take_rest(&mut self, client: &mut dyn ResultSink) -> SqlResult<()> {
-        while let Some(work) = self.work.as_mut().filter(|_| !self.is_whole) {
+    async fn drain(&mut self, client: &mut dyn ResultSink) -> SqlResult<()> {
+        while let Some(work) = self.work.as_mut().filter(|_| !self.is_complete) {
             match client.copy_data().await? {
-                Some(piece) => work.data(&piece),
-                None => self.is_whole = true,
+                Some(piece) => work.add_data(&piece),
+                None => self.is_complete = true,
             }
         }
         Ok(())
     }
 
-    fn digest(&self) -> Option<WorkDigest> {
-        self.work.as_ref().map(Work::digest)
+    fn digest(&self) -> Option<StatementDigest> {
+        self.work.as_ref().map(StatementHasher::digest)
     }
 }
 
 /// Passes the client's data to the parser, up to its end or a failure; then waits to be dropped.
-async fn feed(client: &mut dyn ResultSink, sender: mpsc::Sender<SqlResult<Bytes>>, data: &mut Data) -> Infallible {
+async fn feed_parser(
+    client: &mut dyn ResultSink,
+    sender: mpsc::Sender<SqlResult<Bytes>>,
+    data: &mut StdinDigest,
+) -> Infallible {
     loop {
         let piece = client.copy_data().await.transpose();
         let Some(piece) = piece else {
-            data.is_whole = true;
+            data.is_complete = true;
             break;
         };
         if let (Some(work), Ok(piece)) = (&mut data.work, &piece) {
-            work.data(piece);
+            work.add_data(piece);
         }
         let failed = piece.is_err();
         // A parser that has failed takes no more data; the client's further data is skipped once the error is reported.

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use binder::{Planned, QueryPlan, SessionCommand};
+use binder::{QueryPlan, SessionCommand, StatementPlan};
 use session_context::ScalarValue;
 use syntax::Expr;
 use syntax::statement::FetchDirection;
 use types::{Condition, SqlError, SqlResult};
 use value_codec::encode::Format;
 
-use crate::block::outside;
-use crate::life::State;
 use crate::planning::Planning;
-use crate::portal::{Life, Portal, Progress, unknown_cursor};
-use crate::prepared::{Prepared, unknown_statement};
+use crate::portal::{Portal, PortalLifetime, PortalProgress, unknown_cursor};
+use crate::prepared_statement::{PreparedStatement, unknown_statement};
 use crate::result_sink::ResultSink;
 use crate::retry::AttemptResult;
 use crate::rows::{Columns, Rows};
-use crate::session::{Place, Session};
-use crate::started::{OpenResult, Started, tag};
+use crate::session::{Session, StatementPosition};
+use crate::started_statement::{OpenResult, StartedStatement, command_tag};
 use crate::statement::Statement;
+use crate::statement_timer::StatementState;
+use crate::transaction_block::outside_block_error;
 
 impl Session {
     /// EXECUTE: plans and runs a prepared statement with its arguments.
@@ -27,19 +27,19 @@ impl Session {
         &mut self,
         name: &str,
         arguments: &[Expr],
-        place: Place,
+        place: StatementPosition,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> AttemptResult<Started> {
-        self.asks_for_prepared(name);
+    ) -> AttemptResult<StartedStatement> {
+        self.add_prepared_to_request(name);
         let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
         if prepared.parsed.is_none() {
-            return Ok(Started::Done(String::new()));
+            return Ok(StartedStatement::Done(String::new()));
         }
         let planned = Box::pin(self.plan_execute(name, arguments, statement)).await?;
         let planned = planned.ok_or_else(|| SqlError::internal("EXECUTE of a non-empty statement gave no plan"))?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
-        Box::pin(self.start(planned, true, place, statement, client)).await
+        Box::pin(self.start_plan(planned, true, place, statement, client)).await
     }
 
     /// Plans a prepared statement with these arguments; `None` for an empty query string.
@@ -48,7 +48,7 @@ impl Session {
         name: &str,
         arguments: &[Expr],
         statement: &Statement,
-    ) -> SqlResult<Option<Planned>> {
+    ) -> SqlResult<Option<StatementPlan>> {
         let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
         let Some(parsed) = &prepared.parsed else { return Ok(None) };
         if parsed.explained_execute().is_some() {
@@ -66,18 +66,19 @@ impl Session {
     /// Evaluates the arguments of EXECUTE once.
     async fn argument_values(
         &mut self,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<PreparedStatement>,
         arguments: &[Expr],
         statement: &Statement,
     ) -> SqlResult<Vec<ScalarValue>> {
         if arguments.is_empty() {
             return Ok(Vec::new());
         }
-        statement.enter(State::Plan);
-        let (planner, context) = (Arc::clone(&self.instance.planner), self.context(statement));
+        statement.enter_state(StatementState::Plan);
+        let (planner, context) = (Arc::clone(&self.instance.planner), self.statement_context(statement));
         let (arguments, prepared) = (arguments.to_vec(), Arc::clone(prepared));
-        let evaluating = Planning::of(move || planner.arguments(&arguments, &prepared.parameters, &context));
-        self.planned(evaluating).await
+        let evaluating =
+            Planning::from_work(move || planner.evaluate_arguments(&arguments, &prepared.parameters, &context));
+        self.run_planning(evaluating).await
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is a word of the statement")]
@@ -88,54 +89,54 @@ impl Session {
         hold: bool,
         scroll: Option<bool>,
         binary: bool,
-        place: Place,
+        place: StatementPosition,
         statement: &Statement,
     ) -> AttemptResult<()> {
         if scroll == Some(true) {
             return Err(SqlError::unsupported("a SCROLL cursor").into());
         }
-        if !hold && !self.block.is_explicit() && place.alone {
-            return Err(outside("DECLARE CURSOR").into());
+        if !hold && !self.block.is_explicit() && place.is_only {
+            return Err(outside_block_error("DECLARE CURSOR").into());
         }
         if self.portals.contains_key(&name) {
             return Err(SqlError::new(Condition::DuplicateCursor, format!("cursor \"{name}\" already exists")).into());
         }
-        let rows = self.query(query, statement).await?;
-        let prepared = Prepared::of_cursor(Arc::clone(&rows.columns));
+        let rows = self.open_query(query, statement).await?;
+        let prepared = PreparedStatement::for_cursor(Arc::clone(&rows.columns));
         let format = if binary { Format::Binary } else { Format::Text };
-        let life = if hold { Life::HeldByCommit } else { Life::Transaction };
-        self.portals.insert(name, Portal::cursor(prepared, rows, format, life, self.declared));
-        self.declared += 1;
+        let life = if hold { PortalLifetime::HoldUntilCommit } else { PortalLifetime::Transaction };
+        self.portals.insert(name, Portal::cursor(prepared, rows, format, life, self.cursors_declared));
+        self.cursors_declared += 1;
         Ok(())
     }
 
     /// FETCH: skips rows where the direction asks for it; the caller sends the rows.
-    pub(crate) async fn fetch(&mut self, cursor: String, direction: FetchDirection) -> SqlResult<Started> {
-        let Steps { skip, take } = self.steps(&cursor, direction)?;
+    pub(crate) async fn fetch(&mut self, cursor: String, direction: FetchDirection) -> SqlResult<StartedStatement> {
+        let Steps { skip, take } = self.forward_steps(&cursor, direction)?;
         if skip > 0 {
-            self.skip(&cursor, Some(skip)).await?;
+            self.skip_cursor_rows(&cursor, Some(skip)).await?;
         }
-        Ok(Started::Rows(OpenResult::Cursor { name: cursor, left: take }))
+        Ok(StartedStatement::Rows(OpenResult::Cursor { name: cursor, rows_wanted: take }))
     }
 
-    pub(crate) async fn move_cursor(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<Started> {
-        let Steps { skip, take } = self.steps(cursor, direction)?;
+    pub(crate) async fn move_cursor(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<StartedStatement> {
+        let Steps { skip, take } = self.forward_steps(cursor, direction)?;
         if skip > 0 {
-            self.skip(cursor, Some(skip)).await?;
+            self.skip_cursor_rows(cursor, Some(skip)).await?;
         }
-        let moved = self.skip(cursor, take).await?;
-        Ok(Started::Done(tag("MOVE", moved)))
+        let moved = self.skip_cursor_rows(cursor, take).await?;
+        Ok(StartedStatement::Done(command_tag("MOVE", moved)))
     }
 
-    pub(crate) fn close_cursor(&mut self, name: Option<&str>) -> SqlResult<Started> {
+    pub(crate) fn close_cursor(&mut self, name: Option<&str>) -> SqlResult<StartedStatement> {
         match name {
             Some(name) => {
                 self.portals.remove(name).ok_or_else(|| unknown_cursor(name))?;
-                Ok(Started::Done("CLOSE CURSOR".to_owned()))
+                Ok(StartedStatement::Done("CLOSE CURSOR".to_owned()))
             }
             None => {
                 self.portals.clear();
-                Ok(Started::Done("CLOSE CURSOR ALL".to_owned()))
+                Ok(StartedStatement::Done("CLOSE CURSOR ALL".to_owned()))
             }
         }
     }
@@ -149,7 +150,7 @@ impl Session {
     pub(crate) fn cursor(&mut self, name: &str) -> SqlResult<(&mut Rows, &[Format])> {
         let portal = self.portals.get_mut(name).ok_or_else(|| unknown_cursor(name))?;
         match &mut portal.progress {
-            Progress::Open(OpenResult::Plan { rows, .. }, _) => Ok((rows, &portal.formats)),
+            PortalProgress::Open(OpenResult::Plan { rows, .. }, _) => Ok((rows, &portal.formats)),
             _ => Err(SqlError::new(
                 Condition::ObjectNotInPrerequisiteState,
                 format!("portal \"{name}\" is not a cursor that FETCH can read"),
@@ -158,13 +159,13 @@ impl Session {
     }
 
     /// Returns the columns of a statement's result, those of FETCH and EXECUTE included.
-    pub(crate) fn columns_of(&self, planned: &Planned) -> SqlResult<Option<Columns>> {
+    pub(crate) fn columns_of(&self, planned: &StatementPlan) -> SqlResult<Option<Columns>> {
         match planned {
-            Planned::Session(SessionCommand::Fetch { cursor, .. }) => match self.portals.get(cursor) {
+            StatementPlan::Session(SessionCommand::Fetch { cursor, .. }) => match self.portals.get(cursor) {
                 Some(portal) => Ok(portal.columns.clone()),
                 None => Err(unknown_cursor(cursor)),
             },
-            Planned::Session(SessionCommand::Execute { name, .. }) => match self.prepared.get(name) {
+            StatementPlan::Session(SessionCommand::Execute { name, .. }) => match self.prepared.get(name) {
                 Some(prepared) => Ok(prepared.columns.clone()),
                 None => Err(unknown_statement(name)),
             },
@@ -172,20 +173,20 @@ impl Session {
         }
     }
 
-    async fn skip(&mut self, cursor: &str, count: Option<u64>) -> SqlResult<u64> {
+    async fn skip_cursor_rows(&mut self, cursor: &str, count: Option<u64>) -> SqlResult<u64> {
         Ok(self.cursor_rows(cursor)?.skip(count).await?.rows)
     }
 
     /// Converts a direction to forward steps from the position of the cursor; backward ones are refused, as for a NO
     /// SCROLL cursor.
-    fn steps(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<Steps> {
-        let at = self.cursor_rows(cursor)?.position();
+    fn forward_steps(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<Steps> {
+        let position = self.cursor_rows(cursor)?.position();
         match direction {
             FetchDirection::ForwardAll => Ok(Steps { skip: 0, take: None }),
             FetchDirection::Forward(count) if count > 0 => Ok(Steps { skip: 0, take: Some(count.unsigned_abs()) }),
             FetchDirection::Relative(count) if count > 0 => Ok(Steps { skip: count.unsigned_abs() - 1, take: Some(1) }),
-            FetchDirection::Absolute(row) if row > 0 && row.unsigned_abs() > at => {
-                Ok(Steps { skip: row.unsigned_abs() - at - 1, take: Some(1) })
+            FetchDirection::Absolute(row) if row > 0 && row.unsigned_abs() > position => {
+                Ok(Steps { skip: row.unsigned_abs() - position - 1, take: Some(1) })
             }
             _ => Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, "cursor can only scan forward")
                 .with_hint("Kiln's cursors are NO SCROLL: fetch NEXT, FORWARD or ALL.")),

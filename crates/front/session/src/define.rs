@@ -9,16 +9,20 @@ use row_locks::{Attempt, lock_tables};
 use storage_error::from_transaction;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use crate::retry::{AttemptError, AttemptResult, Retry};
+use crate::retry::{AttemptError, AttemptResult, RetryReason};
 use crate::session::Session;
-use crate::started::Started;
+use crate::started_statement::StartedStatement;
 use crate::statement::Statement;
 
 impl Session {
     /// Runs a definition: locks the tables, checks the existing rows against new constraints, then stages the changes.
-    pub(crate) async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> AttemptResult<Started> {
-        self.block.check_writable(&plan.tag)?;
-        if let Some(command) = plan.outside_block {
+    pub(crate) async fn define(
+        &mut self,
+        mut plan: DefinePlan,
+        statement: &Statement,
+    ) -> AttemptResult<StartedStatement> {
+        self.block.check_writable(&plan.command_tag)?;
+        if let Some(command) = plan.forbidden_in_block {
             self.refuse_in_block(command)?;
         }
         self.refuse_cluster_owners(&plan.changes)?;
@@ -27,32 +31,32 @@ impl Session {
         let view = self.block.view().state;
         let changed =
             plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
-        let referred = newly_referred(&plan.changes, &view);
-        let is_checked = !plan.checks.is_empty() || plan.fill.is_some();
+        let referred = newly_referenced_tables(&plan.changes, &view);
+        let is_checked = !plan.checks.is_empty() || plan.backfill.is_some();
         if lock_tables(&changed, &referred, is_checked, self.block.transaction(), &context).await? {
-            return Err(Retry::Conflict.into());
+            return Err(RetryReason::Conflict.into());
         }
         for check in &plan.checks {
-            let mut rows = self.query(&check.query, statement).await?;
+            let mut rows = self.open_query(&check.query, statement).await?;
             if rows.skip(Some(1)).await?.rows > 0 {
                 return Err(check.violation.clone().into());
             }
         }
         for password in &plan.passwords {
-            self.put_password(&mut plan.changes, password)?;
+            self.replace_password(&mut plan.changes, password)?;
         }
-        plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
+        plan.pins.into_iter().for_each(|pin| self.block.transaction().hold_guard(pin));
         self.block.transaction().stage(plan.changes).map_err(from_transaction)?;
-        if let Some(fill) = &plan.fill {
+        if let Some(fill) = &plan.backfill {
             let filled = dml.modify(fill, self.block.transaction(), &context).await;
             let filled = filled.map_err(|error| AttemptError::from_run(error, &context, statement))?;
-            if filled == Attempt::Again {
+            if filled == Attempt::Conflict {
                 return Err(SqlError::internal("filling a column found changed rows in a locked table").into());
             }
         }
-        self.tell(plan.notices);
-        self.note_written(&plan.tag, 0, false, None);
-        Ok(Started::Done(plan.tag))
+        self.add_notices(plan.notices);
+        self.record_outcome(&plan.command_tag, 0, false, None);
+        Ok(StartedStatement::Done(plan.command_tag))
     }
 
     /// Refuses to drop roles that own clusters (`2BP01`), which the catalog does not know of.
@@ -74,22 +78,22 @@ impl Session {
     }
 
     /// Replaces a password by the verifier that the catalog stores; the password itself is stored nowhere.
-    fn put_password(&mut self, changes: &mut [Change], password: &Password) -> SqlResult<()> {
+    fn replace_password(&mut self, changes: &mut [Change], password: &Password) -> SqlResult<()> {
         let verifier = match password.text.as_deref() {
             None => None,
             Some("") => {
                 let notice = "empty string is not a valid password, clearing password";
-                self.tell(vec![SqlError::new(Condition::InvalidPassword, notice)]);
+                self.add_notices(vec![SqlError::new(Condition::InvalidPassword, notice)]);
                 None
             }
-            Some(text) => Some(authentication::verifier(text, &*self.instance.random)),
+            Some(text) => Some(authentication::create_verifier(text, &*self.instance.random)),
         };
         for change in changes {
             if let Change::PutRole(role) = change
                 && role.oid == password.role
             {
                 if let Some(file) = self.instance.credentials.superuser_password() {
-                    file.refuse_another(role)?;
+                    file.refuse_change(role)?;
                 }
                 Arc::make_mut(role).scram = verifier.clone();
             }
@@ -99,25 +103,25 @@ impl Session {
 }
 
 /// Returns the tables that foreign keys refer to which are enforced from these changes on.
-fn newly_referred(changes: &[Change], view: &CatalogState) -> BTreeSet<Oid> {
+fn newly_referenced_tables(changes: &[Change], view: &CatalogState) -> BTreeSet<Oid> {
     let tables = changes.iter().filter_map(|change| match change {
         Change::PutTable(table) => Some(table),
         _ => None,
     });
-    let mut found = BTreeSet::new();
+    let mut referenced = BTreeSet::new();
     for table in tables {
-        let known = view.table(table.oid).map_or(&[][..], |table| table.constraints.as_slice());
+        let old_constraints = view.table(table.oid).map_or(&[][..], |table| table.constraints.as_slice());
         for constraint in table.constraints.iter().filter(|constraint| constraint.enforced) {
-            let was_enforced = known.iter().any(|known| known.oid == constraint.oid && known.enforced);
+            let was_enforced = old_constraints.iter().any(|known| known.oid == constraint.oid && known.enforced);
             if let ConstraintKind::ForeignKey { references, .. } = &constraint.kind
                 && !was_enforced
                 && view.table(*references).is_some()
             {
-                found.insert(*references);
+                referenced.insert(*references);
             }
         }
     }
-    found
+    referenced
 }
 
 /// Returns the table that a change is about.

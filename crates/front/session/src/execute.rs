@@ -1,7 +1,7 @@
 //! Execution of a statement, from its text or its bound form to its first row or its command tag.
 //!
 //! [`Session::execute`] is the one loop for all protocols, [`Session::attempt`] its steps: the statement enters its
-//! transaction; if it has a compiled key lookup, that runs (`by_key.rs`), and most statements end there; otherwise
+//! transaction; if it has a compiled key lookup, that runs (`run_key_lookup.rs`), and most statements end there; otherwise
 //! historical snapshots and file lists are fetched (`resolve.rs`), it is planned (`plan.rs`), waits for a cluster
 //! (`admit.rs`), claims its token (`token.rs`) and runs.
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::Schema;
-use binder::{ExplainFormat, OutputColumn, Planned, QueryPlan};
-use dml::Modified;
+use binder::{ExplainFormat, OutputColumn, QueryPlan, StatementPlan};
+use dml::ModifyOutcome;
 use executor::RunContext;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -22,29 +22,31 @@ use crate::executable::Executable;
 use crate::metrics::Kind;
 use crate::notice::Severity;
 use crate::result_sink::ResultSink;
-use crate::retry::{AttemptError, AttemptResult, Retry};
-use crate::rows::{Hold, Rows};
-use crate::session::{Place, Session};
-use crate::started::{Started, tag};
+use crate::retry::{AttemptError, AttemptResult, RetryReason};
+use crate::rows::{QueryGuard, Rows};
+use crate::session::{Session, StatementPosition};
+use crate::started_statement::{StartedStatement, command_tag};
 use crate::statement::Statement;
 use crate::temporary;
-use crate::throttle::grown_table;
+use crate::throttle::insert_target;
 
 impl Session {
     /// Runs a statement until its rows are open or it is complete, retrying as often as needed.
     pub(crate) async fn execute(
         &mut self,
-        what: Executable<'_>,
-        place: Place,
+        executable: Executable<'_>,
+        position: StatementPosition,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> SqlResult<Started> {
-        let mut last = None;
+    ) -> SqlResult<StartedStatement> {
+        let mut retry_reason = None;
         loop {
-            match self.attempt(what, last, place, statement, client).await {
+            match self.attempt(executable, retry_reason, position, statement, client).await {
                 Ok(started) => return Ok(started),
-                Err(AttemptError::Retry(retry)) => last = Some(retry),
-                Err(AttemptError::Failed(error)) => return self.repeated_or(*error).await.map(Started::Done),
+                Err(AttemptError::Retry(retry)) => retry_reason = Some(retry),
+                Err(AttemptError::Failed(error)) => {
+                    return self.recorded_tag_or(*error).await.map(StartedStatement::Done);
+                }
             }
         }
     }
@@ -52,68 +54,68 @@ impl Session {
     /// Makes one attempt, each step of [`Session::execute`] once. `last` is the reason for the retry.
     async fn attempt(
         &mut self,
-        what: Executable<'_>,
-        last: Option<Retry>,
-        place: Place,
+        executable: Executable<'_>,
+        retry_reason: Option<RetryReason>,
+        position: StatementPosition,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> AttemptResult<Started> {
-        self.enter(what.parsed(), statement)?;
+    ) -> AttemptResult<StartedStatement> {
+        self.enter_transaction(executable.parsed(), statement)?;
         // A statement that has waited for a cluster has no key lookup.
-        let mut may_look_up = last != Some(Retry::Waited);
+        let mut may_look_up = retry_reason != Some(RetryReason::Waited);
         if may_look_up
-            && let Executable::Bound(prepared, bound) = what
-            && let Some(program) = self.program_now(bound)
+            && let Executable::Bound(prepared, bound) = executable
+            && let Some(program) = self.valid_key_lookup(bound)
         {
             let columns = prepared.columns.as_ref();
-            if let Some(started) = self.run_by_key(program, columns, &bound.values, statement).await? {
+            if let Some(started) = self.run_key_lookup(program, columns, &bound.values, statement).await? {
                 return Ok(started);
             }
             may_look_up = false;
         }
         // Most statements end above: boxing keeps the remaining steps out of this future's memory.
         Box::pin(async {
-            let planned = match what {
+            let planned = match executable {
                 Executable::Text(parsed) => {
                     parsed.check_without_parameters()?;
                     self.plan(parsed, &[], &[], statement).await?
                 }
-                Executable::Bound(prepared, bound) => self.plan_bound(prepared, bound, last, statement).await?,
+                Executable::Bound(prepared, bound) => self.plan_bound(prepared, bound, retry_reason, statement).await?,
             };
-            self.start(planned, may_look_up, place, statement, client).await
+            self.start_plan(planned, may_look_up, position, statement, client).await
         })
         .await
     }
 
     /// Begins to run a plan, by a key lookup if it can and `may_look_up`; a statement without rows is complete on
     /// return.
-    pub(crate) async fn start(
+    pub(crate) async fn start_plan(
         &mut self,
-        planned: Planned,
+        planned: StatementPlan,
         may_look_up: bool,
-        place: Place,
+        place: StatementPosition,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> AttemptResult<Started> {
-        if may_look_up && let Some(started) = self.run_planned_by_key(&planned, statement).await? {
+    ) -> AttemptResult<StartedStatement> {
+        if may_look_up && let Some(started) = self.run_plan_as_key_lookup(&planned, statement).await? {
             return Ok(started);
         }
-        statement.is(kind(&planned));
-        if let Some(repeated) = self.repeats(&planned).await? {
-            return Ok(self.repeated(repeated, &planned, client).await?);
+        statement.set_kind(statement_kind(&planned));
+        if let Some(repeated) = self.find_recorded_outcome(&planned).await? {
+            return Ok(self.complete_repeated(repeated, &planned, client).await?);
         }
         self.admit(&planned, statement).await?;
-        if let Some(repeated) = self.claim(&planned).await? {
-            return Ok(self.repeated(repeated, &planned, client).await?);
+        if let Some(repeated) = self.claim_token(&planned).await? {
+            return Ok(self.complete_repeated(repeated, &planned, client).await?);
         }
-        statement.runs(planned.phases());
-        if let Some(table) = grown_table(&planned) {
-            self.await_settling(table).await?;
+        statement.enter_run(planned.planning_timings());
+        if let Some(table) = insert_target(&planned) {
+            self.wait_for_flush(table).await?;
         }
-        let mark = self.admitted.is_some().then(|| self.block.transaction().mark());
+        let mark = self.admission.is_some().then(|| self.block.transaction().mark());
         let started = Box::pin(self.run_plan(planned, place, statement, client)).await;
-        if let (Err(AttemptError::Retry(Retry::WorkerLost)), Some(mark)) = (&started, mark) {
-            self.block.transaction().roll_back_to(&mark).map_err(from_transaction)?;
+        if let (Err(AttemptError::Retry(RetryReason::WorkerLost)), Some(mark)) = (&started, mark) {
+            self.block.transaction().rollback_to_mark(&mark).map_err(from_transaction)?;
         }
         started
     }
@@ -121,130 +123,138 @@ impl Session {
     /// Runs a plan that has been admitted.
     async fn run_plan(
         &mut self,
-        planned: Planned,
-        place: Place,
+        planned: StatementPlan,
+        place: StatementPosition,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> AttemptResult<Started> {
+    ) -> AttemptResult<StartedStatement> {
         if self.block.modes().is_some_and(|modes| modes.isolation == Isolation::Serializable) {
             for table in planned.tables_read() {
-                self.block.transaction().note_read(table);
+                self.block.transaction().record_table_read(table);
             }
         }
-        let may_write = temporary::is_of_temporary(&planned);
+        let may_write = temporary::affects_only_temporary(&planned);
         match planned {
-            Planned::Query(plan) if !plan.locks.is_empty() => {
+            StatementPlan::Query(plan) if !plan.locks.is_empty() => {
                 if !may_write {
                     self.block.check_writable("SELECT FOR UPDATE")?;
                 }
                 self.lock_rows(&plan, statement).await
             }
-            Planned::Query(plan) => Ok(Started::rows(self.query(&plan, statement).await?, "SELECT")),
-            Planned::Write(plan) => {
+            StatementPlan::Query(plan) => {
+                Ok(StartedStatement::rows(self.open_query(&plan, statement).await?, "SELECT"))
+            }
+            StatementPlan::Write(plan) => {
                 if !may_write {
-                    self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
+                    self.block.check_writable(if plan.changes_before.is_empty() {
+                        plan.command_tag
+                    } else {
+                        "CREATE TABLE AS"
+                    })?;
                 }
                 let (context, hold) = self.run_context(statement);
                 let dml = Arc::clone(self.instance.execution.dml());
                 let written = dml.write(&plan, self.block.transaction(), &context).await;
                 let written = written.map_err(|error| AttemptError::from_run(error, &context, statement))?;
-                let written = written.ok_or(Retry::Conflict)?;
+                let written = written.ok_or(RetryReason::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(written.rows);
-                self.tell(plan.notices);
-                Ok(self.modified(written, plan.tag, plan.returning, &context, hold))
+                self.add_notices(plan.notices);
+                Ok(self.complete_write(written, plan.command_tag, plan.returning, &context, hold))
             }
-            Planned::Modify(plan) => {
+            StatementPlan::Modify(plan) => {
                 if !may_write {
-                    self.block.check_writable(plan.tag)?;
+                    self.block.check_writable(plan.command_tag)?;
                 }
                 let (context, hold) = self.run_context(statement);
                 let dml = Arc::clone(self.instance.execution.dml());
                 let changed = dml.modify(&plan, self.block.transaction(), &context).await;
                 let changed = changed.map_err(|error| AttemptError::from_run(error, &context, statement))?;
-                let changed = changed.ok_or(Retry::Conflict)?;
+                let changed = changed.ok_or(RetryReason::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(changed.rows);
-                self.tell(plan.notices);
-                Ok(self.modified(changed, plan.tag, plan.returning, &context, hold))
+                self.add_notices(plan.notices);
+                Ok(self.complete_write(changed, plan.command_tag, plan.returning, &context, hold))
             }
-            Planned::Define(plan) => self.define(plan, statement).await,
-            Planned::CopyFrom(plan) => Ok(Started::Done(self.copy_from(plan, statement, client).await?)),
-            Planned::CopyTo(plan) => self.copy_to(plan, statement, client).await,
-            Planned::Explain(plan) => {
+            StatementPlan::Define(plan) => self.define(plan, statement).await,
+            StatementPlan::CopyFrom(plan) => Ok(StartedStatement::Done(self.copy_from(plan, statement, client).await?)),
+            StatementPlan::CopyTo(plan) => self.copy_to(plan, statement, client).await,
+            StatementPlan::Explain(plan) => {
                 if plan.analyze && !may_write {
-                    self.check_explained(&plan.inner)?;
+                    self.check_explain_writable(&plan.inner)?;
                 }
                 let (context, hold) = self.run_context(statement);
                 let explainer = Arc::clone(self.instance.execution.explainer());
                 let lines = explainer.explain(&plan, self.block.transaction(), &context).await;
                 let lines = lines.map_err(|error| AttemptError::from_run(error, &context, statement))?;
-                let lines = lines.ok_or(Retry::Conflict)?;
-                self.note_written("EXPLAIN", 0, true, None);
+                let lines = lines.ok_or(RetryReason::Conflict)?;
+                self.record_outcome("EXPLAIN", 0, true, None);
                 let columns = vec![plan.column()];
-                let rows = explained(plan.format, lines, &columns)?;
-                Ok(Started::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), "EXPLAIN"))
+                let rows = explain_output(plan.format, lines, &columns)?;
+                Ok(StartedStatement::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), "EXPLAIN"))
             }
-            Planned::Session(command) => self.command(command, place, statement, client).await,
+            StatementPlan::Session(command) => self.command(command, place, statement, client).await,
         }
     }
 
     /// Refuses EXPLAIN ANALYZE of a write in a read-only transaction.
-    fn check_explained(&self, planned: &Planned) -> SqlResult<()> {
+    fn check_explain_writable(&self, planned: &StatementPlan) -> SqlResult<()> {
         match planned {
-            Planned::Query(plan) if !plan.locks.is_empty() => self.block.check_writable("SELECT FOR UPDATE"),
-            Planned::Write(plan) => {
-                self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })
-            }
-            Planned::Modify(plan) => self.block.check_writable(plan.tag),
+            StatementPlan::Query(plan) if !plan.locks.is_empty() => self.block.check_writable("SELECT FOR UPDATE"),
+            StatementPlan::Write(plan) => self.block.check_writable(if plan.changes_before.is_empty() {
+                plan.command_tag
+            } else {
+                "CREATE TABLE AS"
+            }),
+            StatementPlan::Modify(plan) => self.block.check_writable(plan.command_tag),
             _ => Ok(()),
         }
     }
 
     /// Opens a query; rows are computed as they are fetched.
-    pub(crate) async fn query(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Rows> {
+    pub(crate) async fn open_query(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Rows> {
         self.block.transaction();
         let (context, hold) = self.run_context(statement);
         let executor = Arc::clone(self.instance.execution.executor());
-        let opened = executor.query(plan, &context).await;
+        let opened = executor.start_query(plan, &context).await;
         let opened = opened.map_err(|error| AttemptError::from_run(error, &context, statement))?;
         Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
     }
 
     /// Runs SELECT … FOR UPDATE and the like: locks all rows before the first is sent.
-    async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Started> {
+    async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<StartedStatement> {
         let (context, hold) = self.run_context(statement);
         let dml = Arc::clone(self.instance.execution.dml());
         let locked = dml.query_locked(plan, self.block.transaction(), &context).await;
         let locked = locked.map_err(|error| AttemptError::from_run(error, &context, statement))?;
-        let batches = locked.ok_or(Retry::Conflict)?;
+        let batches = locked.ok_or(RetryReason::Conflict)?;
         let rows = futures::stream::iter(batches.into_iter().map(Ok)).boxed();
         let rows = Rows::new(rows, plan.columns.clone(), context.text_style(), Some(hold));
-        Ok(Started::rows(rows, "SELECT"))
+        Ok(StartedStatement::rows(rows, "SELECT"))
     }
 
     /// Records the outcome of a statement that changed rows and returns the rows of RETURNING, or the command tag.
-    pub(crate) fn modified(
+    pub(crate) fn complete_write(
         &mut self,
-        done: Modified,
+        outcome: ModifyOutcome,
         word: &'static str,
         returning: Option<Vec<OutputColumn>>,
         context: &RunContext,
-        hold: Hold,
-    ) -> Started {
-        let tag = tag(word, done.rows);
-        self.note_written(&tag, done.rows, returning.is_some(), None);
-        let Some(columns) = returning else { return Started::Done(tag) };
-        let rows = futures::stream::iter(done.returning.into_iter().map(Ok)).boxed();
-        Started::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), word)
+        hold: QueryGuard,
+    ) -> StartedStatement {
+        let tag = command_tag(word, outcome.rows);
+        self.record_outcome(&tag, outcome.rows, returning.is_some(), None);
+        let Some(columns) = returning else { return StartedStatement::Done(tag) };
+        let rows = futures::stream::iter(outcome.returning.into_iter().map(Ok)).boxed();
+        StartedStatement::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), word)
     }
 
     /// Adds notices, to be sent before the statement's completion.
-    pub(crate) fn tell(&mut self, notices: Vec<SqlError>) {
+    pub(crate) fn add_notices(&mut self, notices: Vec<SqlError>) {
         self.notices.extend(notices.into_iter().map(|notice| (Severity::Notice, notice)));
     }
 }
 
 /// Converts EXPLAIN's output to rows: one per line of text, or one for the JSON document.
-fn explained(
+fn explain_output(
     format: ExplainFormat,
     lines: Vec<String>,
     columns: &[OutputColumn],
@@ -260,12 +270,12 @@ fn explained(
     Ok(futures::stream::once(async move { Ok(batch) }).boxed())
 }
 
-fn kind(planned: &Planned) -> Kind {
+fn statement_kind(planned: &StatementPlan) -> Kind {
     match planned {
-        Planned::Query(_) | Planned::Explain(_) => Kind::Query,
-        Planned::Write(_) | Planned::Modify(_) => Kind::Write,
-        Planned::CopyFrom(_) | Planned::CopyTo(_) => Kind::Copy,
-        Planned::Define(_) => Kind::Define,
-        Planned::Session(_) => Kind::Session,
+        StatementPlan::Query(_) | StatementPlan::Explain(_) => Kind::Query,
+        StatementPlan::Write(_) | StatementPlan::Modify(_) => Kind::Write,
+        StatementPlan::CopyFrom(_) | StatementPlan::CopyTo(_) => Kind::Copy,
+        StatementPlan::Define(_) => Kind::Define,
+        StatementPlan::Session(_) => Kind::Session,
     }
 }

@@ -8,24 +8,24 @@ use std::sync::Arc;
 
 use planner::PreparedPlan;
 use session_context::ScalarValue;
-use syntax::{Expr, Parsed, Value};
+use syntax::{Expr, ParsedStatement, Value};
 use types::{Condition, SqlError, SqlResult, SqlType};
 use value_codec::decode;
 use value_codec::encode::Format;
 
-use crate::bind::{Bind, Described, Target, formats_of, violation};
-use crate::bound::{Bound, BoundPlan};
+use crate::bind::{BindRequest, StatementDescription, Target, expand_formats, protocol_violation};
+use crate::bound_statement::{BoundPlan, BoundStatement};
+use crate::cached_lookup::CachedKeyLookups;
 use crate::executable::Executable;
-use crate::kept_program::KeptPrograms;
-use crate::life::State;
 use crate::plan_basis::PlanBasis;
-use crate::portal::{Advance, Portal, Progress, spent, unknown_portal};
-use crate::prepared::{CachedPlan, Prepared, duplicate_statement, unknown_statement};
+use crate::portal::{ExecuteOutcome, Portal, PortalProgress, not_runnable_error, unknown_portal};
+use crate::prepared_statement::{CachedPlan, PreparedStatement, duplicate_statement, unknown_statement};
 use crate::result_sink::ResultSink;
 use crate::rows::Columns;
-use crate::session::{Place, Session};
-use crate::started::{Started, tag};
+use crate::session::{Session, StatementPosition};
+use crate::started_statement::{StartedStatement, command_tag};
 use crate::statement::Statement;
+use crate::statement_timer::StatementState;
 
 impl Session {
     /// Parse: prepares a named statement, or replaces the unnamed one.
@@ -43,25 +43,25 @@ impl Session {
         let prepared = match statements.pop() {
             Some(parsed) => {
                 let statement = self.begin(&parsed.text);
-                let steps = self.prepare_in(parsed, &declared, &statement);
-                let prepared = statement.watch(pin!(steps)).await;
+                let steps = self.prepare_parsed(parsed, &declared, &statement);
+                let prepared = statement.run_interruptible(pin!(steps)).await;
                 note_failure(&statement, &prepared, sql);
                 prepared?
             }
-            None => Prepared::empty(),
+            None => PreparedStatement::empty(),
         };
         self.prepared.insert(name.to_owned(), Arc::new(prepared));
         Ok(())
     }
 
     /// Prepares a parsed statement: finds the types of its parameters and columns, and caches its plan or key lookup.
-    pub(crate) async fn prepare_in(
+    pub(crate) async fn prepare_parsed(
         &mut self,
-        parsed: Arc<Parsed>,
+        parsed: Arc<ParsedStatement>,
         declared: &[Option<SqlType>],
         statement: &Statement,
-    ) -> SqlResult<Prepared> {
-        self.enter(Some(&parsed), statement)?;
+    ) -> SqlResult<PreparedStatement> {
+        self.enter_transaction(Some(&parsed), statement)?;
         let planned = match parsed.explained_execute() {
             Some(_) => self.plan(&parsed, declared, &[], statement).await,
             None => self.plan_without_rows(&parsed, declared, statement).await,
@@ -71,30 +71,31 @@ impl Session {
             Err(error) => {
                 // An object that it has created before may be in its way: Execute finds out whether it is a repetition
                 // under a token.
-                let may_repeat = !parsed.takes_parameters() && self.is_repeat().await?;
-                return if may_repeat { Ok(Prepared::unplanned(parsed)) } else { Err(error) };
+                let may_repeat = !parsed.takes_parameters() && self.was_committed().await?;
+                return if may_repeat { Ok(PreparedStatement::unplanned(parsed)) } else { Err(error) };
             }
         };
         let columns = self.columns_of(&planned)?;
         let parameters = planned.parameters();
         let state = self.block.view().state;
         let programs = match self.settings().index_scan() {
-            true => KeptPrograms::of(&planned, self.block.held(), &state),
-            false => KeptPrograms::None,
+            true => CachedKeyLookups::compile(&planned, self.block.session_state(), &state),
+            false => CachedKeyLookups::None,
         };
-        let plan = if self.settings().keeps_plans() {
+        let plan = if self.settings().caches_plans() {
             // A statement with a key lookup seldom needs its plan, and a small plan is made again quickly.
             let plan = PreparedPlan::new(planned, &self.instance.planner);
-            let plan = plan.filter(|plan| programs.are_none() || !plan.is_small());
-            plan.map(|plan| CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state))).unwrap_or_default()
+            let plan = plan.filter(|plan| programs.is_empty() || !plan.is_small());
+            plan.map(|plan| CachedPlan::new(plan, PlanBasis::new(self.block.session_state(), &state)))
+                .unwrap_or_default()
         } else {
             CachedPlan::default()
         };
-        Ok(Prepared { parsed: Some(parsed), parameters, columns, programs, plan })
+        Ok(PreparedStatement { parsed: Some(parsed), parameters, columns, key_lookups: programs, plan })
     }
 
     /// Bind: creates a portal from a prepared statement and the values of its parameters.
-    pub async fn bind(&mut self, bind: &Bind) -> SqlResult<()> {
+    pub async fn bind(&mut self, bind: &BindRequest) -> SqlResult<()> {
         let prepared = self.prepared.get(&bind.statement).ok_or_else(|| unknown_statement(&bind.statement))?;
         let prepared = Arc::clone(prepared);
         if !bind.portal.is_empty() && self.portals.contains_key(&bind.portal) {
@@ -103,9 +104,9 @@ impl Session {
         }
         self.portals.remove(&bind.portal);
         let wanted = prepared.parameters.len();
-        let formats = formats_of(&bind.parameter_formats, bind.parameters.len(), "parameter", "parameters")?;
+        let formats = expand_formats(&bind.parameter_formats, bind.parameters.len(), "parameter", "parameters")?;
         if bind.parameters.len() != wanted {
-            return Err(violation(format!(
+            return Err(protocol_violation(format!(
                 "bind message supplies {} parameters, but prepared statement \"{}\" requires {wanted}",
                 bind.parameters.len(),
                 bind.statement
@@ -116,7 +117,7 @@ impl Session {
             Some(parsed) => {
                 let statement = self.begin(&parsed.text);
                 let steps = async {
-                    self.enter(Some(parsed), &statement)?;
+                    self.enter_transaction(Some(parsed), &statement)?;
                     let dates = self.settings().date_context(statement.started_us);
                     let mut values = Vec::with_capacity(wanted);
                     for (index, ((bytes, format), sql_type)) in
@@ -124,39 +125,41 @@ impl Session {
                     {
                         let bytes = bytes.as_deref();
                         values.push(
-                            match bytes.filter(|_| *format == Format::Text).and_then(|text| name_of(text, sql_type)) {
-                                Some(name) => self.object_named(name, sql_type, &statement)?,
-                                None => decode::parameter(index + 1, bytes, *format, sql_type, &dates)?,
+                            match bytes.filter(|_| *format == Format::Text).and_then(|text| object_name(text, sql_type))
+                            {
+                                Some(name) => self.resolve_object_parameter(name, sql_type, &statement)?,
+                                None => decode::decode_parameter(index + 1, bytes, *format, sql_type, &dates)?,
                             },
                         );
                     }
-                    if let Some(program) = self.program_by_digits(&prepared, &values, &statement).await {
-                        let bound = Bound { values, plan: BoundPlan::Program(program) };
+                    if let Some(program) = self.key_lookup_for_types(&prepared, &values, &statement).await {
+                        let bound = BoundStatement { values, plan: BoundPlan::KeyLookup(program) };
                         return Ok(Portal::bound(Arc::clone(&prepared), bound, prepared.columns.clone()));
                     }
-                    let planned = match self.plan_again(&prepared, &values, &statement).await {
+                    let planned = match self.plan_prepared(&prepared, &values, &statement).await {
                         Ok(planned) => planned,
                         Err(error) => {
-                            self.asks_with(&values, &prepared.parameters)?;
-                            if !self.is_repeat().await? {
+                            self.add_parameters_to_request(&values, &prepared.parameters)?;
+                            if !self.was_committed().await? {
                                 return Err(error);
                             }
-                            let bound = Bound { values, plan: BoundPlan::Failed(Box::new(error)) };
+                            let bound = BoundStatement { values, plan: BoundPlan::Failed(Box::new(error)) };
                             return Ok(Portal::bound(Arc::clone(&prepared), bound, None));
                         }
                     };
                     let columns = self.columns_of(&planned)?;
                     prepared.check_columns(columns.as_deref())?;
-                    let bound = Bound { values, plan: BoundPlan::Plan(Box::new(planned), self.block.view().state) };
+                    let bound =
+                        BoundStatement { values, plan: BoundPlan::Plan(Box::new(planned), self.block.view().state) };
                     Ok(Portal::bound(Arc::clone(&prepared), bound, columns))
                 };
-                let portal = statement.watch(pin!(steps)).await;
+                let portal = statement.run_interruptible(pin!(steps)).await;
                 note_failure(&statement, &portal, prepared.text());
                 let mut portal = portal?;
-                portal.planned_in = statement.took();
+                portal.planning_time = statement.elapsed();
                 let count = portal.columns.as_ref().map_or(0, |columns| columns.len());
                 portal.formats = match portal.columns {
-                    Some(_) => formats_of(&bind.result_formats, count, "result", "columns")?,
+                    Some(_) => expand_formats(&bind.result_formats, count, "result", "columns")?,
                     None => Vec::new(),
                 };
                 portal
@@ -168,17 +171,25 @@ impl Session {
 
     /// Returns the value of a parameter of type `regclass` or the like that names an object, as for a constant of the
     /// statement.
-    fn object_named(&self, name: &str, sql_type: &SqlType, statement: &Statement) -> SqlResult<ScalarValue> {
+    fn resolve_object_parameter(
+        &self,
+        name: &str,
+        sql_type: &SqlType,
+        statement: &Statement,
+    ) -> SqlResult<ScalarValue> {
         let constant = Expr::value(Value::SingleQuotedString(name.to_owned()));
-        let values =
-            self.instance.planner.arguments(&[constant], std::slice::from_ref(sql_type), &self.context(statement))?;
+        let values = self.instance.planner.evaluate_arguments(
+            &[constant],
+            std::slice::from_ref(sql_type),
+            &self.statement_context(statement),
+        )?;
         values.into_iter().next().ok_or_else(|| SqlError::internal("a parameter has no value"))
     }
 
     /// Describe: returns the parameters and columns of a prepared statement.
-    pub fn describe_statement(&self, name: &str) -> SqlResult<Described> {
+    pub fn describe_statement(&self, name: &str) -> SqlResult<StatementDescription> {
         let prepared = self.prepared.get(name).ok_or_else(|| unknown_statement(name))?;
-        Ok(Described { parameters: prepared.parameters.clone(), columns: prepared.columns.clone() })
+        Ok(StatementDescription { parameters: prepared.parameters.clone(), columns: prepared.columns.clone() })
     }
 
     /// Describe: returns the columns of a portal with their formats.
@@ -195,36 +206,36 @@ impl Session {
         client: &mut dyn ResultSink,
     ) -> SqlResult<()> {
         let mut portal = self.portals.remove(name).ok_or_else(|| unknown_portal(name))?;
-        if matches!(portal.progress, Progress::Empty) {
-            client.empty();
+        if matches!(portal.progress, PortalProgress::Empty) {
+            client.empty_query();
             self.portals.insert(name.to_owned(), portal);
             return Ok(());
         }
         let prepared = Arc::clone(&portal.prepared);
         let statement = self.begin(prepared.text());
-        statement.add(State::Plan, std::mem::take(&mut portal.planned_in));
+        statement.add_time(StatementState::Plan, std::mem::take(&mut portal.planning_time));
         let has_program =
-            matches!(&portal.progress, Progress::Bound(bound) if matches!(bound.plan, BoundPlan::Program(_)));
+            matches!(&portal.progress, PortalProgress::Bound(bound) if matches!(bound.plan, BoundPlan::KeyLookup(_)));
         let ran = {
-            let steps = pin!(self.advance(name, &mut portal, rows_max, &statement, client));
+            let steps = pin!(self.run_portal(name, &mut portal, rows_max, &statement, client));
             match has_program {
-                true => statement.watch_quiet(steps).await,
-                false => statement.watch(steps).await,
+                true => statement.run_interruptible_unlogged(steps).await,
+                false => statement.run_interruptible(steps).await,
             }
         };
         let (ran, suspended) = match ran {
-            Ok(Advance::Complete(tag)) => (Ok(tag), false),
-            Ok(Advance::Suspended) => (Ok(String::new()), true),
+            Ok(ExecuteOutcome::Complete(tag)) => (Ok(tag), false),
+            Ok(ExecuteOutcome::Suspended) => (Ok(String::new()), true),
             Err(error) => (Err(error), false),
         };
         let outcome = self.end(ran, false).await;
-        statement.note(prepared.text(), outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
+        statement.record(prepared.text(), outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
         let tag = outcome?;
         if self.block.is_open() {
             self.portals.insert(name.to_owned(), portal);
         }
         if suspended {
-            client.suspended();
+            client.portal_suspended();
         } else {
             self.complete(tag, client);
         }
@@ -232,41 +243,41 @@ impl Session {
     }
 
     /// Runs a portal until `rows_max` rows are sent or it is complete.
-    async fn advance(
+    async fn run_portal(
         &mut self,
         name: &str,
         portal: &mut Portal,
         rows_max: Option<u64>,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> SqlResult<Advance> {
+    ) -> SqlResult<ExecuteOutcome> {
         let prepared = Arc::clone(&portal.prepared);
-        let result = match std::mem::replace(&mut portal.progress, Progress::Spent) {
-            Progress::Bound(bound) => {
-                self.asks_with(&bound.values, &prepared.parameters)?;
+        let result = match std::mem::replace(&mut portal.progress, PortalProgress::NotRunnable) {
+            PortalProgress::Bound(bound) => {
+                self.add_parameters_to_request(&bound.values, &prepared.parameters)?;
                 // Not known yet: whether other statements follow before Sync.
-                let place = Place { last: false, alone: true };
+                let place = StatementPosition { is_last: false, is_only: true };
                 match self.execute(Executable::Bound(&prepared, &bound), place, statement, client).await? {
-                    Started::Rows(result) => result,
-                    Started::Done(tag) => return Ok(Advance::Complete(tag)),
+                    StartedStatement::Rows(result) => result,
+                    StartedStatement::Done(tag) => return Ok(ExecuteOutcome::Complete(tag)),
                 }
             }
-            Progress::Open(result, kind) => {
-                self.enter(prepared.parsed.as_ref(), statement)?;
-                statement.is(kind);
+            PortalProgress::Open(result, kind) => {
+                self.enter_transaction(prepared.parsed.as_ref(), statement)?;
+                statement.set_kind(kind);
                 result
             }
-            Progress::Finished { word } => {
-                self.enter(prepared.parsed.as_ref(), statement)?;
-                portal.progress = Progress::Finished { word };
-                return Ok(Advance::Complete(tag(word, 0)));
+            PortalProgress::Finished { word } => {
+                self.enter_transaction(prepared.parsed.as_ref(), statement)?;
+                portal.progress = PortalProgress::Finished { word };
+                return Ok(ExecuteOutcome::Complete(command_tag(word, 0)));
             }
-            Progress::Spent | Progress::Empty => {
-                self.enter(prepared.parsed.as_ref(), statement)?;
-                return Err(spent(name));
+            PortalProgress::NotRunnable | PortalProgress::Empty => {
+                self.enter_transaction(prepared.parsed.as_ref(), statement)?;
+                return Err(not_runnable_error(name));
             }
         };
-        self.send_part(portal, result, rows_max, statement, client).await
+        self.send_portal_rows(portal, result, rows_max, statement, client).await
     }
 
     /// Close: removes a prepared statement or a portal; it need not exist.
@@ -284,15 +295,15 @@ impl Session {
 }
 
 /// Returns the object name in a text parameter; `None` for an OID, and for types that name no objects.
-fn name_of<'a>(text: &'a [u8], sql_type: &SqlType) -> Option<&'a str> {
+fn object_name<'a>(text: &'a [u8], sql_type: &SqlType) -> Option<&'a str> {
     let is_number = text == b"-" || text.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(text).ok().filter(|_| sql_type.names_objects() && !is_number)
+    std::str::from_utf8(text).ok().filter(|_| sql_type.is_reg_type() && !is_number)
 }
 
 /// Counts and logs a failed Parse or Bind; successful ones are counted with Execute.
 fn note_failure<T>(statement: &Statement, outcome: &SqlResult<T>, sql: &str) {
     if let Err(error) = outcome {
-        statement.note(sql, Err(error), None);
+        statement.record(sql, Err(error), None);
     }
 }
 
@@ -302,7 +313,7 @@ fn declared_type(oid: u32) -> SqlResult<Option<SqlType>> {
         0 => Ok(None),
         oid => match SqlType::from_oid(oid, -1) {
             Some(SqlType::Unknown) => Ok(None),
-            Some(known) => Ok(Some(known)),
+            Some(sql_type) => Ok(Some(sql_type)),
             None => {
                 let message = format!("type with OID {oid} does not exist");
                 Err(SqlError::new(Condition::UndefinedObject, message))

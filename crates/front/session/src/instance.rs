@@ -9,7 +9,7 @@ use execution::Execution;
 use planner::Planner;
 use supervisor::Supervisor;
 use txn::Transactions;
-use types::{Clock, Health, Random};
+use types::{Clock, Random, ServiceHealth};
 
 use crate::backends::Backends;
 use crate::metrics::Metrics;
@@ -32,8 +32,11 @@ pub struct Instance {
 
 impl Instance {
     /// Reconciles the workers of all clusters and announces new shards to them, for as long as the server runs.
-    pub async fn keep_clusters(&self, health: &Health) {
-        tokio::join!(self.clusters.keep(&self.transactions, health), self.clusters.tell_of_loads(&self.transactions));
+    pub async fn reconcile_clusters(&self, health: &ServiceHealth) {
+        tokio::join!(
+            self.clusters.run_reconciliation(&self.transactions, health),
+            self.clusters.announce_new_shards(&self.transactions)
+        );
     }
 }
 

@@ -17,12 +17,12 @@ pub struct Metrics {
     pub connections_total: Counter,
     pub connections_refused: Counter,
     /// Query threads that the watchdog reports.
-    pub standing_threads: Gauge,
+    pub stalled_threads: Gauge,
     pub failing_services: Gauge,
     statements: Family<StatementLabels, Counter>,
     statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
     /// Counter and histogram of each kind and outcome, looked up once.
-    found: [[OnceLock<(Counter, Histogram)>; Outcome::COUNT]; Kind::COUNT],
+    by_kind_and_outcome: [[OnceLock<(Counter, Histogram)>; Outcome::COUNT]; Kind::COUNT],
     pub rows_out: Counter,
     pub rows_in: Counter,
     pub bytes_in: Counter,
@@ -77,11 +77,11 @@ impl Default for Metrics {
             connections: Gauge::default(),
             connections_total: Counter::default(),
             connections_refused: Counter::default(),
-            standing_threads: Gauge::default(),
+            stalled_threads: Gauge::default(),
             failing_services: Gauge::default(),
             statements: Family::default(),
-            statement_seconds: Family::new_with_constructor(latency),
-            found: Default::default(),
+            statement_seconds: Family::new_with_constructor(latency_histogram),
+            by_kind_and_outcome: Default::default(),
             rows_out: Counter::default(),
             rows_in: Counter::default(),
             bytes_in: Counter::default(),
@@ -93,7 +93,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a statement that has ended, with the time it took.
     pub fn count_statement(&self, kind: Kind, outcome: Outcome, took: Duration) {
-        let (count, seconds) = self.found[kind as usize][outcome as usize].get_or_init(|| {
+        let (count, seconds) = self.by_kind_and_outcome[kind as usize][outcome as usize].get_or_init(|| {
             let count = self.statements.get_or_create(&StatementLabels { kind, outcome }).clone();
             (count, self.statement_seconds.get_or_create(&KindLabel { kind }).clone())
         });
@@ -115,7 +115,7 @@ impl Metrics {
         registry.register(
             "standing_query_threads",
             "Query threads that have been in one step of a query for 5 s or longer",
-            self.standing_threads.clone(),
+            self.stalled_threads.clone(),
         );
         registry.register(
             "failing_services",
@@ -138,6 +138,6 @@ impl Metrics {
 }
 
 /// Creates a histogram with buckets from 0.1 ms to about half an hour.
-fn latency() -> Histogram {
+fn latency_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 4.0, 13))
 }

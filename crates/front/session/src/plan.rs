@@ -3,19 +3,19 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use binder::Planned;
+use binder::StatementPlan;
 use session_context::{ScalarValue, StatementContext};
-use syntax::Parsed;
+use syntax::ParsedStatement;
 use types::{SqlError, SqlResult, SqlType};
 
-use crate::bound::{Bound, BoundPlan};
-use crate::life::State;
+use crate::bound_statement::{BoundPlan, BoundStatement};
 use crate::plan_basis::PlanBasis;
 use crate::planning::Planning;
-use crate::prepared::Prepared;
-use crate::retry::Retry;
+use crate::prepared_statement::PreparedStatement;
+use crate::retry::RetryReason;
 use crate::session::Session;
 use crate::statement::Statement;
+use crate::statement_timer::StatementState;
 
 /// Length of texts in bytes up to which they are parsed in place: that takes some microseconds, about as long as
 /// handing them to another thread.
@@ -26,134 +26,135 @@ impl Session {
     /// known.
     pub(crate) async fn plan(
         &mut self,
-        parsed: &Arc<Parsed>,
+        parsed: &Arc<ParsedStatement>,
         parameters: &[Option<SqlType>],
         values: &[ScalarValue],
         statement: &Statement,
-    ) -> SqlResult<Planned> {
-        statement.enter(State::Plan);
+    ) -> SqlResult<StatementPlan> {
+        statement.enter_state(StatementState::Plan);
         if let Some((explain, name, arguments)) = parsed.explained_execute()
             && let Some(planned) = Box::pin(self.plan_execute(name, arguments, statement)).await?
         {
             return self.instance.planner.explain_execute(explain, planned);
         }
         self.resolve(parsed, parameters, values, true, statement).await?;
-        let mut context = self.context(statement);
+        let mut context = self.statement_context(statement);
         Arc::make_mut(&mut context).arguments = values.into();
-        let planning = self.planning(parsed, parameters, context)?;
-        self.planned(planning).await
+        let planning = self.prepare_planning(parsed, parameters, context)?;
+        self.run_planning(planning).await
     }
 
     /// Returns the planning of a statement: done at once if its plan is cached or it takes no longer than handing it to
     /// another thread.
-    fn planning(
+    fn prepare_planning(
         &self,
-        parsed: &Arc<Parsed>,
+        parsed: &Arc<ParsedStatement>,
         parameters: &[Option<SqlType>],
         context: Arc<StatementContext>,
-    ) -> SqlResult<Planning<Planned>> {
+    ) -> SqlResult<Planning<StatementPlan>> {
         let planner = Arc::clone(&self.instance.planner);
-        if parsed.is_light() {
+        if parsed.has_no_expressions() {
             return planner.plan(parsed, parameters, &context).map(Planning::Done);
         }
-        if let Some(known) = planner.known(parsed, parameters, &context) {
-            return Ok(Planning::Done(Planned::Query(known)));
+        if let Some(cached) = planner.cached_plan(parsed, parameters, &context) {
+            return Ok(Planning::Done(StatementPlan::Query(cached)));
         }
         let (parsed, parameters) = (Arc::clone(parsed), parameters.to_vec());
-        Ok(Planning::of(move || planner.plan(&parsed, &parameters, &context)))
+        Ok(Planning::from_work(move || planner.plan(&parsed, &parameters, &context)))
     }
 
     /// Plans a statement whose plan is cached, without rows, so that the plan keeps none alive.
     pub(crate) async fn plan_without_rows(
         &mut self,
-        parsed: &Arc<Parsed>,
+        parsed: &Arc<ParsedStatement>,
         parameters: &[Option<SqlType>],
         statement: &Statement,
-    ) -> SqlResult<Planned> {
+    ) -> SqlResult<StatementPlan> {
         self.resolve(parsed, parameters, &[], false, statement).await?;
-        let planning = self.planning(parsed, parameters, self.context_without_rows(statement))?;
-        self.planned(planning).await
+        let planning = self.prepare_planning(parsed, parameters, self.statement_context_without_rows(statement))?;
+        self.run_planning(planning).await
     }
 
     /// Returns a plan of a bound statement that can run now; `last` is the reason for the retry.
     pub(crate) async fn plan_bound(
         &mut self,
-        prepared: &Prepared,
-        bound: &Bound,
-        last: Option<Retry>,
+        prepared: &PreparedStatement,
+        bound: &BoundStatement,
+        retry_reason: Option<RetryReason>,
         statement: &Statement,
-    ) -> SqlResult<Planned> {
+    ) -> SqlResult<StatementPlan> {
         match &bound.plan {
             BoundPlan::Failed(error) => return Err(SqlError::clone(error)),
             // A plan that changes rows refers to their present storage, so it is valid for the transaction's present
             // snapshot only.
             BoundPlan::Plan(planned, state)
-                if last.is_none() && (!changes_rows(planned) || Arc::ptr_eq(&self.block.view().state, state)) =>
+                if retry_reason.is_none()
+                    && (!changes_rows(planned) || Arc::ptr_eq(&self.block.view().state, state)) =>
             {
-                return Ok(Planned::clone(planned));
+                return Ok(StatementPlan::clone(planned));
             }
-            BoundPlan::Plan(..) | BoundPlan::Program(_) => {}
+            BoundPlan::Plan(..) | BoundPlan::KeyLookup(_) => {}
         }
-        let planned = self.plan_again(prepared, &bound.values, statement).await?;
+        let planned = self.plan_prepared(prepared, &bound.values, statement).await?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         Ok(planned)
     }
 
     /// Plans a prepared statement for values of its parameters.
-    pub(crate) async fn plan_again(
+    pub(crate) async fn plan_prepared(
         &mut self,
-        prepared: &Prepared,
+        prepared: &PreparedStatement,
         values: &[ScalarValue],
         statement: &Statement,
-    ) -> SqlResult<Planned> {
+    ) -> SqlResult<StatementPlan> {
         let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
         if parsed.explained_execute().is_some() {
-            let types = prepared.types_with(values);
+            let types = prepared.parameter_types_for(values);
             return Box::pin(self.plan(parsed, &types, values, statement)).await?.with_parameters(values.to_vec());
         }
         self.plan_for_values(prepared, values, statement).await
     }
 
-    /// Does the same as [`Session::plan_again`] for statements other than EXPLAIN EXECUTE.
+    /// Does the same as [`Session::plan_prepared`] for statements other than EXPLAIN EXECUTE.
     pub(crate) async fn plan_for_values(
         &mut self,
-        prepared: &Prepared,
+        prepared: &PreparedStatement,
         values: &[ScalarValue],
         statement: &Statement,
-    ) -> SqlResult<Planned> {
+    ) -> SqlResult<StatementPlan> {
         let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
-        let given = values.to_vec();
-        let (held, state) = (self.block.held(), self.block.view().state);
-        statement.enter(State::Plan);
-        if let Some(plan) = prepared.plan.valid(held, &state) {
-            let (context, is_small) = (self.context(statement), plan.is_small());
-            let with_rows = move || plan.with_rows_of(&context)?.with_parameters(given).map(Planned::Query);
-            return if is_small { with_rows() } else { self.planned(Planning::of(with_rows)).await };
+        let arguments = values.to_vec();
+        let (held, state) = (self.block.session_state(), self.block.view().state);
+        statement.enter_state(StatementState::Plan);
+        if let Some(plan) = prepared.plan.get_if_valid(held, &state) {
+            let (context, is_small) = (self.statement_context(statement), plan.is_small());
+            let with_rows = move || plan.with_rows_of(&context)?.with_parameters(arguments).map(StatementPlan::Query);
+            return if is_small { with_rows() } else { self.run_planning(Planning::from_work(with_rows)).await };
         }
-        let types = prepared.types_with(values);
+        let types = prepared.parameter_types_for(values);
         self.resolve(parsed, &types, values, true, statement).await?;
-        let mut context = self.context(statement);
+        let mut context = self.statement_context(statement);
         Arc::make_mut(&mut context).arguments = values.into();
-        let (held, state) = (self.block.held(), self.block.view().state);
-        let planning = if prepared.plan.is_stale(held, &state) && self.settings().keeps_plans() {
-            let (bare, basis) = (self.context_without_rows(statement), PlanBasis::new(held, &state));
+        let (held, state) = (self.block.session_state(), self.block.view().state);
+        let planning = if prepared.plan.is_stale(held, &state) && self.settings().caches_plans() {
+            let (bare, basis) = (self.statement_context_without_rows(statement), PlanBasis::new(held, &state));
             let planner = Arc::clone(&self.instance.planner);
             let (parsed, cached) = (Arc::clone(parsed), prepared.plan.clone());
-            Planning::of(move || {
+            Planning::from_work(move || {
                 let plan = |context: &Arc<StatementContext>| planner.plan(&parsed, &types, context);
-                cached.renew(basis, &planner, &bare, &context, plan)
+                cached.replan(basis, &planner, &bare, &context, plan)
             })
         } else {
-            self.planning(parsed, &types, context)?
+            self.prepare_planning(parsed, &types, context)?
         };
-        let planning = planning.then(|planned| planned.with_parameters(given))?;
-        self.planned(planning).await
+        let planning = planning.then(|planned| planned.with_parameters(arguments))?;
+        self.run_planning(planning).await
     }
 
     /// Runs the planning, on a planning thread unless it is done already.
-    pub(crate) fn planned<T: Send + 'static>(
+    pub(crate) fn run_planning<T: Send + 'static>(
         &self,
         planning: Planning<T>,
     ) -> impl Future<Output = SqlResult<T>> + Send + use<T> {
@@ -161,39 +162,39 @@ impl Session {
         async move {
             match planning {
                 Planning::Done(outcome) => Ok(outcome),
-                Planning::Work(work) => executor.planning().run(work).await,
+                Planning::Work(work) => executor.planning_threads().run(work).await,
             }
         }
     }
 
     /// Parses a string into its statements, in order.
-    pub async fn parse(&mut self, sql: &Arc<String>) -> SqlResult<Vec<Arc<Parsed>>> {
+    pub async fn parse(&mut self, sql: &Arc<String>) -> SqlResult<Vec<Arc<ParsedStatement>>> {
         let begun = self.instance.clock.monotonic();
         let parsed = if sql.len() <= SHORT_TEXT_BYTES {
-            let parsed = self.instance.planner.parse(sql).map(shared);
-            parsed.inspect_err(|error| self.begin(sql).note(sql, Err(error), None))
+            let parsed = self.instance.planner.parse(sql).map(into_arcs);
+            parsed.inspect_err(|error| self.begin(sql).record(sql, Err(error), None))
         } else {
             let statement = self.begin(sql);
             let (planner, text) = (Arc::clone(&self.instance.planner), Arc::clone(sql));
-            let parsing = self.planned(Planning::of(move || planner.parse(&text).map(shared)));
-            let parsed = statement.watch(pin!(parsing)).await;
-            parsed.inspect_err(|error| statement.note(sql, Err(error), None))
+            let parsing = self.run_planning(Planning::from_work(move || planner.parse(&text).map(into_arcs)));
+            let parsed = statement.run_interruptible(pin!(parsing)).await;
+            parsed.inspect_err(|error| statement.record(sql, Err(error), None))
         };
-        self.parsed_in = self.instance.clock.monotonic().saturating_sub(begun);
+        self.parse_time = self.instance.clock.monotonic().saturating_sub(begun);
         parsed
     }
 }
 
-fn shared(statements: Vec<Parsed>) -> Vec<Arc<Parsed>> {
+fn into_arcs(statements: Vec<ParsedStatement>) -> Vec<Arc<ParsedStatement>> {
     statements.into_iter().map(Arc::new).collect()
 }
 
 /// Whether the plan refers to the storage of rows, which it changes or locks.
-fn changes_rows(planned: &Planned) -> bool {
+fn changes_rows(planned: &StatementPlan) -> bool {
     match planned {
-        Planned::Write(_) | Planned::Modify(_) => true,
-        Planned::Query(plan) => !plan.locks.is_empty(),
-        Planned::Explain(plan) => plan.analyze && changes_rows(&plan.inner),
+        StatementPlan::Write(_) | StatementPlan::Modify(_) => true,
+        StatementPlan::Query(plan) => !plan.locks.is_empty(),
+        StatementPlan::Explain(plan) => plan.analyze && changes_rows(&plan.inner),
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use catalog::{CatalogState, Definitions};
 use settings::Settings;
 use types::Oid;
 
-use crate::held::Held;
+use crate::session_state::SessionState;
 
 /// Definitions, settings and roles that a cached plan depends on.
 #[derive(Debug)]
@@ -18,19 +18,19 @@ pub(crate) struct PlanBasis {
 
 impl PlanBasis {
     /// Creates the basis from the definitions of `state` and the session's present settings and roles.
-    pub(crate) fn new(held: &Held, state: &CatalogState) -> Self {
+    pub(crate) fn new(held: &SessionState, state: &CatalogState) -> Self {
         let definitions = Arc::clone(state.definitions());
         Self { definitions, settings: Arc::clone(&held.settings), roles: roles(held) }
     }
 
     /// Whether planning on `state` with these settings and roles would give the same plan.
-    pub(crate) fn holds(&self, held: &Held, state: &CatalogState) -> bool {
-        (Arc::ptr_eq(&self.settings, &held.settings) || self.settings.plan_as(&held.settings))
+    pub(crate) fn is_valid_for(&self, held: &SessionState, state: &CatalogState) -> bool {
+        (Arc::ptr_eq(&self.settings, &held.settings) || self.settings.plans_same_as(&held.settings))
             && self.roles == roles(held)
             && Arc::ptr_eq(&self.definitions, state.definitions())
     }
 }
 
-fn roles(held: &Held) -> [Oid; 2] {
+fn roles(held: &SessionState) -> [Oid; 2] {
     [held.role.oid, held.session_role.oid]
 }

@@ -9,7 +9,7 @@ pub(crate) enum Planning<T> {
 }
 
 impl<T: Send + 'static> Planning<T> {
-    pub(crate) fn of(work: impl FnOnce() -> SqlResult<T> + Send + 'static) -> Self {
+    pub(crate) fn from_work(work: impl FnOnce() -> SqlResult<T> + Send + 'static) -> Self {
         Self::Work(Box::new(work))
     }
 
@@ -20,7 +20,7 @@ impl<T: Send + 'static> Planning<T> {
     ) -> SqlResult<Planning<U>> {
         Ok(match self {
             Self::Done(outcome) => Planning::Done(next(outcome)?),
-            Self::Work(work) => Planning::of(move || next(work()?)),
+            Self::Work(work) => Planning::from_work(move || next(work()?)),
         })
     }
 }

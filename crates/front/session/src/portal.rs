@@ -6,65 +6,65 @@ use std::time::Duration;
 use types::{Condition, SqlError};
 use value_codec::encode::Format;
 
-use crate::bound::Bound;
+use crate::bound_statement::BoundStatement;
 use crate::metrics::Kind;
-use crate::prepared::Prepared;
+use crate::prepared_statement::PreparedStatement;
 use crate::rows::{Columns, Rows};
-use crate::started::OpenResult;
+use crate::started_statement::OpenResult;
 
 /// Bound statement and the progress of its execution.
 pub(crate) struct Portal {
-    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) prepared: Arc<PreparedStatement>,
     /// Columns of the result; `None` if it returns no rows.
     pub(crate) columns: Option<Columns>,
     pub(crate) formats: Vec<Format>,
-    pub(crate) progress: Progress,
-    pub(crate) life: Life,
+    pub(crate) progress: PortalProgress,
+    pub(crate) lifetime: PortalLifetime,
     /// Number of cursors that the session had declared before this one; `None` for a portal of Bind.
-    pub(crate) declared: Option<u64>,
+    pub(crate) cursor_number: Option<u64>,
     /// Planning time in Bind, until the first execution has counted it.
-    pub(crate) planned_in: Duration,
+    pub(crate) planning_time: Duration,
 }
 
 /// Lifetime of a portal that is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum PortalLifetime {
     /// Ends with its transaction.
     Transaction,
     /// Cursor WITH HOLD in its transaction: lives to the end of the session if that commits, and so does the snapshot
     /// it reads.
-    HeldByCommit,
+    HoldUntilCommit,
     /// Cursor WITH HOLD whose transaction has committed: ends with the session.
     Session,
 }
 
 /// Progress of a portal.
-pub(crate) enum Progress {
+pub(crate) enum PortalProgress {
     /// Empty query string: there is nothing to run.
     Empty,
     /// Bound, not run yet.
-    Bound(Bound),
+    Bound(BoundStatement),
     /// Open: there may be more rows, of a statement of this kind.
     Open(OpenResult, Kind),
     /// Finished: all rows were sent; Execute completes at once, with this word in its tag.
     Finished { word: &'static str },
     /// Failed, or complete without rows: it cannot run a second time.
-    Spent,
+    NotRunnable,
 }
 
 /// State of a portal after an Execute message.
-pub(crate) enum Advance {
+pub(crate) enum ExecuteOutcome {
     /// Complete, with the command tag.
     Complete(String),
     /// Suspended at the row limit: there may be more rows.
     Suspended,
 }
 
-impl Progress {
+impl PortalProgress {
     /// Returns the time of the snapshot that its rows are read from; `None` if nothing is being read.
-    pub(crate) fn looked_us(&self) -> Option<i64> {
+    pub(crate) fn snapshot_us(&self) -> Option<i64> {
         match self {
-            Self::Open(OpenResult::Plan { rows, .. }, _) => rows.looked_us(),
+            Self::Open(OpenResult::Plan { rows, .. }, _) => rows.snapshot_us(),
             _ => None,
         }
     }
@@ -72,34 +72,40 @@ impl Progress {
 
 impl Portal {
     /// Creates the portal of an empty query string.
-    pub(crate) fn empty(prepared: Arc<Prepared>) -> Self {
+    pub(crate) fn empty(prepared: Arc<PreparedStatement>) -> Self {
         Self {
             prepared,
             columns: None,
             formats: Vec::new(),
-            progress: Progress::Empty,
-            life: Life::Transaction,
-            declared: None,
-            planned_in: Duration::ZERO,
+            progress: PortalProgress::Empty,
+            lifetime: PortalLifetime::Transaction,
+            cursor_number: None,
+            planning_time: Duration::ZERO,
         }
     }
 
     /// Creates the portal of a bound statement; the caller sets the formats.
-    pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Columns>) -> Self {
-        Self { columns, progress: Progress::Bound(bound), ..Self::empty(prepared) }
+    pub(crate) fn bound(prepared: Arc<PreparedStatement>, bound: BoundStatement, columns: Option<Columns>) -> Self {
+        Self { columns, progress: PortalProgress::Bound(bound), ..Self::empty(prepared) }
     }
 
     /// Creates the portal of DECLARE CURSOR, with open rows.
-    pub(crate) fn cursor(prepared: Arc<Prepared>, rows: Rows, format: Format, life: Life, declared: u64) -> Self {
+    pub(crate) fn cursor(
+        prepared: Arc<PreparedStatement>,
+        rows: Rows,
+        format: Format,
+        life: PortalLifetime,
+        declared: u64,
+    ) -> Self {
         let columns = Arc::clone(&rows.columns);
         Self {
             prepared,
             formats: vec![format; columns.len()],
             columns: Some(columns),
-            progress: Progress::Open(OpenResult::Plan { rows: Box::new(rows), word: "SELECT" }, Kind::Query),
-            life,
-            declared: Some(declared),
-            planned_in: Duration::ZERO,
+            progress: PortalProgress::Open(OpenResult::Plan { rows: Box::new(rows), word: "SELECT" }, Kind::Query),
+            lifetime: life,
+            cursor_number: Some(declared),
+            planning_time: Duration::ZERO,
         }
     }
 }
@@ -112,6 +118,6 @@ pub(crate) fn unknown_cursor(name: &str) -> SqlError {
     SqlError::new(Condition::InvalidCursorName, format!("cursor \"{name}\" does not exist"))
 }
 
-pub(crate) fn spent(name: &str) -> SqlError {
+pub(crate) fn not_runnable_error(name: &str) -> SqlError {
     SqlError::new(Condition::ObjectNotInPrerequisiteState, format!("portal \"{name}\" cannot be run"))
 }

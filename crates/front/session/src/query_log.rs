@@ -12,26 +12,26 @@ mod tests;
 #[derive(Debug)]
 pub struct QueryLog {
     rows: Mutex<VecDeque<LogRow>>,
-    kept: usize,
+    rows_max: usize,
 }
 
 impl QueryLog {
-    pub fn new(kept: usize) -> Self {
-        Self { rows: Mutex::default(), kept }
+    pub fn new(rows_max: usize) -> Self {
+        Self { rows: Mutex::default(), rows_max }
     }
 
     /// Adds a statement, in place of the oldest if the log is full.
     pub fn push(&self, row: LogRow) {
-        if self.kept == 0 {
+        if self.rows_max == 0 {
             return;
         }
-        let forgotten = {
+        let evicted = {
             let mut rows = self.rows.lock();
             rows.push_back(row);
-            if self.kept < rows.len() { rows.pop_front() } else { None }
+            if self.rows_max < rows.len() { rows.pop_front() } else { None }
         };
         // Frees the texts of the oldest outside of the lock.
-        drop(forgotten);
+        drop(evicted);
     }
 
     /// Returns all logged statements, oldest first.

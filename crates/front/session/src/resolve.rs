@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use binder::Step;
 use history::HistoryError;
-use planner::{MayMiss, Planner};
-use session_context::{MissingInputs, PastState, ScalarValue};
-use syntax::Parsed;
-use types::{Condition, Moment, SqlError, SqlResult, SqlType};
+use planner::{Planner, PossibleInputs};
+use session_context::{HistoricalState, MissingInputs, ScalarValue};
+use syntax::ParsedStatement;
+use types::{Condition, SqlError, SqlResult, SqlType, TimeTravelTarget};
 
 use crate::planning::Planning;
 use crate::session::Session;
@@ -17,7 +17,7 @@ impl Session {
     /// Fetches the inputs that a statement refers to beside the catalog. Most statements need none.
     pub(crate) async fn resolve(
         &mut self,
-        parsed: &Arc<Parsed>,
+        parsed: &Arc<ParsedStatement>,
         parameters: &[Option<SqlType>],
         values: &[ScalarValue],
         has_rows: bool,
@@ -25,21 +25,22 @@ impl Session {
     ) -> SqlResult<()> {
         let _step = Step::Resolve.span();
         let may_miss = Planner::may_miss_inputs(parsed, &self.block.view().state);
-        if may_miss == MayMiss::Nothing {
+        if may_miss == PossibleInputs::Nothing {
             return Ok(());
         }
-        let mut context = if has_rows { self.context(statement) } else { self.context_without_rows(statement) };
+        let mut context =
+            if has_rows { self.statement_context(statement) } else { self.statement_context_without_rows(statement) };
         Arc::make_mut(&mut context).arguments = values.into();
         let planner = Arc::clone(&self.instance.planner);
-        let finding = if may_miss == MayMiss::FilesOfFew {
+        let search = if may_miss == PossibleInputs::FilesOfFewTables {
             Planning::Done(planner.missing_inputs(parsed, parameters, &context))
         } else {
             let (parsed, parameters) = (Arc::clone(parsed), parameters.to_vec());
-            Planning::of(move || Ok(planner.missing_inputs(&parsed, &parameters, &context)))
+            Planning::from_work(move || Ok(planner.missing_inputs(&parsed, &parameters, &context)))
         };
         // Few statements come here: boxing keeps this step out of the memory of the others.
         Box::pin(async {
-            let missing = self.planned(finding).await?;
+            let missing = self.run_planning(search).await?;
             self.fetch_inputs(missing).await;
             Ok(())
         })
@@ -57,8 +58,9 @@ impl Session {
         let inputs = Arc::make_mut(&mut self.inputs);
         inputs.last_drop = missing.last_drop;
         for moment in missing.moments {
-            let found = transactions.as_of(moment).await;
-            let found = found.map(|snapshot| PastState { state: Arc::clone(&snapshot.state), pin: Arc::new(snapshot) });
+            let snapshot = transactions.as_of(moment).await;
+            let found = snapshot
+                .map(|snapshot| HistoricalState { state: Arc::clone(&snapshot.state), pin: Arc::new(snapshot) });
             inputs.states.insert(moment, found.map_err(|error| from_history(moment, &error)));
         }
         for (oid, table) in missing.external_tables {
@@ -72,19 +74,19 @@ impl Session {
 }
 
 /// Converts the error of a historical snapshot.
-pub(crate) fn from_history(moment: Moment, error: &HistoryError) -> SqlError {
+pub(crate) fn from_history(moment: TimeTravelTarget, error: &HistoryError) -> SqlError {
     match error {
         HistoryError::TooOld => SqlError::new(Condition::SnapshotTooOld, "snapshot too old")
             .with_detail("The snapshot is older than the retention.")
             .with_hint("The server's option --retention sets how long snapshots are kept."),
-        HistoryError::NotYet => {
+        HistoryError::InFuture => {
             let message = match moment {
-                Moment::Commit(commit) => format!("snapshot {commit} does not exist yet"),
-                Moment::Time(_) | Moment::Newest => "AS OF TIMESTAMP lies in the future".to_owned(),
+                TimeTravelTarget::Commit(commit) => format!("snapshot {commit} does not exist yet"),
+                TimeTravelTarget::Time(_) | TimeTravelTarget::Newest => "AS OF TIMESTAMP lies in the future".to_owned(),
             };
             SqlError::new(Condition::InvalidParameterValue, message)
         }
-        HistoryError::None => SqlError::new(Condition::ObjectNotInPrerequisiteState, error.to_string()),
+        HistoryError::NoHistory => SqlError::new(Condition::ObjectNotInPrerequisiteState, error.to_string()),
         HistoryError::Gap { .. } | HistoryError::Damaged { .. } | HistoryError::TwoHistories { .. } => {
             SqlError::new(Condition::DataCorrupted, error.to_string())
         }

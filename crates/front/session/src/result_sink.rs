@@ -3,12 +3,12 @@
 use binder::OutputColumn;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use key_lookup::PointRows;
+use key_lookup::KeyLookupRows;
 use types::{SqlError, SqlResult};
 use value_codec::encode::{Format, TextStyle};
 
 use crate::notice::Severity;
-use crate::rows::{Rows, Sent};
+use crate::rows::{Rows, SendProgress};
 
 /// Client of a session as a running statement sees it: receives results, and for COPY sends data.
 pub trait ResultSink: Send {
@@ -19,10 +19,10 @@ pub trait ResultSink: Send {
     fn complete(&mut self, tag: String);
 
     /// Reports that the query string was empty.
-    fn empty(&mut self);
+    fn empty_query(&mut self);
 
     /// Reports that the portal has more rows, for another Execute.
-    fn suspended(&mut self);
+    fn portal_suspended(&mut self);
 
     /// Describes the columns of the rows that follow.
     fn describe(&mut self, columns: &[OutputColumn], formats: &[Format]);
@@ -34,12 +34,12 @@ pub trait ResultSink: Send {
         rows: &'a mut Rows,
         formats: &'a [Format],
         rows_max: Option<u64>,
-    ) -> BoxFuture<'a, SqlResult<Sent>>;
+    ) -> BoxFuture<'a, SqlResult<SendProgress>>;
 
     /// Buffers complete rows without waiting, and returns their number.
-    fn put_all(
+    fn put_rows(
         &mut self,
-        rows: PointRows,
+        rows: KeyLookupRows,
         columns: &[OutputColumn],
         formats: &[Format],
         style: &TextStyle,

@@ -1,7 +1,7 @@
 //! Reasons to retry a statement, and the errors of one attempt.
 //!
 //! `row_locks` has an `Attempt` of its own, which says whether another transaction changed a row first; here that
-//! becomes [`Retry::Conflict`].
+//! becomes [`RetryReason::Conflict`].
 
 use executor::RunContext;
 use types::SqlError;
@@ -10,7 +10,7 @@ use crate::statement::Statement;
 
 /// Reason to retry a statement with a newer snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retry {
+pub(crate) enum RetryReason {
     /// Another transaction changed a row first.
     Conflict,
     /// The statement has waited for its cluster, so that its snapshot is old.
@@ -22,7 +22,7 @@ pub(crate) enum Retry {
 /// Error of an attempt that has neither opened rows nor completed.
 #[derive(Debug)]
 pub(crate) enum AttemptError {
-    Retry(Retry),
+    Retry(RetryReason),
     Failed(Box<SqlError>),
 }
 
@@ -36,15 +36,15 @@ impl AttemptError {
         match context.report_lost_worker(&error) {
             Some(worker) if statement.exclude_worker(worker.clone()) => {
                 tracing::warn!(%worker, error = error.message, "lost a worker: retrying the statement without it");
-                Retry::WorkerLost.into()
+                RetryReason::WorkerLost.into()
             }
             _ => error.into(),
         }
     }
 }
 
-impl From<Retry> for AttemptError {
-    fn from(retry: Retry) -> Self {
+impl From<RetryReason> for AttemptError {
+    fn from(retry: RetryReason) -> Self {
         Self::Retry(retry)
     }
 }

@@ -8,14 +8,14 @@ use binder::OutputColumn;
 use bytes::BytesMut;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use key_lookup::{PointRows, StoredRows};
+use key_lookup::{KeyLookupRows, StoredRows};
 use tokio_util::sync::DropGuard;
 use txn::Snapshot;
 use types::{SqlError, SqlResult};
 use value_codec::encode::{ColumnEncoder, Format, StoredEncoder, TextStyle};
 
-use crate::snapshot_age::too_old;
-use crate::turn::Admitted;
+use crate::cluster_slot::AdmissionGrant;
+use crate::snapshot_age::snapshot_too_old;
 
 /// Columns of a result, shared by a statement, its portals and their rows.
 pub type Columns = Arc<[OutputColumn]>;
@@ -27,37 +27,37 @@ pub struct Rows {
     stream: BoxStream<'static, SqlResult<RecordBatch>>,
     style: TextStyle,
     /// Fetched rows that have not all been sent yet.
-    part: Option<Part>,
+    buffered: Option<BufferedRows>,
     /// Number of rows sent or skipped so far.
     position: u64,
     finished: bool,
     /// Keeps the query and its snapshot alive while rows are read.
-    hold: Option<Hold>,
+    guard: Option<QueryGuard>,
     /// True once the snapshot was released because of its age.
-    too_old: bool,
+    is_released: bool,
 }
 
 /// Guard that keeps a query running, and the objects that it reads from being deleted.
-pub struct Hold {
+pub struct QueryGuard {
     /// Cancels the query when dropped.
     pub _cancel: DropGuard,
     pub _snapshot: Snapshot,
     /// Cluster slot and worker lease; `None` if it needs no worker.
-    pub(crate) admitted: Option<Admitted>,
+    pub(crate) admission: Option<AdmissionGrant>,
     /// Time at which the snapshot was taken.
-    pub looked_us: i64,
+    pub snapshot_us: i64,
 }
 
 /// Rows in memory with an encoder and a position.
-pub struct Part {
-    rows: Source,
+pub struct BufferedRows {
+    rows: RowSource,
     next: usize,
     /// Encoder for `formats`.
     encoder: Option<Encoder>,
     formats: Vec<Format>,
 }
 
-enum Source {
+enum RowSource {
     Batch(RecordBatch),
     Stored(StoredRows),
 }
@@ -69,7 +69,7 @@ enum Encoder {
 
 /// Progress of a send or a skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
+pub struct SendProgress {
     pub rows: u64,
     /// True if there is no further row.
     pub finished: bool,
@@ -80,32 +80,32 @@ impl Rows {
         stream: BoxStream<'static, SqlResult<RecordBatch>>,
         columns: impl Into<Columns>,
         style: TextStyle,
-        hold: Option<Hold>,
+        hold: Option<QueryGuard>,
     ) -> Self {
         let columns = columns.into();
-        Self { columns, stream, style, part: None, position: 0, finished: false, hold, too_old: false }
+        Self { columns, stream, style, buffered: None, position: 0, finished: false, guard: hold, is_released: false }
     }
 
     /// Creates a result whose rows are all in memory.
-    pub fn of(rows: PointRows, columns: Columns, style: TextStyle, hold: Option<Hold>) -> Self {
-        let part = Part::of(rows);
-        Self { part: Some(part), ..Self::new(stream::empty().boxed(), columns, style, hold) }
+    pub fn from_point_rows(rows: KeyLookupRows, columns: Columns, style: TextStyle, hold: Option<QueryGuard>) -> Self {
+        let part = BufferedRows::new(rows);
+        Self { buffered: Some(part), ..Self::new(stream::empty().boxed(), columns, style, hold) }
     }
 
     /// Returns the time of the snapshot; `None` if nothing is read any more.
-    pub fn looked_us(&self) -> Option<i64> {
-        self.hold.as_ref().map(|hold| hold.looked_us)
+    pub fn snapshot_us(&self) -> Option<i64> {
+        self.guard.as_ref().map(|hold| hold.snapshot_us)
     }
 
     /// Returns the cluster slot and lease of the query; `None` once all rows are fetched.
-    pub(crate) fn admitted(&self) -> Option<&Admitted> {
-        self.hold.as_ref()?.admitted.as_ref()
+    pub(crate) fn admission(&self) -> Option<&AdmissionGrant> {
+        self.guard.as_ref()?.admission.as_ref()
     }
 
     /// Releases the snapshot, so that fetching further rows is an error.
-    pub fn let_go(&mut self) {
-        (self.stream, self.part, self.hold) = (stream::empty().boxed(), None, None);
-        self.too_old = true;
+    pub fn release(&mut self) {
+        (self.stream, self.buffered, self.guard) = (stream::empty().boxed(), None, None);
+        self.is_released = true;
     }
 
     /// Returns the number of rows sent or skipped so far.
@@ -114,57 +114,57 @@ impl Rows {
     }
 
     /// Skips up to `rows_max` rows.
-    pub async fn skip(&mut self, rows_max: Option<u64>) -> SqlResult<Sent> {
+    pub async fn skip(&mut self, rows_max: Option<u64>) -> SqlResult<SendProgress> {
         let mut skipped = 0;
         while rows_max.is_none_or(|rows_max| skipped < rows_max) {
             if !self.fetch().await? {
-                return Ok(Sent { rows: skipped, finished: true });
+                return Ok(SendProgress { rows: skipped, finished: true });
             }
-            let part = self.part.as_mut().expect("a successful fetch leaves a part with rows");
+            let part = self.buffered.as_mut().expect("a successful fetch leaves a part with rows");
             let left = (part.rows.len() - part.next) as u64;
             let step = rows_max.map_or(left, |rows_max| left.min(rows_max - skipped));
             part.next += usize::try_from(step).expect("a step is at most the rows of one batch");
             skipped += step;
             self.position += step;
         }
-        Ok(Sent { rows: skipped, finished: false })
+        Ok(SendProgress { rows: skipped, finished: false })
     }
 
     /// Fetches a batch unless a row is left; `false` at the end, `None` if the next batch has to be waited for.
-    pub async fn fetch_now(&mut self) -> SqlResult<Option<bool>> {
-        if self.too_old {
-            return Err(too_old());
+    pub async fn try_fetch(&mut self) -> SqlResult<Option<bool>> {
+        if self.is_released {
+            return Err(snapshot_too_old());
         }
         while !self.finished {
-            if self.part.as_ref().is_some_and(Part::has_row) {
+            if self.buffered.as_ref().is_some_and(BufferedRows::has_row) {
                 return Ok(Some(true));
             }
-            self.part = None;
+            self.buffered = None;
             match futures::poll!(self.stream.next()) {
-                Poll::Ready(next) => self.take(next)?,
+                Poll::Ready(next) => self.accept_batch(next)?,
                 Poll::Pending => return Ok(None),
             }
         }
         Ok(Some(false))
     }
 
-    /// Does the same as [`Rows::fetch_now`], and waits for the next batch.
+    /// Does the same as [`Rows::try_fetch`], and waits for the next batch.
     pub async fn fetch(&mut self) -> SqlResult<bool> {
         loop {
-            if let Some(found) = self.fetch_now().await? {
+            if let Some(found) = self.try_fetch().await? {
                 return Ok(found);
             }
             let next = self.stream.next().await;
-            self.take(next)?;
+            self.accept_batch(next)?;
         }
     }
 
-    fn take(&mut self, next: Option<SqlResult<RecordBatch>>) -> SqlResult<()> {
+    fn accept_batch(&mut self, next: Option<SqlResult<RecordBatch>>) -> SqlResult<()> {
         match next.transpose()? {
-            Some(rows) => self.part = Some(Part::of_batch(rows)),
+            Some(rows) => self.buffered = Some(BufferedRows::from_batch(rows)),
             None => {
                 self.finished = true;
-                self.hold = None;
+                self.guard = None;
             }
         }
         Ok(())
@@ -172,35 +172,35 @@ impl Rows {
 
     /// Prepares the fetched rows to be encoded in these formats, and returns the number of values per row.
     pub fn prepare(&mut self, formats: &[Format]) -> SqlResult<usize> {
-        let part = self.part.as_mut().ok_or_else(|| SqlError::internal("rows that were not fetched"))?;
+        let part = self.buffered.as_mut().ok_or_else(|| SqlError::internal("rows that were not fetched"))?;
         part.prepare(&self.columns, formats, &self.style)
     }
 
     /// Whether a fetched row is left.
     pub fn has_row(&self) -> bool {
-        self.part.as_ref().is_some_and(Part::has_row)
+        self.buffered.as_ref().is_some_and(BufferedRows::has_row)
     }
 
     /// Appends the values of the next row, each preceded by its length.
     pub fn write_row(&mut self, out: &mut BytesMut) -> SqlResult<()> {
-        let part = self.part.as_mut().ok_or_else(|| SqlError::internal("rows that were not fetched"))?;
+        let part = self.buffered.as_mut().ok_or_else(|| SqlError::internal("rows that were not fetched"))?;
         part.write_row(out)
     }
 
     /// Advances past the row that was sent.
     pub fn advance(&mut self) {
-        if let Some(part) = &mut self.part {
+        if let Some(part) = &mut self.buffered {
             part.advance();
             self.position += 1;
         }
     }
 }
 
-impl Source {
-    fn of(rows: PointRows) -> Self {
+impl RowSource {
+    fn from_point_rows(rows: KeyLookupRows) -> Self {
         match rows {
-            PointRows::Stored(rows) => Self::Stored(rows),
-            PointRows::Batch(rows) => Self::Batch(rows),
+            KeyLookupRows::Stored(rows) => Self::Stored(rows),
+            KeyLookupRows::Batch(rows) => Self::Batch(rows),
         }
     }
 
@@ -212,13 +212,13 @@ impl Source {
     }
 }
 
-impl Part {
-    pub fn of(rows: PointRows) -> Self {
-        Self { rows: Source::of(rows), next: 0, encoder: None, formats: Vec::new() }
+impl BufferedRows {
+    pub fn new(rows: KeyLookupRows) -> Self {
+        Self { rows: RowSource::from_point_rows(rows), next: 0, encoder: None, formats: Vec::new() }
     }
 
-    fn of_batch(rows: RecordBatch) -> Self {
-        Self::of(PointRows::Batch(rows))
+    fn from_batch(rows: RecordBatch) -> Self {
+        Self::new(KeyLookupRows::Batch(rows))
     }
 
     /// Returns the number of rows taken.
@@ -238,7 +238,9 @@ impl Part {
                     encoder.write_field(self.next, out);
                 }
             }
-            (Some(Encoder::Stored(encoder)), Source::Stored(rows)) => encoder.write_row(&rows.rows()[self.next], out),
+            (Some(Encoder::Stored(encoder)), RowSource::Stored(rows)) => {
+                encoder.write_row(&rows.rows()[self.next], out)
+            }
             _ => return Err(SqlError::internal("rows that were not prepared")),
         }
         Ok(())
@@ -255,13 +257,13 @@ impl Part {
             return Ok(encoder.width());
         }
         let sent = columns.iter().map(|column| &column.sql_type).zip(formats.iter().copied());
-        if let Source::Stored(rows) = &self.rows {
+        if let RowSource::Stored(rows) = &self.rows {
             self.encoder = rows.encoder(sent, style.zone).map(|encoder| Encoder::Stored(Box::new(encoder)));
             if self.encoder.is_none() {
-                self.rows = Source::Batch(rows.to_batch()?);
+                self.rows = RowSource::Batch(rows.to_batch()?);
             }
         }
-        if let Source::Batch(rows) = &self.rows {
+        if let RowSource::Batch(rows) = &self.rows {
             self.encoder = Some(Encoder::Columns(column_encoders(rows, columns, formats, style)?));
         }
         self.formats = formats.to_vec();

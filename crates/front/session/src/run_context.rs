@@ -8,22 +8,26 @@ use session_context::StatementContext;
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
 
-use crate::rows::Hold;
+use crate::cluster_slot::AdmissionGrant;
+use crate::rows::QueryGuard;
 use crate::session::Session;
 use crate::statement::Statement;
-use crate::turn::Admitted;
 
 impl Session {
-    /// Creates the run context of a statement, and the [`Hold`] that keeps it running: dropping it stops the work.
-    pub(crate) fn run_context(&self, statement: &Statement) -> (RunContext, Hold) {
-        self.run_context_of(statement, &self.context(statement))
+    /// Creates the run context of a statement, and the [`QueryGuard`] that keeps it running: dropping it stops the work.
+    pub(crate) fn run_context(&self, statement: &Statement) -> (RunContext, QueryGuard) {
+        self.run_context_with(statement, &self.statement_context(statement))
     }
 
     /// Does the same as [`Session::run_context`] with an existing statement context.
-    pub(crate) fn run_context_of(&self, statement: &Statement, names: &Arc<StatementContext>) -> (RunContext, Hold) {
-        let lease = self.admitted.as_ref().map(|admitted| Arc::clone(&admitted.lease));
-        let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_token());
-        let distribution = self.admitted.as_ref().and_then(|Admitted { turn, lease }| {
+    pub(crate) fn run_context_with(
+        &self,
+        statement: &Statement,
+        statement_context: &Arc<StatementContext>,
+    ) -> (RunContext, QueryGuard) {
+        let lease = self.admission.as_ref().map(|admitted| Arc::clone(&admitted.lease));
+        let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_shutdown_token());
+        let distribution = self.admission.as_ref().and_then(|AdmissionGrant { slot: turn, lease }| {
             let distribution = self.instance.clusters.distribution(turn.cluster, lease, self.settings())?;
             Some(match statement.excluded_worker() {
                 Some(lost) => Arc::new(distribution.without(lost.clone())),
@@ -34,22 +38,30 @@ impl Session {
             query_id: statement.query_id,
             cancel: cancel.clone(),
             settings: Arc::clone(self.settings()),
-            names: Arc::new(system_catalog::names(names)),
+            names: Arc::new(system_catalog::catalog_names(statement_context)),
             progress: Arc::default(),
-            share: Arc::new(QueryShare::new(priority(self.settings())).with_query(statement.query_id)),
-            ran: Arc::default(),
+            thread_share: Arc::new(QueryShare::new(priority(self.settings())).with_query(statement.query_id)),
+            first_plan: Arc::default(),
             memory: Arc::default(),
             lease,
             distribution,
         };
         {
-            let mut doing = self.seat.backend.doing.lock();
+            let mut doing = self.backend_guard.backend.activity.lock();
             doing.memory = Some(Arc::clone(&context.memory));
-            doing.share = Some(Arc::clone(&context.share));
+            doing.share = Some(Arc::clone(&context.thread_share));
         }
-        let looked_us = self.block.looked_us().unwrap_or(statement.started_us);
-        let admitted = self.admitted.clone();
-        (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view(), admitted, looked_us })
+        let looked_us = self.block.snapshot_us().unwrap_or(statement.started_us);
+        let admitted = self.admission.clone();
+        (
+            context,
+            QueryGuard {
+                _cancel: cancel.drop_guard(),
+                _snapshot: self.block.view(),
+                admission: admitted,
+                snapshot_us: looked_us,
+            },
+        )
     }
 }
 

@@ -3,24 +3,24 @@
 use types::SqlResult;
 use value_codec::encode::Format;
 
-use crate::portal::{Advance, Portal, Progress};
+use crate::portal::{ExecuteOutcome, Portal, PortalProgress};
 use crate::result_sink::ResultSink;
-use crate::rows::Sent;
+use crate::rows::SendProgress;
 use crate::session::Session;
-use crate::started::{OpenResult, Started, tag};
+use crate::started_statement::{OpenResult, StartedStatement, command_tag};
 use crate::statement::Statement;
 
 impl Session {
     /// Sends all rows of a statement of a simple query, as text unless a cursor is binary, and returns its command tag.
     pub(crate) async fn send_all(
         &mut self,
-        started: Started,
+        started: StartedStatement,
         statement: &Statement,
         client: &mut dyn ResultSink,
     ) -> SqlResult<String> {
         let mut result = match started {
-            Started::Rows(result) => result,
-            Started::Done(tag) => return Ok(tag),
+            StartedStatement::Rows(result) => result,
+            StartedStatement::Done(tag) => return Ok(tag),
         };
         let formats = match &result {
             OpenResult::Plan { rows, .. } => {
@@ -35,26 +35,26 @@ impl Session {
             }
         };
         let sent = self.send(&mut result, &formats, None, statement, client).await?;
-        Ok(tag(result.word(), sent.rows))
+        Ok(command_tag(result.word(), sent.rows))
     }
 
     /// Sends up to `rows_max` rows of a portal, which keeps the others.
-    pub(crate) async fn send_part(
+    pub(crate) async fn send_portal_rows(
         &mut self,
         portal: &mut Portal,
         mut result: OpenResult,
         rows_max: Option<u64>,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> SqlResult<Advance> {
+    ) -> SqlResult<ExecuteOutcome> {
         let sent = self.send(&mut result, &portal.formats, rows_max, statement, client).await?;
         let word = result.word();
         if sent.finished {
-            portal.progress = Progress::Finished { word };
-            return Ok(Advance::Complete(tag(word, sent.rows)));
+            portal.progress = PortalProgress::Finished { word };
+            return Ok(ExecuteOutcome::Complete(command_tag(word, sent.rows)));
         }
-        portal.progress = Progress::Open(result, statement.kind());
-        Ok(Advance::Suspended)
+        portal.progress = PortalProgress::Open(result, statement.kind());
+        Ok(ExecuteOutcome::Suspended)
     }
 
     async fn send(
@@ -64,19 +64,19 @@ impl Session {
         rows_max: Option<u64>,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> SqlResult<Sent> {
+    ) -> SqlResult<SendProgress> {
         let sent = match result {
             OpenResult::Plan { rows, .. } => {
-                statement.resumes(rows);
+                statement.adopt_lease_of(rows);
                 client.send(rows, formats, rows_max).await?
             }
-            OpenResult::Cursor { name, left } => {
+            OpenResult::Cursor { name, rows_wanted: left } => {
                 let rows_max = left.iter().copied().chain(rows_max).min();
                 let rows = self.cursor_rows(name)?;
-                statement.resumes(rows);
+                statement.adopt_lease_of(rows);
                 let sent = client.send(rows, formats, rows_max).await?;
                 *left = left.map(|left| left - sent.rows);
-                Sent { finished: sent.finished || *left == Some(0), ..sent }
+                SendProgress { finished: sent.finished || *left == Some(0), ..sent }
             }
         };
         self.instance.metrics.rows_out.inc_by(sent.rows);

@@ -8,122 +8,138 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use catalog::Role;
-use session_context::{Assignments, FetchedInputs};
+use session_context::{FetchedInputs, SettingAssignments};
 use settings::Settings;
-use syntax::Parsed;
+use syntax::ParsedStatement;
 use syntax::statement::IsolationLevel;
 use txn::Isolation;
 use types::{Condition, Oid, QueryId, SqlError, SqlResult};
 
-use crate::asked::Asked;
-use crate::backends::{Backend, Guard};
-use crate::block::{Block, Modes};
+use crate::backends::{Backend, BackendGuard};
 use crate::block_status::BlockStatus;
+use crate::cluster_slot::{AdmissionGrant, ClusterSlot};
+use crate::commit_history::CommitHistory;
+use crate::disconnect_watcher::DisconnectWatcher;
 use crate::executable::Executable;
-use crate::hang_up::HangUp;
-use crate::held::Held;
 use crate::instance::Instance;
-use crate::life::State;
 use crate::notice::Severity;
-use crate::numbers::Numbers;
-use crate::pasts::Pasts;
-use crate::portal::{Life, Portal};
-use crate::prepared::Prepared;
+use crate::portal::{Portal, PortalLifetime};
+use crate::prepared_statement::PreparedStatement;
 use crate::result_sink::ResultSink;
-use crate::statement::{Limits, Statement};
-use crate::turn::{Admitted, Turn};
+use crate::session_sequences::SessionSequences;
+use crate::session_state::SessionState;
+use crate::statement::{Statement, StatementLimits};
+use crate::statement_timer::StatementState;
+use crate::token_request::TokenRequest;
+use crate::transaction_block::{Modes, TransactionBlock};
 
 /// Session of a client: its settings, transaction, prepared statements and portals; lives as long as the connection.
 pub struct Session {
     pub(crate) instance: Arc<Instance>,
     /// Entry in the list of sessions; dropping it removes the session from the list.
-    pub(crate) seat: Guard,
+    pub(crate) backend_guard: BackendGuard,
     /// Role that logged in; SET ROLE and SET SESSION AUTHORIZATION do not change it.
-    pub(crate) login: Arc<Role>,
-    pub(crate) block: Block,
-    pub(crate) prepared: BTreeMap<String, Arc<Prepared>>,
+    pub(crate) login_role: Arc<Role>,
+    pub(crate) block: TransactionBlock,
+    pub(crate) prepared: BTreeMap<String, Arc<PreparedStatement>>,
     pub(crate) portals: BTreeMap<String, Portal>,
     /// Number of cursors declared so far.
-    pub(crate) declared: u64,
+    pub(crate) cursors_declared: u64,
     pub(crate) notices: Vec<(Severity, SqlError)>,
     /// Pending COMMIT or ROLLBACK, carried out when the statement has ended and can no longer be interrupted.
-    pub(crate) ending: Option<Ending>,
+    pub(crate) pending_end: Option<BlockEnd>,
     pub(crate) new_oid: Arc<dyn Fn() -> Oid + Send + Sync>,
     /// Settings that functions of the running statement have set (`set_config`).
-    pub(crate) assignments: Arc<Assignments>,
+    pub(crate) assignments: Arc<SettingAssignments>,
     /// Numbers that the session has drawn from sequences.
-    pub(crate) numbers: Arc<Numbers>,
+    pub(crate) sequences: Arc<SessionSequences>,
     /// Earlier commits and drops, as the planner reads them.
-    pub(crate) pasts: Arc<Pasts>,
+    pub(crate) commit_history: Arc<CommitHistory>,
     /// Historical snapshots and file lists that were fetched to plan the running statement.
     pub(crate) inputs: Arc<FetchedInputs>,
     /// Id of the newest statement, until its failure has been reported.
     pub(crate) query_id: Option<QueryId>,
     /// Cluster slot and worker lease of the running statement; `None` if it needs none.
-    pub(crate) admitted: Option<Admitted>,
+    pub(crate) admission: Option<AdmissionGrant>,
     /// Idempotency token and work of the running statement; `None` without a token.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) token_request: Option<TokenRequest>,
     /// Cluster slot that the session's open statements share.
-    pub(crate) turn: Weak<Turn>,
+    pub(crate) slot: Weak<ClusterSlot>,
     /// Time spent parsing statements that have not begun yet.
-    pub(crate) parsed_in: Duration,
+    pub(crate) parse_time: Duration,
     /// Detects that the client has disconnected while a statement runs.
-    pub hung_up: Arc<HangUp>,
+    pub disconnect_watcher: Arc<DisconnectWatcher>,
 }
 
 /// Pending end of a transaction block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct BlockEnd {
     /// True for COMMIT, false for ROLLBACK.
-    pub(crate) keep: bool,
+    pub(crate) commit: bool,
     /// AND CHAIN: a new block with the same modes follows.
     pub(crate) chain: bool,
 }
 
 /// Position of a statement in the string of a simple query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct StatementPosition {
     /// True for the last statement of the string, which ends the implicit transaction.
-    pub last: bool,
+    pub is_last: bool,
     /// True if the string has no other statement.
-    pub alone: bool,
+    pub is_only: bool,
 }
 
 impl Session {
     /// Runs one statement of a simple query to its last row.
-    pub async fn run(&mut self, parsed: &Arc<Parsed>, place: Place, client: &mut dyn ResultSink) -> SqlResult<()> {
+    pub async fn run(
+        &mut self,
+        parsed: &Arc<ParsedStatement>,
+        position: StatementPosition,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<()> {
         let statement = self.begin(&parsed.text);
         let steps = async {
-            let started = self.execute(Executable::Text(parsed), place, &statement, client).await?;
+            let started = self.execute(Executable::Text(parsed), position, &statement, client).await?;
             self.send_all(started, &statement, client).await
         };
-        let outcome = statement.watch(pin!(steps)).await;
-        let outcome = self.end(outcome, place.last).await;
-        statement.note(&parsed.text, outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
+        let outcome = statement.run_interruptible(pin!(steps)).await;
+        let outcome = self.end(outcome, position.is_last).await;
+        statement.record(&parsed.text, outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
         self.complete(outcome?, client);
         Ok(())
     }
 
     /// Begins a statement: assigns its id and enters it in `pg_stat_activity`. It can be stopped from now on.
     pub(crate) fn begin(&mut self, sql: &str) -> Statement {
-        self.forget_inputs();
-        let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
-        let statement = Statement::begin(&self.instance, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
+        self.release_inputs();
+        let limits =
+            StatementLimits { settings: Arc::clone(self.settings()), snapshot_us: self.block.fixed_snapshot_us() };
+        let statement = Statement::begin(
+            &self.instance,
+            &self.backend_guard.backend,
+            sql,
+            limits,
+            Arc::clone(&self.disconnect_watcher),
+        );
         self.query_id = Some(statement.query_id);
-        self.admitted = None;
-        self.asked = self.asks(sql);
-        let parsed_in = std::mem::take(&mut self.parsed_in);
+        self.admission = None;
+        self.token_request = self.token_request_for(sql);
+        let parsed_in = std::mem::take(&mut self.parse_time);
         if !parsed_in.is_zero() {
-            statement.add(State::Parse, parsed_in);
+            statement.add_time(StatementState::Parse, parsed_in);
         }
         statement
     }
 
     /// Enters the statement's transaction, implicit or the open block; under READ COMMITTED it sees what is committed
     /// by now.
-    pub(crate) fn enter(&mut self, parsed: Option<&Arc<Parsed>>, statement: &Statement) -> SqlResult<()> {
-        self.let_go_of_old();
-        let may_go_on = !self.block.is_failed() && self.block.check_live().is_ok();
+    pub(crate) fn enter_transaction(
+        &mut self,
+        parsed: Option<&Arc<ParsedStatement>>,
+        statement: &Statement,
+    ) -> SqlResult<()> {
+        self.release_old_snapshots();
+        let may_go_on = !self.block.is_failed() && self.block.check_snapshot().is_ok();
         if !may_go_on && parsed.is_some_and(|parsed| parsed.ends_transaction()) {
             return Ok(());
         }
@@ -133,8 +149,8 @@ impl Session {
     /// Ends a statement and returns its command tag: commits or rolls back a transaction that ends with it, and marks
     /// it as failed after an error.
     pub(crate) async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
-        let ending = self.ending.take();
-        let tag = self.note_outcome(outcome)?;
+        let ending = self.pending_end.take();
+        let tag = self.end_without_commit(outcome)?;
         match ending {
             Some(ending) => self.end_block(ending).await,
             None if last && !self.block.is_explicit() => self.commit().await.map(|()| tag),
@@ -144,11 +160,11 @@ impl Session {
 
     /// Ends a statement except for its transaction: releases its inputs and its cluster slot, then applies `set_config`
     /// or handles the failure.
-    pub(crate) fn note_outcome(&mut self, outcome: SqlResult<String>) -> SqlResult<String> {
-        self.forget_inputs();
-        self.admitted = None;
+    pub(crate) fn end_without_commit(&mut self, outcome: SqlResult<String>) -> SqlResult<String> {
+        self.release_inputs();
+        self.admission = None;
         match outcome {
-            Ok(tag) => self.take_assignments().map(|()| tag),
+            Ok(tag) => self.apply_assignments().map(|()| tag),
             Err(error) => {
                 self.fail();
                 Err(error)
@@ -157,20 +173,20 @@ impl Session {
     }
 
     /// Releases the inputs of the statement; rows that are still being read hold what they need.
-    fn forget_inputs(&mut self) {
+    fn release_inputs(&mut self) {
         if !self.inputs.is_empty() {
             self.inputs = Arc::default();
         }
     }
 
     /// Applies what `set_config` has set, from the next statement on.
-    fn take_assignments(&mut self) -> SqlResult<()> {
+    fn apply_assignments(&mut self) -> SqlResult<()> {
         let assignments = self.assignments.take();
         for set in &assignments {
             self.block.change(set.local, |held| held.settings_mut().set(&set.name, &set.value))?;
         }
         if !assignments.is_empty() {
-            self.application_name_changed();
+            self.show_application_name();
         }
         Ok(())
     }
@@ -178,12 +194,12 @@ impl Session {
     /// Creates the session of an authenticated client; `settings` are those of its startup packet.
     pub fn new(
         instance: Arc<Instance>,
-        seat: Guard,
+        backend_guard: BackendGuard,
         login: Arc<Role>,
         settings: &[(String, String)],
     ) -> SqlResult<Self> {
         let snapshot = instance.transactions.current();
-        let mut held = Held {
+        let mut state = SessionState {
             settings: Arc::new(Settings::default()),
             session_role: Arc::clone(&login),
             role: Arc::clone(&login),
@@ -191,47 +207,47 @@ impl Session {
         };
         let defaults = snapshot.state.database().settings.iter().chain(&login.settings);
         for (name, value) in defaults.chain(settings.iter().map(|(name, value)| (name, value))) {
-            held.settings_mut().set_default(name, value)?;
+            state.settings_mut().set_default(name, value)?;
         }
         let transactions = Arc::clone(&instance.transactions);
-        let numbers = Arc::new(Numbers::new(Arc::clone(&transactions)));
-        let pasts = Pasts::new(&transactions);
+        let numbers = Arc::new(SessionSequences::new(Arc::clone(&transactions)));
+        let pasts = CommitHistory::new(&transactions);
         let new_oid = Arc::new(move || transactions.allocate_oid());
         let session = Self {
-            block: Block::new(Arc::clone(&instance.transactions), held),
+            block: TransactionBlock::new(Arc::clone(&instance.transactions), state),
             instance,
-            seat,
-            login,
+            backend_guard,
+            login_role: login,
             prepared: BTreeMap::new(),
             portals: BTreeMap::new(),
-            declared: 0,
+            cursors_declared: 0,
             notices: Vec::new(),
-            ending: None,
+            pending_end: None,
             new_oid,
             assignments: Arc::default(),
-            numbers,
-            pasts,
+            sequences: numbers,
+            commit_history: pasts,
             inputs: Arc::default(),
             query_id: None,
-            admitted: None,
-            asked: None,
-            turn: crate::turn::no_turn(),
-            parsed_in: Duration::ZERO,
-            hung_up: Arc::default(),
+            admission: None,
+            token_request: None,
+            slot: crate::cluster_slot::no_slot(),
+            parse_time: Duration::ZERO,
+            disconnect_watcher: Arc::default(),
         };
-        session.application_name_changed();
+        session.show_application_name();
         Ok(session)
     }
 
     /// Handles a failure: rolls back an implicit transaction, marks a block as failed until it is ended.
     pub fn fail(&mut self) {
-        self.ending = None;
+        self.pending_end = None;
         drop(self.assignments.take());
         if !self.block.is_explicit() {
             self.end_portals(false);
         }
         self.block.fail();
-        self.application_name_changed();
+        self.show_application_name();
     }
 
     /// Rolls back what the client has not committed before it left.
@@ -242,7 +258,7 @@ impl Session {
 
     /// Commits the transaction and ends its portals; rolls back if it cannot commit.
     pub(crate) async fn commit(&mut self) -> SqlResult<()> {
-        if let Err(error) = self.block.check_live().and_then(|()| self.stage_on_commit()) {
+        if let Err(error) = self.block.check_snapshot().and_then(|()| self.stage_on_commit()) {
             self.block.roll_back();
             self.end_portals(false);
             return Err(error);
@@ -256,10 +272,10 @@ impl Session {
     /// it has committed.
     pub(crate) fn end_portals(&mut self, committed: bool) {
         self.portals.retain(|_, portal| {
-            if portal.life == Life::HeldByCommit && committed {
-                portal.life = Life::Session;
+            if portal.lifetime == PortalLifetime::HoldUntilCommit && committed {
+                portal.lifetime = PortalLifetime::Session;
             }
-            portal.life == Life::Session
+            portal.lifetime == PortalLifetime::Session
         });
     }
 
@@ -270,7 +286,7 @@ impl Session {
 
     /// Returns how long the session may wait for its client in its present state, and the error that ends it then.
     pub fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
-        let (limit, condition, what) = match self.block.status() {
+        let (limit, condition, state) = match self.block.status() {
             BlockStatus::Idle => {
                 (self.settings().idle_session_timeout(), Condition::IdleSessionTimeout, "idle-session")
             }
@@ -280,7 +296,7 @@ impl Session {
                 "idle-in-transaction",
             ),
         };
-        Some((limit?, SqlError::new(condition, format!("terminating connection due to {what} timeout"))))
+        Some((limit?, SqlError::new(condition, format!("terminating connection due to {state} timeout"))))
     }
 
     /// Sends the statement's notices, then its completion with this command tag.
@@ -312,31 +328,31 @@ impl Session {
     }
 
     pub fn backend(&self) -> &Arc<Backend> {
-        &self.seat.backend
+        &self.backend_guard.backend
     }
 
-    pub fn held(&self) -> &Held {
-        self.block.held()
+    pub fn session_state(&self) -> &SessionState {
+        self.block.session_state()
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {
-        &self.block.held().settings
+        &self.block.session_state().settings
     }
 
     /// Returns the value of a setting that is reported to clients in ParameterStatus messages.
     pub fn reported_value(&self, name: &str) -> String {
-        let held = self.block.held();
+        let state = self.block.session_state();
         match name {
-            "is_superuser" => if held.session_role.superuser { "on" } else { "off" }.to_owned(),
-            "session_authorization" => held.session_role.name.clone(),
-            other => held.settings.get(other).expect("every reported name is that of a setting"),
+            "is_superuser" => if state.session_role.superuser { "on" } else { "off" }.to_owned(),
+            "session_authorization" => state.session_role.name.clone(),
+            other => state.settings.get(other).expect("every reported name is that of a setting"),
         }
     }
 
     /// Copies `application_name` to the session's entry in `pg_stat_activity`.
-    pub(crate) fn application_name_changed(&self) {
+    pub(crate) fn show_application_name(&self) {
         let name = self.settings().application_name().to_owned();
-        self.seat.backend.doing.lock().application_name = name;
+        self.backend_guard.backend.activity.lock().application_name = name;
     }
 
     /// Returns the modes of a transaction that sets none itself.

@@ -12,28 +12,28 @@ use crate::statement::Statement;
 
 impl Session {
     /// Returns the context to plan a statement in.
-    pub(crate) fn context(&self, statement: &Statement) -> Arc<StatementContext> {
+    pub(crate) fn statement_context(&self, statement: &Statement) -> Arc<StatementContext> {
         let view = self.block.view();
-        self.context_over(view.ts, view.state, statement)
+        self.build_statement_context(view.ts, view.state, statement)
     }
 
     /// Returns the context to plan a statement in whose plan is cached: a catalog without rows, so that the plan keeps
     /// none alive.
-    pub(crate) fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
+    pub(crate) fn statement_context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
         let view = self.block.view();
-        let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
+        let mut context = self.build_statement_context(view.ts, Arc::new(view.state.without_rows()), statement);
         let bare = Arc::make_mut(&mut context);
         bare.has_rows = false;
         context
     }
 
-    fn context_over(
+    fn build_statement_context(
         &self,
         commit: CommitTs,
         snapshot: Arc<CatalogState>,
         statement: &Statement,
     ) -> Arc<StatementContext> {
-        let held = self.block.held();
+        let held = self.block.session_state();
         // ALTER ROLE of another session takes effect with the next statement.
         let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
         Arc::new(StatementContext {
@@ -41,11 +41,11 @@ impl Session {
             settings: Arc::clone(&held.settings),
             role: fresh(&held.role),
             session_role: fresh(&held.session_role),
-            database: self.seat.backend.database.clone(),
+            database: self.backend_guard.backend.database.clone(),
             query_id: statement.query_id,
             statement_us: statement.started_us,
             transaction_us: self.block.started_us().unwrap_or(statement.started_us),
-            backend_pid: self.seat.backend.pid,
+            backend_pid: self.backend_guard.backend.pid,
             new_oid: Arc::clone(&self.new_oid),
             activity: Arc::clone(&self.instance) as Arc<dyn session_context::Activity>,
             random: Arc::clone(&self.instance.random),
@@ -53,9 +53,9 @@ impl Session {
             assignments: Arc::clone(&self.assignments),
             commit,
             arguments: Arc::default(),
-            past: Arc::clone(&self.pasts) as Arc<dyn session_context::Past>,
+            time_travel: Arc::clone(&self.commit_history) as Arc<dyn session_context::TimeTravel>,
             inputs: Arc::clone(&self.inputs),
-            sequences: Arc::clone(&self.numbers) as Arc<dyn session_context::SequenceNumbers>,
+            sequences: Arc::clone(&self.sequences) as Arc<dyn session_context::SequenceNumbers>,
             snapshot,
         })
     }

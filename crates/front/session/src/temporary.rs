@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binder::{Planned, RowLocks};
+use binder::{RowLocks, StatementPlan};
 use catalog::{CatalogState, Change, Schema, Table};
 use storage_error::from_transaction;
 use tokio::runtime::Handle;
@@ -20,7 +20,7 @@ impl Instance {
     ///
     /// # Errors
     /// The storage's, if the catalog cannot be written.
-    pub async fn drop_left_temporary(&self) -> SqlResult<()> {
+    pub async fn drop_leftover_temporary(&self) -> SqlResult<()> {
         drop_schemas(&self.transactions, Schema::is_temporary).await
     }
 }
@@ -33,7 +33,7 @@ impl Session {
         }
         let view = self.block.view().state;
         let Some(schema) = view.schema_by_name(&self.temp_schema_name()) else { return Ok(()) };
-        let changes = at_commit(&view, schema.oid)?;
+        let changes = on_commit_changes(&view, schema.oid)?;
         if changes.is_empty() { Ok(()) } else { self.block.transaction().stage(changes).map_err(from_transaction) }
     }
 
@@ -41,7 +41,7 @@ impl Session {
     pub(crate) fn discard_temporary(&mut self) -> SqlResult<()> {
         let view = self.block.view().state;
         let Some(schema) = view.schema_by_name(&self.temp_schema_name()) else { return Ok(()) };
-        let changes = dropping(&view, &[schema.oid])?;
+        let changes = drop_changes(&view, &[schema.oid])?;
         self.block.transaction().stage(changes).map_err(from_transaction)
     }
 
@@ -57,14 +57,14 @@ impl Session {
             // meanwhile.
             let runtime = Handle::current();
             let dropping = async move { drop_schemas(&transactions, |schema| schema.name == name).await };
-            if let Err(error) = executor.planning().run(move || runtime.block_on(dropping)).await {
+            if let Err(error) = executor.planning_threads().run(move || runtime.block_on(dropping)).await {
                 tracing::warn!(error = error.message, "could not drop temporary objects: the next start drops them");
             }
         }
     }
 
     fn temp_schema_name(&self) -> String {
-        format!("{}{}", Schema::TEMPORARY_PREFIX, self.seat.backend.pid)
+        format!("{}{}", Schema::TEMPORARY_PREFIX, self.backend_guard.backend.pid)
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn drop_schemas(
         if named.is_empty() {
             return Ok(());
         }
-        transaction.stage(dropping(&view, &named)?).map_err(from_transaction)?;
+        transaction.stage(drop_changes(&view, &named)?).map_err(from_transaction)?;
         match transaction.commit().await {
             Ok(_) => return Ok(()),
             // Background work has moved rows meanwhile.
@@ -92,32 +92,32 @@ pub(crate) async fn drop_schemas(
 }
 
 /// Whether a plan changes or locks rows of temporary tables only, which a read-only transaction may do.
-pub(crate) fn is_of_temporary(planned: &Planned) -> bool {
+pub(crate) fn affects_only_temporary(planned: &StatementPlan) -> bool {
     let is_temporary = |table: &Table| table.temporary.is_some();
     match planned {
-        Planned::Write(plan) => plan.before.is_empty() && is_temporary(&plan.table),
-        Planned::Modify(plan) => is_temporary(&plan.table),
-        Planned::CopyFrom(plan) => is_temporary(&plan.table),
-        Planned::Query(plan) => plan.locks.iter().all(|locks: &RowLocks| is_temporary(&locks.table)),
-        Planned::Explain(plan) => is_of_temporary(&plan.inner),
+        StatementPlan::Write(plan) => plan.changes_before.is_empty() && is_temporary(&plan.table),
+        StatementPlan::Modify(plan) => is_temporary(&plan.table),
+        StatementPlan::CopyFrom(plan) => is_temporary(&plan.table),
+        StatementPlan::Query(plan) => plan.locks.iter().all(|locks: &RowLocks| is_temporary(&locks.table)),
+        StatementPlan::Explain(plan) => affects_only_temporary(&plan.inner),
         _ => false,
     }
 }
 
 /// Returns the ON COMMIT actions of a schema's temporary tables as changes.
-fn at_commit(view: &CatalogState, schema: Oid) -> SqlResult<Vec<Change>> {
+fn on_commit_changes(view: &CatalogState, schema: Oid) -> SqlResult<Vec<Change>> {
     let tables = || view.tables().filter(|table| table.schema == schema);
     let emptied = tables().filter(|table| table.temporary == Some(OnCommit::DeleteRows));
     let emptied = emptied.filter(|table| !view.rows(table.oid).is_empty());
     let mut changes: Vec<Change> = emptied.map(|table| Change::RemoveAllRows { table: table.oid }).collect();
     let dropped: Vec<Oid> =
         tables().filter(|table| table.temporary == Some(OnCommit::Drop)).map(|table| table.oid).collect();
-    changes.extend(dropping(view, &dropped)?);
+    changes.extend(drop_changes(view, &dropped)?);
     Ok(changes)
 }
 
 /// Returns the changes that drop objects with all that depends on them.
-fn dropping(view: &CatalogState, named: &[Oid]) -> SqlResult<Vec<Change>> {
+fn drop_changes(view: &CatalogState, named: &[Oid]) -> SqlResult<Vec<Change>> {
     let plan = view.drop_plan(named, true).map_err(|error| SqlError::internal(error.to_string()))?;
     Ok(plan.changes)
 }

@@ -11,7 +11,7 @@ use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_option_set, mi_option_t, mi_realloc, mi_realloc_aligned, mi_zalloc,
     mi_zalloc_aligned,
 };
-use types::allocated;
+use types::allocation_counters;
 
 /// Natural alignment of blocks of at least this size (`MI_MAX_ALIGN_SIZE` in mimalloc's types.h); shorter blocks have
 /// the alignment of a word.
@@ -28,7 +28,7 @@ pub(crate) struct Allocator;
 
 impl Allocator {
     /// Sets the purge delay, so that freed memory is reused by the next query.
-    pub(crate) fn keep_free_memory() {
+    pub(crate) fn set_purge_delay() {
         // SAFETY: the call stores one number; a concurrent free reads either the old or the new one.
         unsafe { mi_option_set(PURGE_DELAY, PURGE_DELAY_MS) }
     }
@@ -36,7 +36,7 @@ impl Allocator {
 
 /// Returns whether the natural alignment of blocks of this size suffices.
 #[inline]
-fn is_natural(size: usize, align: usize) -> bool {
+fn is_naturally_aligned(size: usize, align: usize) -> bool {
     align <= size_of::<usize>() || (align <= NATURAL_ALIGN_BYTES && NATURAL_ALIGN_BYTES <= size)
 }
 
@@ -47,22 +47,26 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
-        allocated::note_allocated(size);
+        allocation_counters::count_allocation(size);
         // SAFETY: a layout's alignment is a power of two, which is mimalloc's only requirement.
-        unsafe { if is_natural(size, align) { mi_malloc(size) } else { mi_malloc_aligned(size, align) }.cast() }
+        unsafe {
+            if is_naturally_aligned(size, align) { mi_malloc(size) } else { mi_malloc_aligned(size, align) }.cast()
+        }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
-        allocated::note_allocated(size);
+        allocation_counters::count_allocation(size);
         // SAFETY: as in `alloc`.
-        unsafe { if is_natural(size, align) { mi_zalloc(size) } else { mi_zalloc_aligned(size, align) }.cast() }
+        unsafe {
+            if is_naturally_aligned(size, align) { mi_zalloc(size) } else { mi_zalloc_aligned(size, align) }.cast()
+        }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        allocated::note_freed(layout.size());
+        allocation_counters::count_deallocation(layout.size());
         // SAFETY: the caller guarantees that the block was allocated here and is no longer used.
         unsafe { mi_free(block.cast()) }
     }
@@ -70,11 +74,11 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let align = layout.align();
-        allocated::note_freed(layout.size());
-        allocated::note_allocated(size);
+        allocation_counters::count_deallocation(layout.size());
+        allocation_counters::count_allocation(size);
         // SAFETY: the caller guarantees that the block was allocated here; its content is kept up to the smaller size.
         unsafe {
-            if is_natural(size, align) {
+            if is_naturally_aligned(size, align) {
                 mi_realloc(block.cast(), size)
             } else {
                 mi_realloc_aligned(block.cast(), size, align)

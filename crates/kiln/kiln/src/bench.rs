@@ -143,20 +143,20 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
         SuiteName::Tpcds => queries::run(&arguments, Suite::Tpcds, workspace).await,
         SuiteName::Recovery => recovery::run(&workspace.join("kiln-recovery"), arguments.sf).await,
         SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest | SuiteName::Unsettled | SuiteName::Planning => {
-            many_clients(&arguments, &workspace).await
+            run_client_benchmark(&arguments, &workspace).await
         }
     };
-    remove(&arguments, &temporary)?;
+    remove_temporary(&arguments, &temporary)?;
     outcome
 }
 
 /// Runs a benchmark with many clients, on the server of `--connect` or on one that is started.
-async fn many_clients(arguments: &BenchArguments, workspace: &Path) -> anyhow::Result<ExitCode> {
+async fn run_client_benchmark(arguments: &BenchArguments, workspace: &Path) -> anyhow::Result<ExitCode> {
     if let Some(url) = &arguments.connect {
         return clients::run(arguments, url).await;
     }
     let data = workspace.join(format!("kiln-{:?}", arguments.suite).to_lowercase());
-    let server = serve::start(Config::load(own_server(&data, arguments))?).await?;
+    let server = serve::start(Config::load(server_arguments(&data, arguments))?).await?;
     let outcome = clients::run(arguments, &format!("postgresql://kiln@{}/kiln", server.pg_address())).await;
     server.stop().await;
     outcome
@@ -171,7 +171,7 @@ impl BenchArguments {
 }
 
 /// Removes the temporary folder, unless `--workspace` is given.
-fn remove(arguments: &BenchArguments, temporary: &Path) -> anyhow::Result<()> {
+fn remove_temporary(arguments: &BenchArguments, temporary: &Path) -> anyhow::Result<()> {
     if arguments.workspace.is_none() {
         std::fs::remove_dir_all(temporary).with_context(|| format!("cannot remove {}", temporary.display()))?;
     }
@@ -179,7 +179,7 @@ fn remove(arguments: &BenchArguments, temporary: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the options for a server over `data` on free loopback ports.
-fn own_server(data: &Path, arguments: &BenchArguments) -> ServeArguments {
+fn server_arguments(data: &Path, arguments: &BenchArguments) -> ServeArguments {
     let free = Some(([127, 0, 0, 1], 0).into());
     // This benchmark flushes rows itself.
     let settle_rows = (arguments.suite == SuiteName::Unsettled).then_some(usize::MAX);

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use kubernetes::resources::{
     Auth, Instance, InstanceSpec, Resources, Restore, ServiceType, Storage, Tls, Volume, VolumeRetention,
 };
-use kubernetes::{Install, Progress, Remove};
+use kubernetes::{InstallProgress, Installation, Removal};
 use types::{Clock, SystemClock};
 
 /// Target of an installation.
@@ -58,7 +58,7 @@ pub(crate) struct InstallArguments {
 
     /// Restore an empty volume from the storage, as of this time (2026-01-31 12:00:00+00) or snapshot number, or
     /// without a value as of the newest snapshot
-    #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true, default_missing_value = NEWEST, requires = "storage")]
+    #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true, default_missing_value = NEWEST_SNAPSHOT, requires = "storage")]
     restore: Option<String>,
 
     /// Secret in the namespace with the superuser's password in the key `password` [default: the operator creates one]
@@ -101,7 +101,7 @@ pub(crate) struct InstallArguments {
 }
 
 /// Value of `--restore` that stands for the newest snapshot.
-const NEWEST: &str = "newest";
+const NEWEST_SNAPSHOT: &str = "newest";
 
 /// Options of `kiln uninstall kubernetes`.
 #[derive(Debug, Args)]
@@ -126,34 +126,34 @@ pub(crate) struct UninstallArguments {
 /// Installs Kiln, and prints how to connect.
 pub(crate) async fn install(to: InstallWhere) -> anyhow::Result<ExitCode> {
     let InstallWhere::Kubernetes(arguments) = to;
-    let what = arguments.what();
+    let installation = arguments.what();
     if arguments.dry_run {
-        return print(&kubernetes::yaml(&what.objects()));
+        return print(&kubernetes::to_yaml(&installation.objects()));
     }
     let (client, _) = kubernetes::connect().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    kubernetes::install(&client, &what, Duration::from_secs(arguments.timeout), &clock, tell).await?;
+    kubernetes::install(&client, &installation, Duration::from_secs(arguments.timeout), &clock, print_progress).await?;
     print(&arguments.how_to_connect())
 }
 
 /// Removes an installation.
 pub(crate) async fn uninstall(from: UninstallWhere) -> anyhow::Result<ExitCode> {
     let UninstallWhere::Kubernetes(arguments) = from;
-    let what = Remove {
+    let removal = Removal {
         namespace: arguments.namespace,
         volumes: arguments.delete_volumes,
         definitions: arguments.definitions,
     };
     let (client, _) = kubernetes::connect().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    kubernetes::uninstall(&client, &what, Duration::from_secs(arguments.timeout), &clock, tell).await?;
+    kubernetes::uninstall(&client, &removal, Duration::from_secs(arguments.timeout), &clock, print_progress).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl InstallArguments {
-    fn what(&self) -> Install {
+    fn what(&self) -> Installation {
         let instance = (!self.operator_only).then(|| Instance::new(&self.name, self.spec()));
-        Install { namespace: self.namespace.clone(), image: self.image.clone(), instance }
+        Installation { namespace: self.namespace.clone(), image: self.image.clone(), instance }
     }
 
     fn spec(&self) -> InstanceSpec {
@@ -166,7 +166,7 @@ impl InstallArguments {
                 storage_class_name: self.storage_class.clone(),
                 when_deleted: VolumeRetention::default(),
             },
-            restore: self.restore.clone().map(|to| Restore { to: Some(to).filter(|to| to != NEWEST) }),
+            restore: self.restore.clone().map(|to| Restore { to: Some(to).filter(|to| to != NEWEST_SNAPSHOT) }),
             auth: Auth { secret_name: self.auth_secret.clone() },
             tls: Tls { secret_name: self.tls_secret.clone(), names: self.tls_name.clone() },
             service_type: ServiceType::default(),
@@ -204,7 +204,7 @@ impl InstallArguments {
 }
 
 #[expect(clippy::print_stderr, reason = "a program tells its user what it does")]
-fn tell(progress: &Progress) {
+fn print_progress(progress: &InstallProgress) {
     eprintln!("{progress}");
 }
 

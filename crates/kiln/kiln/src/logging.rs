@@ -13,12 +13,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 ///
 /// # Errors
 /// Returns an error that names the filter if it cannot be parsed.
-pub(crate) fn start(filter: &str, json: bool) -> anyhow::Result<()> {
-    let known = EnvFilter::try_new(filter)
+pub(crate) fn init(filter: &str, json: bool) -> anyhow::Result<()> {
+    let env_filter = EnvFilter::try_new(filter)
         .map_err(|error| anyhow::anyhow!("cannot understand the log filter {filter:?}: {error}"))?;
     // Colours only for terminals, not for files and programs that read the log.
     let colours = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt().with_env_filter(known).with_writer(std::io::stderr).with_ansi(colours);
+    let lines = tracing_subscriber::fmt().with_env_filter(env_filter).with_writer(std::io::stderr).with_ansi(colours);
     // With the steps of statements enabled, the start and the end of each span are logged too.
     let lines = lines.with_span_events(if shows_steps(filter) { FmtSpan::NEW | FmtSpan::CLOSE } else { FmtSpan::NONE });
     if json {

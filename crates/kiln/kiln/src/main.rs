@@ -4,7 +4,7 @@
 //!
 //! - `serve.rs`: `kiln serve`, a server put together from its parts.
 //! - `worker.rs`: `kiln worker`, a worker process.
-//! - `pods.rs`: the control plane of a server in Kubernetes.
+//! - `kubernetes_clusters.rs`: the control plane of a server in Kubernetes.
 //! - `restore.rs`: `kiln restore`, a data folder rebuilt from a storage.
 //! - `operator.rs`, `install.rs`: `kiln operator`, `kiln install` and `kiln uninstall` for Kubernetes.
 //! - `bench.rs`: `kiln bench`.
@@ -13,9 +13,9 @@
 mod allocator;
 mod bench;
 mod install;
+mod kubernetes_clusters;
 mod logging;
 mod operator;
-mod pods;
 mod restore;
 mod serve;
 mod worker;
@@ -24,7 +24,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use types::stack::PLAN_STACK;
+use types::stack::PLAN_STACK_BYTES;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
@@ -60,10 +60,10 @@ enum Role {
 }
 
 fn main() -> ExitCode {
-    allocator::Allocator::keep_free_memory();
+    allocator::Allocator::set_purge_delay();
     let arguments = Arguments::parse();
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    let runtime = match threads.enable_all().thread_stack_size(PLAN_STACK).build() {
+    let runtime = match threads.enable_all().thread_stack_size(PLAN_STACK_BYTES).build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
@@ -86,7 +86,7 @@ fn run(role: Role) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
         Role::Operator(arguments) => Box::pin(operator::run(arguments)),
         Role::Install(to) => Box::pin(install::install(to)),
         Role::Uninstall(from) => Box::pin(install::uninstall(from)),
-        Role::Sql(arguments) => sql_client::sql(arguments),
+        Role::Sql(arguments) => sql_client::run(arguments),
         Role::Bench(arguments) => Box::pin(bench::bench(arguments)),
     }
 }

@@ -39,10 +39,10 @@ pub(crate) struct OperatorArguments {
 
 /// Runs the operator until SIGTERM or SIGINT, or until another operator leads.
 pub(crate) async fn run(arguments: OperatorArguments) -> anyhow::Result<ExitCode> {
-    logging::start(&arguments.log, arguments.log_format == "json")?;
+    logging::init(&arguments.log, arguments.log_format == "json")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    let told = Box::pin(async {
+    let shutdown = Box::pin(async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
@@ -55,7 +55,7 @@ pub(crate) async fn run(arguments: OperatorArguments) -> anyhow::Result<ExitCode
     let settings = OperatorSettings { namespace: arguments.namespace, identity, lease: LEASE };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
-    kubernetes::run(settings, clock, random, told).await?;
+    kubernetes::run(settings, clock, random, shutdown).await?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use history::{Progress, RESTORING};
+use history::{RESTORING, RebuildProgress};
 use objects::Objects;
 use types::text::{format_timestamptz, parse_timestamptz};
-use types::{Clock, CommitTs, Failpoint, Moment, SessionZone, SystemClock, SystemRandom, failpoint};
+use types::{Clock, CommitTs, Failpoint, SessionZone, SystemClock, SystemRandom, TimeTravelTarget, failpoint};
 
-use crate::serve::{CATALOG, instance};
+use crate::serve::{CATALOG, instance_id};
 
 /// Options of `kiln restore`.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) struct RestoreArguments {
     /// Time (2026-01-31 12:00:00+00; UTC without an offset) or snapshot number to restore [default: the newest
     /// snapshot]
     #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
-    to: Option<Moment>,
+    to: Option<TimeTravelTarget>,
 
     /// Restore what is available even if records of the log or objects of tables are missing
     #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) struct RestoreArguments {
 
 #[expect(clippy::print_stdout, reason = "a command tells its user what it does")]
 pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode> {
-    if (arguments.if_missing || arguments.kubernetes.is_some()) && is_there(&arguments.data) {
+    if (arguments.if_missing || arguments.kubernetes.is_some()) && has_warehouse(&arguments.data) {
         println!("{} has a warehouse already: nothing is restored", arguments.data.display());
         return Ok(ExitCode::SUCCESS);
     }
@@ -63,17 +63,17 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
     let objects = Objects::open(&arguments.storage, clock, Arc::new(SystemRandom))
         .with_context(|| format!("cannot open the storage {}", arguments.storage))?;
     failpoint::set_from_environment()?;
-    forget_interrupted(&arguments.data).with_context(|| {
+    remove_interrupted(&arguments.data).with_context(|| {
         format!("cannot remove the files of an interrupted restore in {}", arguments.data.display())
     })?;
-    let moment = arguments.to.unwrap_or(Moment::Newest);
-    let tell = |progress: Progress<'_>| match progress {
-        Progress::Checkpoint { object, bytes } => println!("fetching the checkpoint {object}, {bytes} bytes"),
-        Progress::DamagedCheckpoint { object } => println!("{object} is damaged or missing; trying without it"),
-        Progress::Log { objects } => println!("reading the log: {objects} objects"),
-        Progress::Records { until } => println!("read the log up to record {until}"),
+    let moment = arguments.to.unwrap_or(TimeTravelTarget::Newest);
+    let print_progress = |progress: RebuildProgress<'_>| match progress {
+        RebuildProgress::Checkpoint { object, bytes } => println!("fetching the checkpoint {object}, {bytes} bytes"),
+        RebuildProgress::DamagedCheckpoint { object } => println!("{object} is damaged or missing; trying without it"),
+        RebuildProgress::Log { objects } => println!("reading the log: {objects} objects"),
+        RebuildProgress::Records { until } => println!("read the log up to record {until}"),
     };
-    let restored = history::restore(&objects, &arguments.data, moment, arguments.incomplete, &tell)
+    let restored = history::restore(&objects, &arguments.data, moment, arguments.incomplete, &print_progress)
         .await
         .context("cannot restore the warehouse")?;
     if let Some(gap) = restored.gap {
@@ -86,19 +86,19 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
     format_timestamptz(restored.reached_us, &SessionZone::UTC, &mut reached);
     println!("restored snapshot {} of {reached} to {}", restored.commit, arguments.data.display());
     println!("the last restored record of the log is {}", restored.record);
-    instance::write(&arguments.data, restored.instance).context("cannot write the instance's id")?;
+    instance_id::write_id(&arguments.data, restored.instance).context("cannot write the instance's id")?;
     Failpoint::RestoreNamed.pass();
-    restored.finish(&arguments.data.join(CATALOG)).context("cannot move the restored catalog into place")?;
+    restored.install(&arguments.data.join(CATALOG)).context("cannot move the restored catalog into place")?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns whether the folder has a complete warehouse, on which a server could start.
-fn is_there(data: &Path) -> bool {
+fn has_warehouse(data: &Path) -> bool {
     data.join(CATALOG).exists() && !data.join(RESTORING).exists()
 }
 
 /// Removes the files of an interrupted restore, on which no server starts.
-fn forget_interrupted(data: &Path) -> io::Result<()> {
+fn remove_interrupted(data: &Path) -> io::Result<()> {
     let restoring = data.join(RESTORING);
     if !restoring.exists() {
         return Ok(());
@@ -106,16 +106,16 @@ fn forget_interrupted(data: &Path) -> io::Result<()> {
     for entry in fs::read_dir(data)? {
         let file = entry?.path();
         let is_of_catalog = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(CATALOG));
-        if is_of_catalog || file == instance::file(data) || file == instance::draft(data) {
+        if is_of_catalog || file == instance_id::id_file(data) || file == instance_id::temporary_file(data) {
             fs::remove_file(file)?;
         }
     }
     fs::remove_dir_all(restoring)
 }
 
-fn parse_moment(text: &str) -> Result<Moment, String> {
+fn parse_moment(text: &str) -> Result<TimeTravelTarget, String> {
     if let Ok(commit) = text.parse() {
-        return Ok(Moment::Commit(CommitTs(commit)));
+        return Ok(TimeTravelTarget::Commit(CommitTs(commit)));
     }
-    parse_timestamptz(text, &SessionZone::UTC).map(Moment::Time).map_err(|error| error.to_string())
+    parse_timestamptz(text, &SessionZone::UTC).map(TimeTravelTarget::Time).map_err(|error| error.to_string())
 }

@@ -1,12 +1,12 @@
 //! `kiln serve`: starts a warehouse from its parts, from the data folder up to the listeners, and shuts it down.
 //!
-//! - `serve/instance.rs`: the id of the instance.
-//! - `serve/standing.rs`: the check that data folder and storage belong together.
+//! - `serve/instance_id.rs`: the id of the instance.
+//! - `serve/storage_check.rs`: the check that data folder and storage belong together.
 //! - `serve/services.rs`: the background services.
 
-pub(crate) mod instance;
+pub(crate) mod instance_id;
 mod services;
-mod standing;
+mod storage_check;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -20,25 +20,25 @@ use execution::Execution;
 use fleet::{Fleet, FleetSettings};
 use history::{HistorySettings, RESTORING};
 use http_server::Probes;
-use kubernetes::Warehouse;
-use maintenance::{FreshLimits, SettleSettings};
-use objects::{Claim, FolderDisk, Objects};
+use kubernetes::KubernetesConnection;
+use maintenance::{FlushSettings, FreshLimits};
+use objects::{FolderDisk, Objects, StorageClaim};
 use pg::PgSettings;
 use planner::Planner;
 use server_config::{Config, ServeArguments};
 use session::backends::Backends;
 use session::instance::Instance;
 use session::query_log::QueryLog;
-use shards::CacheDisk;
+use shards::DiskTierSettings;
 use supervisor::Supervisor;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use txn::{OutcomeSettings, Transactions};
-use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom, failpoint};
+use types::{Clock, Disk, DiskReserve, Failpoint, Random, SystemClock, SystemRandom, failpoint};
 
-use crate::{logging, pods};
+use crate::{kubernetes_clusters, logging};
 
 /// Name of the catalog's file in the data folder.
 pub(crate) const CATALOG: &str = "catalog.redb";
@@ -59,14 +59,14 @@ const UPLOAD_EVERY: Duration = Duration::from_millis(400);
 /// Bytes of commits that may wait to be copied; if there are more, further commits wait.
 const LOG_WAITING_MAX: u64 = 4 << 30;
 /// Limit of a table's unflushed rows, as a multiple of the number that triggers a flush.
-const FRESH_TO_SETTLE_MAX: u64 = 20;
+const UNFLUSHED_ROWS_FACTOR: u64 = 20;
 /// Time limit for copying the last commits to the storage at shutdown; the next start copies the remaining ones.
 const LAST_UPLOAD_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Serves until SIGTERM or SIGINT, or until the catalog can no longer be written; a second signal ends it at once.
 pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let config = Config::load(arguments)?;
-    logging::start(&config.log, config.log_json)?;
+    logging::init(&config.log, config.log_json)?;
     failpoint::set_from_environment()?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
@@ -94,7 +94,7 @@ pub(crate) struct Server {
     transactions: Arc<Transactions>,
     shutdown: CancellationToken,
     /// Tasks of the listeners.
-    doors: JoinSet<std::io::Result<()>>,
+    listeners: JoinSet<std::io::Result<()>>,
     services: Arc<Supervisor>,
     clock: Arc<dyn Clock>,
 }
@@ -113,35 +113,37 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let catalog = config.data.join(CATALOG);
     let kv = kv::wal::open(&catalog, config.max_wal_bytes / 2, config.catalog_memory_bytes)
         .with_context(|| format!("cannot open the catalog {}", catalog.display()))?;
-    let instance = instance::load_or_draw(&config.data, &*random)?;
+    let instance = instance_id::load_or_create(&config.data, &*random)?;
 
     let reserve_bytes = config.disk_reserve_bytes;
-    let objects = Objects::open_keeping(&config.storage, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
+    let objects = Objects::open_with_reserve(&config.storage, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
     let kv: Arc<dyn kv::TxKv> = Arc::new(kv);
     // Checked before the claim, which would end another server that holds the storage rightfully.
-    standing::check(&kv, &objects, instance, &config).await?;
+    storage_check::check_storage(&kv, &objects, instance, &config).await?;
     // Opened without the disk reserve: a start on a full disk may use the reserve.
     let claimed = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
-    let claim = Claim::acquire(&claimed, instance, &about(&config)).await.context("cannot claim the storage")?;
+    let claim = StorageClaim::acquire(&claimed, instance, &claim_description(&config))
+        .await
+        .context("cannot claim the storage")?;
     Failpoint::Claimed.pass();
     // Checked again after the claim: from now on nobody else writes, and earlier writes of others are visible.
-    standing::check(&kv, &claimed, instance, &config).await?;
+    storage_check::check_storage(&kv, &claimed, instance, &config).await?;
     history::begin_timeline(&kv, &claimed).await.context("cannot begin a timeline in the storage")?;
     let lacks_checkpoint =
         history::lacks_first_checkpoint(&*kv, &claimed).await.context("cannot look for checkpoints in the storage")?;
-    let log = kv::log::Logged::open(kv, Arc::clone(&clock), LOG_WAITING_MAX)
+    let log = kv::record_log::RecordingStore::open(kv, Arc::clone(&clock), LOG_WAITING_MAX)
         .with_context(|| format!("cannot read the catalog {}", catalog.display()))?;
     let reserve = (0 < reserve_bytes)
-        .then(|| Reserve { disk: Arc::new(FolderDisk::of(&config.data)) as Arc<dyn Disk>, bytes: reserve_bytes });
+        .then(|| DiskReserve { disk: Arc::new(FolderDisk::new(&config.data)) as Arc<dyn Disk>, bytes: reserve_bytes });
     let history = HistorySettings {
         instance,
-        folder: config.data.join(HISTORY),
-        store: catalog.clone(),
+        work_folder: config.data.join(HISTORY),
+        store_file: catalog.clone(),
         reserve: reserve.clone(),
-        upload_every: UPLOAD_EVERY,
-        checkpoint_every: Duration::from_secs(config.checkpoint_interval_seconds),
+        upload_interval: UPLOAD_EVERY,
+        checkpoint_interval: Duration::from_secs(config.checkpoint_interval_seconds),
         retention: Duration::from_secs(config.retention_seconds),
         claim: Some(Arc::new(claim)),
     };
@@ -149,41 +151,41 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         .context("cannot read the catalog")?;
     if lacks_checkpoint {
         // Without a checkpoint, acknowledged commits of the new timeline could not be restored.
-        transactions.make_checkpoint().await.context("cannot write the new timeline's first checkpoint")?;
+        transactions.write_checkpoint().await.context("cannot write the new timeline's first checkpoint")?;
     }
     let kept_for = Duration::from_secs(config.token_retention_seconds);
-    transactions.keep_outcomes(OutcomeSettings { kept_for, most: config.tokens_max });
-    let usual = scheduler::Config::default();
-    let threads = config.threads.unwrap_or(usual.threads);
+    transactions.set_outcome_settings(OutcomeSettings { retention: kept_for, max_outcomes: config.tokens_max });
+    let defaults = scheduler::ResourceConfig::default();
+    let threads = config.threads.unwrap_or(defaults.threads);
     let execution = Execution::new(
         objects,
         Arc::clone(&transactions),
         Arc::clone(&clock),
         Arc::clone(&random),
-        scheduler::Config {
+        scheduler::ResourceConfig {
             memory_bytes: usize::try_from(config.memory_bytes).unwrap_or(usize::MAX),
             cache_bytes: config.cache_memory_bytes,
             fragment_cache_bytes: config.fragment_cache_bytes,
             cache_disk: Some(cache_disk(&config)),
             spill_folder: config.data.join(SPILL),
             threads,
-            ..usual
+            ..defaults
         },
     )?;
     if let Some(reserve) = &reserve {
-        transactions.keep_room(reserve.clone());
+        transactions.set_disk_reserve(reserve.clone());
     }
     let planner = Arc::new(Planner::new(
         execution.scan_planner(),
         operators::operator_planning(),
         execution.executor().runtime(),
-        execution.executor().parts(),
+        execution.executor().default_partitions(),
     ));
     let warehouse = match &config.kubernetes {
-        Some(name) => Some(pods::find(name, &clock).await?),
+        Some(name) => Some(kubernetes_clusters::connect(name, &clock).await?),
         None => None,
     };
-    let fleet = match fleet(&config, warehouse.as_ref())? {
+    let fleet = match fleet_settings(&config, warehouse.as_ref())? {
         Some(settings) => {
             let opened = Fleet::open(settings, Arc::clone(&clock), Arc::clone(&random));
             Some(opened.await.context("cannot set up worker processes")?)
@@ -192,18 +194,24 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     };
     let processes = fleet.as_ref().map(|fleet| Arc::clone(fleet.processes()));
     let clusters = match (&warehouse, processes) {
-        (Some(warehouse), Some(processes)) => {
-            pods::clusters(warehouse, execution.executor(), &config.data, clusters(&config), processes, &clock, &random)
-        }
+        (Some(warehouse), Some(processes)) => kubernetes_clusters::open_clusters(
+            warehouse,
+            execution.executor(),
+            &config.data,
+            cluster_settings(&config),
+            processes,
+            &clock,
+            &random,
+        ),
         (_, processes) => {
             let (executor, clock, random) = (execution.executor(), Arc::clone(&clock), Arc::clone(&random));
-            Clusters::open(executor, &config.data, clusters(&config), processes, clock, random)
+            Clusters::open(executor, &config.data, cluster_settings(&config), processes, clock, random)
         }
     };
     let clusters = clusters.context("cannot read the definitions of the clusters")?;
     let services = Arc::new(Supervisor::new(Arc::clone(&clock)));
     if let Some((warehouse, fleet)) = warehouse.zip(fleet.as_ref()) {
-        services::start_authority(&services, warehouse, fleet.authority().to_owned(), Arc::clone(&clock));
+        services::start_authority_publisher(&services, warehouse, fleet.authority_pem().to_owned(), Arc::clone(&clock));
     }
     let credentials = Credentials::load(
         config.tls.clone().map(|(certificate, key)| TlsFiles { certificate, key }).as_ref(),
@@ -214,7 +222,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     );
     let shutdown_grace = Duration::from_secs(config.shutdown_grace_seconds);
     let pg_settings = PgSettings { shutdown_grace, ..PgSettings::default() };
-    let backends = Backends::new(config.connections_max, Backends::RESERVED, clock.now_us());
+    let backends = Backends::new(config.connections_max, Backends::RESERVED_DEFAULT, clock.now_us());
     let instance = Arc::new(Instance {
         planner,
         execution: Arc::clone(&execution),
@@ -228,11 +236,11 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         clock: Arc::clone(&clock),
         random,
     });
-    instance.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
+    instance.drop_leftover_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
     instance.credentials.set_superuser_password().await.context("cannot set the superuser's password")?;
 
-    let (settle, limits) = settling(&config);
-    execution.throttle().limit(limits);
+    let (settle, limits) = flush_settings(&config);
+    execution.throttle().set_limits(limits);
     services::start(&instance, settle, reserve);
     let shutdown = CancellationToken::new();
     let probes = Probes::new(Arc::clone(&instance));
@@ -250,7 +258,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     });
     tracing::info!(address = %http_address, "ready for HTTP");
     tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
-    Ok(Server { pg_address, probes, fleet, transactions, shutdown, doors, services, clock })
+    Ok(Server { pg_address, probes, fleet, transactions, shutdown, listeners: doors, services, clock })
 }
 
 impl Server {
@@ -262,8 +270,8 @@ impl Server {
     /// Waits until the server cannot continue: the catalog cannot be written, or a listener has ended.
     async fn failed(&mut self) {
         tokio::select! {
-            () = self.transactions.poisoned() => tracing::error!("the catalog can no longer be written: stopping"),
-            ended = self.doors.join_next() => match ended {
+            () = self.transactions.wait_until_poisoned() => tracing::error!("the catalog can no longer be written: stopping"),
+            ended = self.listeners.join_next() => match ended {
                 Some(Ok(Err(error))) => tracing::error!(%error, "a listener failed: stopping"),
                 _ => tracing::error!("a listener ended unexpectedly: stopping"),
             },
@@ -274,17 +282,17 @@ impl Server {
     /// the background services and workers, and copies the last commits to the storage.
     pub(crate) async fn stop(mut self) {
         // If the caller drops this future early, dropping `workers` kills the worker processes.
-        let workers = self.fleet.take().map(Workers);
+        let workers = self.fleet.take().map(WorkerProcesses);
         self.probes.announce_shutdown();
         self.shutdown.cancel();
-        while self.doors.join_next().await.is_some() {}
-        self.services.stop(|name| !services::keeps_history(name)).await;
-        if let Some(Workers(fleet)) = &workers {
+        while self.listeners.join_next().await.is_some() {}
+        self.services.stop(|name| !services::archives_history(name)).await;
+        if let Some(WorkerProcesses(fleet)) = &workers {
             fleet.close().await;
         }
-        self.services.stop(services::keeps_history).await;
+        self.services.stop(services::archives_history).await;
         tokio::select! {
-            ended = self.transactions.end_history() => if let Err(error) = ended {
+            ended = self.transactions.archive_remaining_log() => if let Err(error) = ended {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "could not copy all commits to the storage; the next start copies them");
             },
@@ -296,9 +304,9 @@ impl Server {
 }
 
 /// Worker processes, killed on drop.
-struct Workers(Fleet);
+struct WorkerProcesses(Fleet);
 
-impl Drop for Workers {
+impl Drop for WorkerProcesses {
     fn drop(&mut self) {
         self.0.kill();
     }
@@ -306,7 +314,7 @@ impl Drop for Workers {
 
 /// Returns the settings for worker processes, or `None` if there can be none because other processes cannot read the
 /// storage or the system cannot report when a process ends.
-fn fleet(config: &Config, warehouse: Option<&Warehouse>) -> anyhow::Result<Option<FleetSettings>> {
+fn fleet_settings(config: &Config, warehouse: Option<&KubernetesConnection>) -> anyhow::Result<Option<FleetSettings>> {
     if config.storage.starts_with("memory:") || !fleet::can_watch_processes() {
         if config.worker_door.is_some() || config.worker_launcher.is_some() || warehouse.is_some() {
             anyhow::bail!(
@@ -320,12 +328,12 @@ fn fleet(config: &Config, warehouse: Option<&Warehouse>) -> anyhow::Result<Optio
     let cache_disk = cache_disk(config);
     let log_format = if config.log_json { "json" } else { "text" };
     Ok(Some(FleetSettings {
-        data: config.data.clone(),
-        folder: config.data.join(WORKERS),
-        door: config.worker_door.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()),
+        data_folder: config.data.clone(),
+        workers_folder: config.data.join(WORKERS),
+        join_address: config.worker_door.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()),
         program: std::env::current_exe().context("cannot find the path of this program")?,
         launcher: config.worker_launcher.clone().unwrap_or_default(),
-        variables: vec![
+        environment: vec![
             ("KILN_LOG".to_owned(), config.log.clone()),
             ("KILN_LOG_FORMAT".to_owned(), log_format.to_owned()),
         ],
@@ -333,31 +341,31 @@ fn fleet(config: &Config, warehouse: Option<&Warehouse>) -> anyhow::Result<Optio
         memory_bytes: config.memory_bytes,
         cache_bytes: config.cache_memory_bytes,
         cache_disk_bytes: cache_disk.bytes_max,
-        cache_disk_part: cache_disk.part,
+        cache_disk_divisor: cache_disk.space_divisor,
         reserve_bytes: config.disk_reserve_bytes,
-        patience: Duration::from_secs(config.worker_patience_seconds),
-        vouch: warehouse.map(Warehouse::vouch),
+        reconnect_timeout: Duration::from_secs(config.worker_patience_seconds),
+        token_verifier: warehouse.map(KubernetesConnection::token_authenticator),
     }))
 }
 
 /// Returns the settings of the column cache on the data folder's disk.
-fn cache_disk(config: &Config) -> CacheDisk {
+fn cache_disk(config: &Config) -> DiskTierSettings {
     let (bytes_max, part) = match config.cache_disk_bytes {
         Some(bytes) => (bytes, 1),
         None => (CACHE_DISK_BYTES_MAX, CACHE_DISK_PART),
     };
-    let reserve = Reserve { disk: Arc::new(FolderDisk::of(&config.data)), bytes: config.disk_reserve_bytes };
-    CacheDisk { folder: config.data.join(CACHE), bytes_max, part, reserve }
+    let reserve = DiskReserve { disk: Arc::new(FolderDisk::new(&config.data)), bytes: config.disk_reserve_bytes };
+    DiskTierSettings { folder: config.data.join(CACHE), bytes_max, space_divisor: part, reserve }
 }
 
 /// Returns the thresholds for flushing rows and the limits of unflushed rows at which writers wait.
-fn settling(config: &Config) -> (SettleSettings, FreshLimits) {
-    let usual = SettleSettings::default();
-    let rows = config.settle_rows.unwrap_or(usual.rows);
-    let bytes = usual.bytes.saturating_mul((rows / usual.rows).max(1) as u64);
-    let settle = SettleSettings { rows, bytes, bytes_of_all: config.fresh_memory_bytes / 4, ..usual };
+fn flush_settings(config: &Config) -> (FlushSettings, FreshLimits) {
+    let defaults = FlushSettings::default();
+    let rows = config.settle_rows.unwrap_or(defaults.rows);
+    let bytes = defaults.bytes.saturating_mul((rows / defaults.rows).max(1) as u64);
+    let settle = FlushSettings { rows, bytes, total_bytes: config.fresh_memory_bytes / 4, ..defaults };
     let limits =
-        FreshLimits { rows: (rows as u64).saturating_mul(FRESH_TO_SETTLE_MAX), bytes: config.fresh_memory_bytes };
+        FreshLimits { rows: (rows as u64).saturating_mul(UNFLUSHED_ROWS_FACTOR), bytes: config.fresh_memory_bytes };
     (settle, limits)
 }
 
@@ -366,7 +374,7 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Returns the settings of clusters: concurrent statements, drain grace period and restart backoff.
-fn clusters(config: &Config) -> ClusterSettings {
+fn cluster_settings(config: &Config) -> ClusterSettings {
     ClusterSettings {
         max_running: config.cluster_statements,
         drain_grace: Duration::from_secs(config.drain_grace_seconds),
@@ -375,7 +383,7 @@ fn clusters(config: &Config) -> ClusterSettings {
 }
 
 /// Returns the description of this server that is stored in the claim and shown to other servers that want the storage.
-fn about(config: &Config) -> String {
+fn claim_description(config: &Config) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", host.trim(), config.data.display())
 }

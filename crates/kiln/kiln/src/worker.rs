@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use fleet::{Ended, TICKET_VARIABLE, Ticket, TokenFile, WayIn, WorkerSettings};
+use fleet::{JoinCredential, TICKET_VARIABLE, Ticket, TokenFile, WorkerExit, WorkerSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::Instrument;
 use types::{Clock, SystemClock, SystemRandom};
@@ -23,7 +23,7 @@ const TEST_VERSION: &str = "KILN_TEST_WORKER_VERSION";
 pub(crate) struct WorkerArguments {
     /// Address at which the warehouse accepts workers, kiln://host:port. The join ticket, a one-time secret, is passed
     /// in the variable `KILN_JOIN_TICKET` and never on the command line
-    #[arg(long, env = "KILN_JOIN", value_name = "URL", value_parser = fleet::parse_join)]
+    #[arg(long, env = "KILN_JOIN", value_name = "URL", value_parser = fleet::parse_instance_url)]
     join: String,
 
     /// Address on which the warehouse and other workers connect to this worker [default: the local address of the
@@ -58,18 +58,18 @@ pub(crate) struct WorkerArguments {
 
 /// Runs the worker until the warehouse or a signal stops it, or until the warehouse is gone for good.
 pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> {
-    logging::start(&arguments.log, arguments.log_format == "json")?;
+    logging::init(&arguments.log, arguments.log_format == "json")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let settings = WorkerSettings {
-        join: arguments.join,
-        way_in: way_in(arguments.token, arguments.authority)?,
+        instance_address: arguments.join,
+        credential: join_credential(arguments.token, arguments.authority)?,
         folder: arguments.folder,
         listen: arguments.listen,
-        patience: Duration::from_secs(arguments.patience),
+        reconnect_timeout: Duration::from_secs(arguments.patience),
         version: std::env::var(TEST_VERSION).unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned()),
     };
-    let told = Box::pin(async move {
+    let shutdown = Box::pin(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
@@ -77,21 +77,21 @@ pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> 
     });
     let span = tracing::info_span!("worker", id = %settings.id());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let working = fleet::run(settings, clock, Arc::new(SystemRandom), told);
+    let working = fleet::run(settings, clock, Arc::new(SystemRandom), shutdown);
     match working.instrument(span.clone()).await.context("the worker failed")? {
-        Ended::Told => {}
-        Ended::Refused(reason) => anyhow::bail!("the warehouse refused this worker: {reason}"),
-        Ended::Abandoned => span.in_scope(|| tracing::info!("the warehouse is gone: stopped")),
+        WorkerExit::Stopped => {}
+        WorkerExit::Refused(reason) => anyhow::bail!("the warehouse refused this worker: {reason}"),
+        WorkerExit::Abandoned => span.in_scope(|| tracing::info!("the warehouse is gone: stopped")),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn way_in(token: Option<PathBuf>, authority: Option<PathBuf>) -> anyhow::Result<WayIn> {
+fn join_credential(token: Option<PathBuf>, authority: Option<PathBuf>) -> anyhow::Result<JoinCredential> {
     if let (Some(token), Some(authority)) = (token, authority) {
         let token = TokenFile::new(token, &authority, &SystemRandom)
             .with_context(|| format!("cannot read the warehouse's certificate in {}", authority.display()))?;
-        return Ok(WayIn::Token(token));
+        return Ok(JoinCredential::Token(token));
     }
     let ticket = std::env::var(TICKET_VARIABLE).with_context(|| format!("there is no ticket in {TICKET_VARIABLE}"))?;
-    Ok(WayIn::Ticket(Ticket::parse(&ticket)?))
+    Ok(JoinCredential::Ticket(Ticket::parse(&ticket)?))
 }

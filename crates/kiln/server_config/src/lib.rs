@@ -234,48 +234,48 @@ impl Config {
                 if path.exists() { read_file(&path)? } else { ServeArguments::default() }
             }
         };
-        arguments.over(file).into_config()
+        arguments.or_else_from(file).into_config()
     }
 }
 
 impl ServeArguments {
     /// Returns these options, with those of `below` for the ones that are not set.
-    fn over(self, below: Self) -> Self {
+    fn or_else_from(self, fallback: Self) -> Self {
         Self {
             config: self.config,
-            data: self.data.or(below.data),
-            listen: self.listen.or(below.listen),
-            http: self.http.or(below.http),
-            storage: self.storage.or(below.storage),
-            new_timeline: self.new_timeline.or(below.new_timeline),
-            tls_cert: self.tls_cert.or(below.tls_cert),
-            tls_key: self.tls_key.or(below.tls_key),
-            superuser_password_file: self.superuser_password_file.or(below.superuser_password_file),
-            max_connections: self.max_connections.or(below.max_connections),
-            threads: self.threads.or(below.threads),
-            memory_mb: self.memory_mb.or(below.memory_mb),
-            cache_memory_mb: self.cache_memory_mb.or(below.cache_memory_mb),
-            fragment_cache_mb: self.fragment_cache_mb.or(below.fragment_cache_mb),
-            cache_disk_mb: self.cache_disk_mb.or(below.cache_disk_mb),
-            shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
-            cluster_statements: self.cluster_statements.or(below.cluster_statements),
-            drain_grace: self.drain_grace.or(below.drain_grace),
-            worker_backoff: self.worker_backoff.or(below.worker_backoff),
-            worker_patience: self.worker_patience.or(below.worker_patience),
-            worker_door: self.worker_door.or(below.worker_door),
-            worker_launcher: self.worker_launcher.or(below.worker_launcher),
-            kubernetes: self.kubernetes.or(below.kubernetes),
-            query_log_rows: self.query_log_rows.or(below.query_log_rows),
-            retention: self.retention.or(below.retention),
-            token_retention: self.token_retention.or(below.token_retention),
-            tokens_max: self.tokens_max.or(below.tokens_max),
-            checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
-            max_wal_kb: self.max_wal_kb.or(below.max_wal_kb),
-            settle_rows: self.settle_rows.or(below.settle_rows),
-            fresh_memory_mb: self.fresh_memory_mb.or(below.fresh_memory_mb),
-            disk_reserve_mb: self.disk_reserve_mb.or(below.disk_reserve_mb),
-            log: self.log.or(below.log),
-            log_format: self.log_format.or(below.log_format),
+            data: self.data.or(fallback.data),
+            listen: self.listen.or(fallback.listen),
+            http: self.http.or(fallback.http),
+            storage: self.storage.or(fallback.storage),
+            new_timeline: self.new_timeline.or(fallback.new_timeline),
+            tls_cert: self.tls_cert.or(fallback.tls_cert),
+            tls_key: self.tls_key.or(fallback.tls_key),
+            superuser_password_file: self.superuser_password_file.or(fallback.superuser_password_file),
+            max_connections: self.max_connections.or(fallback.max_connections),
+            threads: self.threads.or(fallback.threads),
+            memory_mb: self.memory_mb.or(fallback.memory_mb),
+            cache_memory_mb: self.cache_memory_mb.or(fallback.cache_memory_mb),
+            fragment_cache_mb: self.fragment_cache_mb.or(fallback.fragment_cache_mb),
+            cache_disk_mb: self.cache_disk_mb.or(fallback.cache_disk_mb),
+            shutdown_grace: self.shutdown_grace.or(fallback.shutdown_grace),
+            cluster_statements: self.cluster_statements.or(fallback.cluster_statements),
+            drain_grace: self.drain_grace.or(fallback.drain_grace),
+            worker_backoff: self.worker_backoff.or(fallback.worker_backoff),
+            worker_patience: self.worker_patience.or(fallback.worker_patience),
+            worker_door: self.worker_door.or(fallback.worker_door),
+            worker_launcher: self.worker_launcher.or(fallback.worker_launcher),
+            kubernetes: self.kubernetes.or(fallback.kubernetes),
+            query_log_rows: self.query_log_rows.or(fallback.query_log_rows),
+            retention: self.retention.or(fallback.retention),
+            token_retention: self.token_retention.or(fallback.token_retention),
+            tokens_max: self.tokens_max.or(fallback.tokens_max),
+            checkpoint_interval: self.checkpoint_interval.or(fallback.checkpoint_interval),
+            max_wal_kb: self.max_wal_kb.or(fallback.max_wal_kb),
+            settle_rows: self.settle_rows.or(fallback.settle_rows),
+            fresh_memory_mb: self.fresh_memory_mb.or(fallback.fresh_memory_mb),
+            disk_reserve_mb: self.disk_reserve_mb.or(fallback.disk_reserve_mb),
+            log: self.log.or(fallback.log),
+            log_format: self.log_format.or(fallback.log_format),
         }
     }
 
@@ -315,8 +315,8 @@ impl ServeArguments {
             drain_grace_seconds: self.drain_grace.unwrap_or(300),
             worker_backoff_seconds: self.worker_backoff.unwrap_or(60),
             worker_patience_seconds: self.worker_patience.unwrap_or(60),
-            worker_door: self.worker_door.as_deref().map(door).transpose()?,
-            worker_launcher: self.worker_launcher.as_deref().map(launcher).transpose()?,
+            worker_door: self.worker_door.as_deref().map(parse_worker_address).transpose()?,
+            worker_launcher: self.worker_launcher.as_deref().map(parse_launcher).transpose()?,
             kubernetes: self.kubernetes,
             query_log_rows: self.query_log_rows.unwrap_or(10_000),
             retention_seconds: self.retention.unwrap_or(86_400),
@@ -334,13 +334,13 @@ impl ServeArguments {
 }
 
 /// Parses an address with or without a port; without one, the port is 0.
-fn door(text: &str) -> anyhow::Result<SocketAddr> {
+fn parse_worker_address(text: &str) -> anyhow::Result<SocketAddr> {
     let with_any_port = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
     let parsed = text.parse().or_else(|_| with_any_port());
     parsed.with_context(|| format!("--worker-door {text} is not an address"))
 }
 
-fn launcher(text: &str) -> anyhow::Result<Launcher> {
+fn parse_launcher(text: &str) -> anyhow::Result<Launcher> {
     Launcher::parse(text).with_context(|| format!("--worker-launcher \"{text}\" cannot be used"))
 }
 

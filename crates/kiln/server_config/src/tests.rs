@@ -8,7 +8,7 @@ fn parse(toml: &str) -> anyhow::Result<ServeArguments> {
 fn the_command_line_wins_over_the_file() {
     let file = parse("listen = \"127.0.0.1:1\"\nhttp = \"127.0.0.1:2\"").expect("the file is well formed");
     let line = ServeArguments { listen: Some(([127, 0, 0, 1], 9).into()), ..ServeArguments::default() };
-    let config = line.over(file).into_config().expect("both are complete");
+    let config = line.or_else_from(file).into_config().expect("both are complete");
     assert_eq!((config.listen.port(), config.http.port()), (9, 2));
 }
 

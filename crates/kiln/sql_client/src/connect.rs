@@ -33,7 +33,7 @@ impl Target {
     pub(crate) fn from_url(url: &str) -> anyhow::Result<Self> {
         let mut config: Config = url.parse().with_context(|| format!("cannot parse the address {url:?}"))?;
         config.application_name("kiln sql");
-        Ok(Self { config, tls: tls(None)? })
+        Ok(Self { config, tls: tls_connector(None)? })
     }
 
     pub(crate) fn from_parts(
@@ -55,13 +55,13 @@ impl Target {
             (other, _) => anyhow::bail!("unknown sslmode {other:?}: use disable, prefer, require or verify-full"),
         };
         config.ssl_mode(mode);
-        Ok(Self { config, tls: tls(roots)? })
+        Ok(Self { config, tls: tls_connector(roots)? })
     }
 }
 
 /// Connects, and drives the connection in the background until the client is dropped.
 pub(crate) async fn connect(target: &Target) -> anyhow::Result<Connection> {
-    let (client, mut connection) = target.config.connect(target.tls.clone()).await.map_err(explain)?;
+    let (client, mut connection) = target.config.connect(target.tls.clone()).await.map_err(connect_error)?;
     let (sender, notices) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
@@ -79,16 +79,18 @@ pub(crate) async fn cancel(target: &Target, token: tokio_postgres::CancelToken) 
     token.cancel_query(target.tls.clone()).await
 }
 
-fn explain(error: tokio_postgres::Error) -> anyhow::Error {
+fn connect_error(error: tokio_postgres::Error) -> anyhow::Error {
     match error.as_db_error() {
-        Some(told) => anyhow::anyhow!("{}: {} ({})", told.severity(), told.message(), told.code().code()),
+        Some(db_error) => {
+            anyhow::anyhow!("{}: {} ({})", db_error.severity(), db_error.message(), db_error.code().code())
+        }
         None => anyhow::Error::new(error).context("cannot connect"),
     }
 }
 
 /// Returns the TLS connector. With root certificates it verifies the server; without, it only encrypts, like libpq's
 /// `require`.
-fn tls(root_certificates: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
+fn tls_connector(root_certificates: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let config = match root_certificates {
@@ -102,7 +104,7 @@ fn tls(root_certificates: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
         }
         None => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Unverified { provider }))
+            .with_custom_certificate_verifier(Arc::new(AnyCertificateVerifier { provider }))
             .with_no_client_auth(),
     };
     Ok(MakeRustlsConnect::new(config))
@@ -110,11 +112,11 @@ fn tls(root_certificates: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
 
 /// Certificate verifier that accepts any certificate, but still checks that the server has its private key.
 #[derive(Debug)]
-struct Unverified {
+struct AnyCertificateVerifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Unverified {
+impl ServerCertVerifier for AnyCertificateVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -12,9 +12,9 @@ use types::{Clock, SystemClock};
 
 use super::connect::{self, Connection, Target};
 use super::describe;
-use super::output::{Answer, Form, Format};
+use super::output::{Format, JsonForm, ResultRows};
 use super::progress::Progress;
-use super::statements::{Piece, split};
+use super::statements::{InputItem, split_input};
 
 /// Rows formatted at a time: enough to align columns well, few enough that a long result starts to appear at once.
 const ROWS_PER_SCREEN: usize = 1_000;
@@ -32,7 +32,7 @@ pub(crate) struct Console {
 
 /// Continuation after a command.
 #[derive(PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum Continuation {
     Continue,
     Quit,
 }
@@ -45,16 +45,16 @@ impl Console {
 
     /// Runs all statements and commands of `text`, and returns false at the first one that fails.
     pub(crate) async fn run_text(&mut self, text: &str) -> anyhow::Result<bool> {
-        let (mut pieces, rest) = split(text);
+        let (mut pieces, rest) = split_input(text);
         if !rest.trim().is_empty() {
-            pieces.push(Piece::Statement(rest));
+            pieces.push(InputItem::Statement(rest));
         }
         for piece in pieces {
             let succeeded = match piece {
-                Piece::Statement(sql) => self.run_statement(&sql).await?,
-                Piece::Command(command) => match self.run_command(&command).await {
-                    Ok(After::Continue) => true,
-                    Ok(After::Quit) => return Ok(true),
+                InputItem::Statement(sql) => self.run_statement(&sql).await?,
+                InputItem::Command(command) => match self.run_command(&command).await {
+                    Ok(Continuation::Continue) => true,
+                    Ok(Continuation::Quit) => return Ok(true),
                     Err(error) => {
                         eprintln!("{error:#}");
                         false
@@ -74,7 +74,7 @@ impl Console {
         let progress = Progress::start(&self.target, &self.connection.client).await;
         let token = self.connection.client.cancel_token();
         let outcome = {
-            let run = self.show(sql, &progress);
+            let run = self.run_and_show(sql, &progress);
             pin_mut!(run);
             loop {
                 tokio::select! {
@@ -93,7 +93,7 @@ impl Console {
             Ok(()) => {}
             Err(error) => match error.as_db_error() {
                 Some(told) => {
-                    eprintln!("{}", explain(told, sql));
+                    eprintln!("{}", format_error(told, sql));
                     return Ok(false);
                 }
                 None => return Err(anyhow::Error::new(error).context("the connection is lost")),
@@ -105,24 +105,24 @@ impl Console {
         Ok(true)
     }
 
-    async fn show(&self, sql: &str, progress: &Progress) -> Result<(), Error> {
+    async fn run_and_show(&self, sql: &str, progress: &Progress) -> Result<(), Error> {
         // A simple query does not report column types, and only JSON needs them.
-        let forms: Vec<Form> = match self.format {
+        let forms: Vec<JsonForm> = match self.format {
             Format::Json => {
                 let prepared = self.connection.client.prepare(sql).await?;
-                prepared.columns().iter().map(|column| Form::of(column.type_())).collect()
+                prepared.columns().iter().map(|column| JsonForm::from_type(column.type_())).collect()
             }
             _ => Vec::new(),
         };
         let messages = self.connection.client.simple_query_raw(sql).await?;
         pin_mut!(messages);
-        let mut answer = Answer::default();
+        let mut answer = ResultRows::default();
         let mut row_count = 0;
         let mut with_heading = true;
         while let Some(message) = messages.try_next().await? {
             match message {
                 SimpleQueryMessage::RowDescription(columns) => {
-                    answer.forms.clone_from(&forms);
+                    answer.json_forms.clone_from(&forms);
                     answer.columns = columns.iter().map(|column| column.name().to_owned()).collect();
                     (with_heading, row_count) = (true, 0);
                 }
@@ -143,7 +143,7 @@ impl Console {
                         if self.format == Format::Table {
                             println!("({row_count} {})\n", if row_count == 1 { "row" } else { "rows" });
                         }
-                        answer = Answer::default();
+                        answer = ResultRows::default();
                     } else if self.format == Format::Table && 0 < affected {
                         println!("{affected} {}", if affected == 1 { "row" } else { "rows" });
                     }
@@ -161,11 +161,11 @@ impl Console {
     }
 
     /// Runs a backslash command, which is passed without its backslash.
-    pub(crate) async fn run_command(&mut self, command: &str) -> anyhow::Result<After> {
+    pub(crate) async fn run_command(&mut self, command: &str) -> anyhow::Result<Continuation> {
         let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let argument = argument.trim().trim_end_matches(';').trim();
         match name {
-            "q" | "quit" => return Ok(After::Quit),
+            "q" | "quit" => return Ok(Continuation::Quit),
             "timing" => {
                 self.timing = !self.timing;
                 println!("Timing is {}.", if self.timing { "on" } else { "off" });
@@ -189,7 +189,7 @@ impl Console {
                 None => anyhow::bail!("unknown command \\{name}; \\? lists them"),
             },
         }
-        Ok(After::Continue)
+        Ok(Continuation::Continue)
     }
 
     /// Runs `\copy table from file` or `\copy (query) to file`: COPY with a file on the client's machine.
@@ -236,9 +236,9 @@ async fn copy_in(client: &tokio_postgres::Client, sql: &str, path: &Path) -> any
 }
 
 /// Formats a server's error like psql: the line with a caret under the position, then detail, hint and context.
-fn explain(told: &DbError, sql: &str) -> String {
-    let mut text = format!("{}:  {} ({})", told.severity(), told.message(), told.code().code());
-    if let Some(ErrorPosition::Original(position)) = told.position() {
+fn format_error(error: &DbError, sql: &str) -> String {
+    let mut text = format!("{}:  {} ({})", error.severity(), error.message(), error.code().code());
+    if let Some(ErrorPosition::Original(position)) = error.position() {
         let before: String = sql.chars().take((*position as usize).saturating_sub(1)).collect();
         let line_number = before.matches('\n').count();
         let column = before.chars().rev().take_while(|character| *character != '\n').count();
@@ -247,7 +247,7 @@ fn explain(told: &DbError, sql: &str) -> String {
         let caret = " ".repeat(label.len() + column);
         text.push_str(&format!("\n{label}{line}\n{caret}^"));
     }
-    for (label, value) in [("DETAIL", told.detail()), ("HINT", told.hint()), ("CONTEXT", told.where_())] {
+    for (label, value) in [("DETAIL", error.detail()), ("HINT", error.hint()), ("CONTEXT", error.where_())] {
         if let Some(value) = value {
             text.push_str(&format!("\n{label}:  {value}"));
         }

@@ -92,11 +92,11 @@ pub struct SqlArguments {
 /// # Errors
 /// Returns an error if the address, the TLS mode or a certificate is not valid, a file cannot be read, or the
 /// connection fails.
-pub fn sql(arguments: SqlArguments) -> BoxFuture<'static, anyhow::Result<ExitCode>> {
-    Box::pin(sql_unboxed(arguments))
+pub fn run(arguments: SqlArguments) -> BoxFuture<'static, anyhow::Result<ExitCode>> {
+    Box::pin(run_unboxed(arguments))
 }
 
-async fn sql_unboxed(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
+async fn run_unboxed(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
     let target = match &arguments.url {
         Some(url) => Target::from_url(url)?,
         None => {
@@ -108,7 +108,7 @@ async fn sql_unboxed(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
                 &arguments.sslmode,
                 arguments.sslrootcert.as_deref(),
             )?;
-            if let Some(password) = password(&arguments)? {
+            if let Some(password) = read_password(&arguments)? {
                 target.config.password(password);
             }
             target
@@ -148,16 +148,17 @@ pub fn connect(url: &str) -> BoxFuture<'_, anyhow::Result<Client>> {
 
 /// Environment variable with the path of the superuser's password file on the server's own machine. It is used only for
 /// the role `kiln` on a local host, so that the password is not sent to other servers.
-const SUPERUSER_FILE: &str = "KILN_PASSWORD_FILE";
+const PASSWORD_FILE_VARIABLE: &str = "KILN_PASSWORD_FILE";
 
 /// Returns the password in PGPASSWORD, or else the text of the password file without trailing line breaks.
-fn password(arguments: &SqlArguments) -> anyhow::Result<Option<String>> {
+fn read_password(arguments: &SqlArguments) -> anyhow::Result<Option<String>> {
     if let Ok(password) = std::env::var("PGPASSWORD") {
         return Ok(Some(password));
     }
-    let is_own = arguments.username == "kiln" && ["127.0.0.1", "::1", "localhost"].contains(&arguments.host.as_str());
-    let own = || std::env::var_os(SUPERUSER_FILE).filter(|_| is_own).map(PathBuf::from);
-    let Some(file) = arguments.password_file.clone().or_else(own) else { return Ok(None) };
+    let is_local_superuser =
+        arguments.username == "kiln" && ["127.0.0.1", "::1", "localhost"].contains(&arguments.host.as_str());
+    let superuser_file = || std::env::var_os(PASSWORD_FILE_VARIABLE).filter(|_| is_local_superuser).map(PathBuf::from);
+    let Some(file) = arguments.password_file.clone().or_else(superuser_file) else { return Ok(None) };
     let text = read_file(&file)?;
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }

@@ -6,7 +6,7 @@ mod json;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use json::Form;
+pub(crate) use json::JsonForm;
 
 /// Output format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -21,28 +21,28 @@ pub(crate) enum Format {
 
 /// Rows of a result, or a part of them, as text.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct ResultRows {
     /// Names of the columns.
     pub(crate) columns: Vec<String>,
     /// JSON forms of the columns; a column without one is formatted as text.
-    pub(crate) forms: Vec<Form>,
+    pub(crate) json_forms: Vec<JsonForm>,
     /// Values, `None` for NULL.
     pub(crate) rows: Vec<Vec<Option<String>>>,
 }
 
-impl Answer {
+impl ResultRows {
     /// Formats the rows, with a line break at the end. `with_heading` is false for the later parts of a long result.
     pub(crate) fn render(&self, format: Format, with_heading: bool) -> String {
         let mut text = String::new();
         match format {
-            Format::Table => self.table(with_heading, &mut text),
-            Format::Csv => self.csv(with_heading, &mut text),
-            Format::Json => self.json(&mut text),
+            Format::Table => self.render_table(with_heading, &mut text),
+            Format::Csv => self.render_csv(with_heading, &mut text),
+            Format::Json => self.render_json(&mut text),
         }
         text
     }
 
-    fn table(&self, with_heading: bool, text: &mut String) {
+    fn render_table(&self, with_heading: bool, text: &mut String) {
         let mut widths: Vec<usize> = self.columns.iter().map(|name| name.chars().count()).collect();
         for row in &self.rows {
             for (width, value) in widths.iter_mut().zip(row) {
@@ -61,7 +61,7 @@ impl Answer {
             text.push('\n');
         }
         for row in &self.rows {
-            table_row(row, &widths, &numeric, text);
+            render_row(row, &widths, &numeric, text);
         }
     }
 
@@ -72,27 +72,27 @@ impl Answer {
         values.peek().is_some() && values.all(|value| value.parse::<f64>().is_ok())
     }
 
-    fn csv(&self, with_heading: bool, text: &mut String) {
+    fn render_csv(&self, with_heading: bool, text: &mut String) {
         if with_heading {
-            let names: Vec<String> = self.columns.iter().map(|name| csv_field(Some(name))).collect();
+            let names: Vec<String> = self.columns.iter().map(|name| format_csv_field(Some(name))).collect();
             text.push_str(&names.join(","));
             text.push('\n');
         }
         for row in &self.rows {
-            let fields: Vec<String> = row.iter().map(|value| csv_field(value.as_deref())).collect();
+            let fields: Vec<String> = row.iter().map(|value| format_csv_field(value.as_deref())).collect();
             text.push_str(&fields.join(","));
             text.push('\n');
         }
     }
 
-    fn json(&self, text: &mut String) {
+    fn render_json(&self, text: &mut String) {
         for row in &self.rows {
-            json::row(&self.columns, &self.forms, row, text);
+            json::write_row(&self.columns, &self.json_forms, row, text);
         }
     }
 }
 
-fn table_row(row: &[Option<String>], widths: &[usize], numeric: &[bool], text: &mut String) {
+fn render_row(row: &[Option<String>], widths: &[usize], numeric: &[bool], text: &mut String) {
     let cells: Vec<Vec<&str>> = row.iter().map(|value| value.as_deref().unwrap_or("").split('\n').collect()).collect();
     let height = cells.iter().map(Vec::len).max().unwrap_or(1);
     for line in 0..height {
@@ -108,7 +108,7 @@ fn table_row(row: &[Option<String>], widths: &[usize], numeric: &[bool], text: &
     }
 }
 
-fn csv_field(value: Option<&str>) -> String {
+fn format_csv_field(value: Option<&str>) -> String {
     match value {
         None => String::new(),
         Some(text) if text.is_empty() || text.contains([',', '"', '\n', '\r']) => {

@@ -12,9 +12,9 @@ use types::{Clock, SystemClock};
 use super::connect::{self, Target};
 
 /// Time before the line is first shown.
-const QUIET: Duration = Duration::from_secs(1);
+const SHOW_AFTER: Duration = Duration::from_secs(1);
 /// Time between two updates of the line.
-const TICK: Duration = Duration::from_millis(200);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Progress line of a running statement.
 pub(crate) struct Progress {
@@ -30,7 +30,7 @@ impl Progress {
             return Self { stopped, task: None };
         }
         let backend = backend_id(client).await;
-        let task = tokio::spawn(watch(target.clone(), backend, Arc::clone(&stopped)));
+        let task = tokio::spawn(show_progress(target.clone(), backend, Arc::clone(&stopped)));
         Self { stopped, task: Some(task) }
     }
 
@@ -40,7 +40,7 @@ impl Progress {
             && let Some(task) = &self.task
         {
             task.abort();
-            show("");
+            show_line("");
         }
     }
 }
@@ -53,9 +53,9 @@ async fn backend_id(client: &Client) -> Option<i32> {
     })
 }
 
-async fn watch(target: Target, backend: Option<i32>, stopped: Arc<AtomicBool>) {
+async fn show_progress(target: Target, backend: Option<i32>, stopped: Arc<AtomicBool>) {
     let clock = SystemClock::new();
-    clock.sleep(QUIET).await;
+    clock.sleep(SHOW_AFTER).await;
     // The connection of the statement is busy, so the progress is queried on a second one.
     let watcher = connect::connect(&target).await.ok();
     while !stopped.load(Ordering::Relaxed) {
@@ -64,9 +64,9 @@ async fn watch(target: Target, backend: Option<i32>, stopped: Arc<AtomicBool>) {
             _ => None,
         };
         if !stopped.load(Ordering::Relaxed) {
-            show(&format!("{:>7.1} s{}", clock.monotonic().as_secs_f64(), copied.unwrap_or_default()));
+            show_line(&format!("{:>7.1} s{}", clock.monotonic().as_secs_f64(), copied.unwrap_or_default()));
         }
-        clock.sleep(TICK).await;
+        clock.sleep(UPDATE_INTERVAL).await;
     }
 }
 
@@ -79,7 +79,7 @@ async fn copy_progress(watcher: &Client, backend: i32) -> Option<String> {
 }
 
 /// Replaces the terminal's current line, and ignores errors.
-fn show(line: &str) {
+fn show_line(line: &str) {
     let mut terminal = std::io::stderr();
     let _ = write!(terminal, "\r\x1b[K{line}");
     let _ = terminal.flush();

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use super::execute::{After, Console};
-use super::statements::{Piece, split};
+use super::execute::{Console, Continuation};
+use super::statements::{InputItem, split_input};
 
 /// Reads and runs until `\q` or the end of input.
 #[expect(clippy::print_stdout, reason = "a prompt greets its user")]
@@ -34,9 +34,9 @@ pub(crate) async fn run(console: &mut Console) -> anyhow::Result<()> {
         let _ = editor.add_history_entry(&line);
         pending.push_str(&line);
         pending.push('\n');
-        let (pieces, rest) = split(&pending);
+        let (pieces, rest) = split_input(&pending);
         pending = rest;
-        if run_pieces(console, pieces).await? == After::Quit {
+        if run_items(console, pieces).await? == Continuation::Quit {
             break;
         }
     }
@@ -49,20 +49,20 @@ pub(crate) async fn run(console: &mut Console) -> anyhow::Result<()> {
 }
 
 #[expect(clippy::print_stderr, reason = "a refused command is told to its user")]
-async fn run_pieces(console: &mut Console, pieces: Vec<Piece>) -> anyhow::Result<After> {
+async fn run_items(console: &mut Console, pieces: Vec<InputItem>) -> anyhow::Result<Continuation> {
     for piece in pieces {
         match piece {
-            Piece::Statement(sql) => {
+            InputItem::Statement(sql) => {
                 console.run_statement(&sql).await?;
             }
-            Piece::Command(command) => match console.run_command(&command).await {
-                Ok(After::Continue) => {}
-                Ok(After::Quit) => return Ok(After::Quit),
+            InputItem::Command(command) => match console.run_command(&command).await {
+                Ok(Continuation::Continue) => {}
+                Ok(Continuation::Quit) => return Ok(Continuation::Quit),
                 Err(error) => eprintln!("{error:#}"),
             },
         }
     }
-    Ok(After::Continue)
+    Ok(Continuation::Continue)
 }
 
 /// Reads a line on a blocking thread, so that the connection is served meanwhile.

@@ -6,16 +6,16 @@ use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use catalog::Table;
 use plan::schema_of;
-use scan::in_form_of;
+use scan::convert_to_column_type;
 use types::{Condition, SqlError, SqlResult};
 
 /// Converter of batches to the table's schema.
-pub struct Conform {
+pub struct BatchConformer {
     table: Arc<Table>,
     schema: SchemaRef,
 }
 
-impl Conform {
+impl BatchConformer {
     pub fn new(table: &Arc<Table>) -> Self {
         Self { schema: schema_of(&table.columns), table: Arc::clone(table) }
     }
@@ -24,7 +24,7 @@ impl Conform {
     ///
     /// # Errors
     /// `23502` for a NULL in a NOT NULL column; `XX000` for columns that do not match.
-    pub fn batch(&self, batch: RecordBatch) -> SqlResult<RecordBatch> {
+    pub fn conform(&self, batch: RecordBatch) -> SqlResult<RecordBatch> {
         let (found, wanted) = (batch.num_columns(), self.schema.fields().len());
         if found != wanted {
             return Err(SqlError::internal(format!("{found} columns for the {wanted} of \"{}\"", self.table.name)));
@@ -36,7 +36,7 @@ impl Conform {
                 return Err(not_null(&self.table, &column.name));
             }
             debug_assert_eq!(*field.data_type(), column.sql_type.arrow_type(), "the schema is the table's");
-            columns.push(in_form_of(values, &column.sql_type)?);
+            columns.push(convert_to_column_type(values, &column.sql_type)?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)

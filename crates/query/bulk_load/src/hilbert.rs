@@ -5,7 +5,7 @@
 /// Overwrites the coordinates, which together must not have more than 64 bits.
 ///
 /// J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
-pub(super) fn place(coordinates: &mut [u32], bits: u32) -> u64 {
+pub(super) fn curve_position(coordinates: &mut [u32], bits: u32) -> u64 {
     let top = 1_u32 << (bits - 1);
     let mut bit = top;
     while 1 < bit {

@@ -5,24 +5,24 @@
 //!
 //! In reading order:
 //! - `loader.rs`: [`Loader`], which creates loads; `load.rs`: [`Load`], one load from streams of rows to shards.
-//! - `shards_of.rs`: [`ShardsOf`], which cuts one stream into shards; `conform.rs` checks batches before the write.
-//! - `order.rs`: sorts rows in the table's order; `cluster.rs` along a Hilbert curve (`hilbert.rs`).
-//! - `bucketed.rs`: sorts rows by bucket and order; `rounds.rs` groups them by bucket in memory, without sorting.
+//! - `shard_splitter.rs`: [`ShardSplitter`], which cuts one stream into shards; `conform.rs` checks batches before the write.
+//! - `order.rs`: sorts rows in the table's order; `hilbert_order.rs` along a Hilbert curve (`hilbert.rs`).
+//! - `bucket_order.rs`: sorts rows by bucket and order; `bucket_grouping.rs` groups them by bucket in memory, without sorting.
 //! - `sample.rs`: the sample of a table's rows in the catalog.
 
-mod bucketed;
-mod cluster;
+mod bucket_grouping;
+mod bucket_order;
 mod conform;
 mod hilbert;
+mod hilbert_order;
 mod load;
 mod loader;
 mod order;
-mod rounds;
 pub mod sample;
-mod shards_of;
+mod shard_splitter;
 
-pub use conform::Conform;
-pub use load::{Load, Loaded, Portion, stage_rows};
+pub use conform::BatchConformer;
+pub use load::{Load, LoadResult, StreamResult, stage_rows};
 pub use loader::Loader;
-pub use order::ordered;
-pub use shards_of::{SMALL_BUCKET_BYTES, ShardsOf};
+pub use order::plan_table_order;
+pub use shard_splitter::{BUCKET_SHARD_BYTES_MIN, ShardSplitter};

@@ -11,16 +11,16 @@ use futures::StreamExt;
 use objects::Objects;
 use parking_lot::Mutex;
 use rowstore::Tuple;
-use scan::{Bucketing, column_defs, place_columns, tuples};
-use scheduler::beside;
+use scan::{BucketAssigner, column_defs, encode_table_rows, row_locator_columns};
+use scheduler::in_same_query;
 use shards::{ColumnDef, RowIds, RowSample, ShardMeta, ShardWriter, WriteOptions};
 use storage_error::{from_shards, from_txn};
 use tokio::task::JoinSet;
-use txn::{RowChange, Transaction, Uploads};
+use txn::{RowChange, Transaction, UploadAnnouncer};
 use types::{Random, ShardId, SqlError, SqlResult};
 
-use super::conform::Conform;
-use super::shards_of::ShardsOf;
+use super::conform::BatchConformer;
+use super::shard_splitter::ShardSplitter;
 use super::{order, sample};
 
 /// File size, in bytes, at which a shard ends and the next begins.
@@ -34,16 +34,16 @@ pub struct Load {
     /// Rows up to which the load is staged as fresh rows instead of shards.
     pub(super) fresh_rows_max: usize,
     /// Bucketing of the rows; `None` if the table is not distributed on a key.
-    pub(super) bucketing: Option<Bucketing>,
+    pub(super) bucketing: Option<BucketAssigner>,
     objects: Objects,
     random: Arc<dyn Random>,
     /// Announcements of objects, which must live as long as objects are written: see [`Uploads`].
-    uploads: Uploads,
+    uploads: UploadAnnouncer,
     sample: Mutex<RowSample>,
 }
 
 /// Result of a load, written but not yet staged.
-pub struct Loaded {
+pub struct LoadResult {
     table: Arc<Table>,
     rows: u64,
     shards: Vec<Arc<ShardMeta>>,
@@ -65,7 +65,7 @@ impl Load {
             fresh_rows_max,
             columns: column_defs(table),
             shard_bytes: SHARD_BYTES,
-            bucketing: Bucketing::of(table),
+            bucketing: BucketAssigner::try_new(table),
             objects,
             random,
             uploads: transaction.uploads(),
@@ -76,7 +76,7 @@ impl Load {
 
     /// Makes the load accept rows with their ids in a column after those of the table.
     pub(super) fn with_ids(mut self) -> Self {
-        let [row_id, _] = place_columns();
+        let [row_id, _] = row_locator_columns();
         self.columns.push(row_id);
         self
     }
@@ -85,30 +85,36 @@ impl Load {
     ///
     /// # Errors
     /// Errors of the operators and of the storage; shards already written are deleted when the transaction ends.
-    pub async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<Loaded> {
-        let operators = order::ordered_apart(&self.table, operators, &task).await?;
+    pub async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<LoadResult> {
+        let operators = order::plan_partitioned_order(&self.table, operators, &task).await?;
         let streams = execute_stream_partitioned(operators, Arc::clone(&task)).map_err(from_datafusion)?;
         let load = Arc::new(self);
         let mut portions = match <[_; 1]>::try_from(streams) {
-            Ok([stream]) => vec![portion(Arc::clone(&load), stream).await?],
-            Err(streams) => side_by_side(&load, streams).await?,
+            Ok([stream]) => vec![write_stream(Arc::clone(&load), stream).await?],
+            Err(streams) => write_streams(&load, streams).await?,
         };
-        let held: usize = portions.iter().flat_map(|portion| &portion.held).map(RecordBatch::num_rows).sum();
+        let held: usize = portions.iter().flat_map(|portion| &portion.unwritten).map(RecordBatch::num_rows).sum();
         if held <= load.fresh_rows_max && portions.iter().all(|portion| portion.shards.is_empty()) {
-            let fresh = portions.into_iter().flat_map(|portion| portion.held).collect();
+            let fresh = portions.into_iter().flat_map(|portion| portion.unwritten).collect();
             let sample = RecordBatch::new_empty(sample::schema(&load.table));
-            return Ok(Loaded { table: Arc::clone(&load.table), rows: held as u64, shards: Vec::new(), fresh, sample });
+            return Ok(LoadResult {
+                table: Arc::clone(&load.table),
+                rows: held as u64,
+                shards: Vec::new(),
+                fresh,
+                sample,
+            });
         }
         let mut shards: Vec<_> = portions.iter_mut().flat_map(|portion| std::mem::take(&mut portion.shards)).collect();
-        let mut rest = ShardsOf::rest(Arc::clone(&load));
-        for batch in portions.into_iter().flat_map(|portion| portion.held) {
-            rest.push(batch).await?;
+        let mut combined = ShardSplitter::for_all_rows(Arc::clone(&load));
+        for batch in portions.into_iter().flat_map(|portion| portion.unwritten) {
+            combined.push(batch).await?;
         }
-        shards.extend(rest.finish().await?.shards);
+        shards.extend(combined.finish().await?.shards);
         let load = Arc::into_inner(load).ok_or_else(|| SqlError::internal("a task of a load outlives it"))?;
         let rows = shards.iter().map(|shard| shard.rows).sum();
         let sample = load.sample.into_inner().finish().map_err(from_shards)?;
-        Ok(Loaded { table: load.table, rows, shards, fresh: Vec::new(), sample })
+        Ok(LoadResult { table: load.table, rows, shards, fresh: Vec::new(), sample })
     }
 
     /// Announces a new shard of the table and starts writing it.
@@ -120,13 +126,13 @@ impl Load {
     }
 
     /// Adds rows to the load's sample.
-    fn count(&self, batch: &RecordBatch) -> SqlResult<()> {
+    fn add_to_sample(&self, batch: &RecordBatch) -> SqlResult<()> {
         let mut sample = self.sample.lock();
-        sample.add(&sample::renamed(batch, &self.table)?).map_err(from_shards)
+        sample.add(&sample::with_sample_schema(batch, &self.table)?).map_err(from_shards)
     }
 }
 
-impl Loaded {
+impl LoadResult {
     /// Stages the rows in the transaction, and returns their number.
     pub fn stage(self, transaction: &mut Transaction) -> SqlResult<u64> {
         if self.rows == 0 {
@@ -135,7 +141,7 @@ impl Loaded {
         if !self.fresh.is_empty() {
             let mut rows = Vec::new();
             for batch in &self.fresh {
-                rows.extend(tuples(&self.table, batch.columns())?);
+                rows.extend(encode_table_rows(&self.table, batch.columns())?);
             }
             return stage_rows(transaction, &self.table, rows).map(|()| self.rows);
         }
@@ -147,7 +153,7 @@ impl Loaded {
         });
         let shards = shards.collect();
         let view = transaction.view();
-        let sample = sample::next(view.state.shards(self.table.oid), &self.sample, self.rows, &self.table)?;
+        let sample = sample::next_sample(view.state.shards(self.table.oid), &self.sample, self.rows, &self.table)?;
         let change = Change::AddShards { table: self.table.oid, shards, sample };
         transaction.stage(vec![change]).map_err(from_txn)?;
         Ok(self.rows)
@@ -163,25 +169,25 @@ pub fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>
     let changes = rows.into_iter().map(|tuple| {
         let id = next;
         next.0 += 1;
-        RowChange { id, was: None, now: Some(tuple) }
+        RowChange { id, old_position: None, new_version: Some(tuple) }
     });
-    transaction.write(table.oid, changes).map_err(from_txn)
+    transaction.write_rows(table.oid, changes).map_err(from_txn)
 }
 
 /// Result of writing one stream of rows.
-pub struct Portion {
+pub struct StreamResult {
     /// Written shards, in order.
     pub shards: Vec<Arc<ShardMeta>>,
     /// All rows of the stream, unwritten, if they were too few for a shard.
-    pub(super) held: Vec<RecordBatch>,
+    pub(super) unwritten: Vec<RecordBatch>,
 }
 
 /// Writes all streams in parallel and returns their portions in order. The first failure cancels the other streams.
-async fn side_by_side(load: &Arc<Load>, streams: Vec<SendableRecordBatchStream>) -> SqlResult<Vec<Portion>> {
+async fn write_streams(load: &Arc<Load>, streams: Vec<SendableRecordBatchStream>) -> SqlResult<Vec<StreamResult>> {
     let mut tasks = JoinSet::new();
     for (index, stream) in streams.into_iter().enumerate() {
         let load = Arc::clone(load);
-        tasks.spawn(beside(async move { Ok::<_, SqlError>((index, portion(load, stream).await?)) }));
+        tasks.spawn(in_same_query(async move { Ok::<_, SqlError>((index, write_stream(load, stream).await?)) }));
     }
     let mut portions = Vec::with_capacity(tasks.len());
     while let Some(ended) = tasks.join_next().await {
@@ -192,13 +198,13 @@ async fn side_by_side(load: &Arc<Load>, streams: Vec<SendableRecordBatchStream>)
 }
 
 /// Writes one stream.
-async fn portion(load: Arc<Load>, mut stream: SendableRecordBatchStream) -> SqlResult<Portion> {
-    let conform = Conform::new(&load.table);
-    let mut shards = ShardsOf::stream(Arc::clone(&load));
+async fn write_stream(load: Arc<Load>, mut stream: SendableRecordBatchStream) -> SqlResult<StreamResult> {
+    let conform = BatchConformer::new(&load.table);
+    let mut shards = ShardSplitter::for_stream(Arc::clone(&load));
     while let Some(batch) = stream.next().await {
-        let batch = conform.batch(batch.map_err(from_datafusion)?)?;
+        let batch = conform.conform(batch.map_err(from_datafusion)?)?;
         if 0 < batch.num_rows() {
-            load.count(&batch)?;
+            load.add_to_sample(&batch)?;
             shards.push(batch).await?;
         }
     }

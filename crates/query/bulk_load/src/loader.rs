@@ -25,14 +25,14 @@ impl Loader {
 
     /// Creates a load into `table` within `transaction`; up to `fresh_rows_max` rows are staged as fresh rows.
     #[must_use]
-    pub fn load(&self, table: &Arc<Table>, transaction: &Transaction, fresh_rows_max: usize) -> Load {
+    pub fn new_load(&self, table: &Arc<Table>, transaction: &Transaction, fresh_rows_max: usize) -> Load {
         let (objects, random) = (self.objects.clone(), Arc::clone(&self.random));
         Load::new(objects, random, table, transaction, fresh_rows_max)
     }
 
     /// Creates a load of rows that have ids already, in a column after those of the table.
     #[must_use]
-    pub fn load_moved(&self, table: &Arc<Table>, transaction: &Transaction) -> Load {
-        self.load(table, transaction, 0).with_ids()
+    pub fn new_load_with_ids(&self, table: &Arc<Table>, transaction: &Transaction) -> Load {
+        self.new_load(table, transaction, 0).with_ids()
     }
 }

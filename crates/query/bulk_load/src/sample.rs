@@ -17,7 +17,7 @@ use types::{SqlError, SqlResult};
 const BYTES_MAX: usize = 4 << 20;
 
 /// Reciprocal of the growth that triggers a new sample: a small load into a large table does not rewrite its sample.
-const GROWTH_PARTS: u64 = 4;
+const GROWTH_DIVISOR: u64 = 4;
 
 /// Returns the schema of samples: the columns of the table, named by their ids.
 pub fn schema(table: &Table) -> SchemaRef {
@@ -26,36 +26,41 @@ pub fn schema(table: &Table) -> SchemaRef {
 }
 
 /// Gives a batch of the table's rows the schema of samples.
-pub fn renamed(batch: &RecordBatch, table: &Table) -> SqlResult<RecordBatch> {
+pub fn with_sample_schema(batch: &RecordBatch, table: &Table) -> SqlResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(schema(table), batch.columns().to_vec(), &options).map_err(failed)
+    RecordBatch::try_new_with_options(schema(table), batch.columns().to_vec(), &options).map_err(sample_error)
 }
 
 /// Computes the table's sample after a load of `rows` rows, sampled as `added`; `None` if the old one suffices.
-pub fn next(shards: &TableShards, added: &RecordBatch, rows: u64, table: &Table) -> SqlResult<Option<Arc<Sample>>> {
+pub fn next_sample(
+    shards: &TableShards,
+    added: &RecordBatch,
+    rows: u64,
+    table: &Table,
+) -> SqlResult<Option<Arc<Sample>>> {
     let all = shards.rows + rows;
-    let known = shards.sample.as_deref();
-    if known.is_some_and(|known| all <= known.of + known.of / GROWTH_PARTS) {
+    let previous = shards.sample.as_deref();
+    if previous.is_some_and(|known| all <= known.of + known.of / GROWTH_DIVISOR) {
         return Ok(None);
     }
     let schema = schema(table);
-    let old = match known {
-        Some(known) => read(known, &schema).unwrap_or_else(|_| RecordBatch::new_empty(Arc::clone(&schema))),
+    let old = match previous {
+        Some(known) => decode_sample(known, &schema).unwrap_or_else(|_| RecordBatch::new_empty(Arc::clone(&schema))),
         None => RecordBatch::new_empty(Arc::clone(&schema)),
     };
     // The sample of this load also represents rows that were added since the old sample.
-    let old_of = known.map_or(0, |known| known.of);
+    let old_of = previous.map_or(0, |known| known.of);
     let (old_rows, added_rows) = shares(old.num_rows(), old_of, added.num_rows(), all.saturating_sub(old_of));
-    let chosen = [every(&old, old_rows), every(added, added_rows)];
-    let mut sample = concat_batches(&schema, &chosen).map_err(failed)?;
+    let chosen = [take_evenly(&old, old_rows), take_evenly(added, added_rows)];
+    let mut sample = concat_batches(&schema, &chosen).map_err(sample_error)?;
     loop {
-        let ipc = write(&sample).map_err(failed)?;
+        let ipc = encode_sample(&sample).map_err(sample_error)?;
         let count = sample.num_rows();
         if ipc.len() <= BYTES_MAX || count == 0 {
             return Ok(Some(Arc::new(Sample::new(count as u64, all, ipc))));
         }
-        let half = every(&sample, count / 2);
-        sample = concat_batches(&schema, [&half]).map_err(failed)?;
+        let half = take_evenly(&sample, count / 2);
+        sample = concat_batches(&schema, [&half]).map_err(sample_error)?;
     }
 }
 
@@ -72,7 +77,7 @@ fn shares(first: usize, first_of: u64, second: usize, second_of: u64) -> (usize,
 }
 
 /// Returns `count` evenly spread rows of the batch.
-fn every(batch: &RecordBatch, count: usize) -> RecordBatch {
+fn take_evenly(batch: &RecordBatch, count: usize) -> RecordBatch {
     if batch.num_rows() <= count {
         return batch.clone();
     }
@@ -81,7 +86,7 @@ fn every(batch: &RecordBatch, count: usize) -> RecordBatch {
     arrow::compute::take_record_batch(batch, &indices).expect("the indices are below the number of rows")
 }
 
-fn write(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
+fn encode_sample(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
     let mut bytes = Vec::new();
     let mut writer = StreamWriter::try_new(&mut bytes, &batch.schema())?;
     writer.write(batch)?;
@@ -91,7 +96,7 @@ fn write(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
 }
 
 /// Decodes a sample to the table's present columns; those that were added since are NULL.
-fn read(sample: &Sample, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+fn decode_sample(sample: &Sample, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let reader = StreamReader::try_new(Cursor::new(&sample.ipc), None)?;
     let written = reader.schema();
     let batches = reader.collect::<Result<Vec<_>, _>>()?;
@@ -108,6 +113,6 @@ fn read(sample: &Sample, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> 
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
 }
 
-fn failed(error: ArrowError) -> SqlError {
+fn sample_error(error: ArrowError) -> SqlError {
     SqlError::internal(format!("could not build the sample of a table: {error}"))
 }

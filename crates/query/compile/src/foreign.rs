@@ -14,11 +14,11 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
 use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_volatile};
 use engine::Digest;
-use engine::aggregate::{Kept, Moments, sums256_from_binary};
-use engine::expression::{Expression, Fallback, Foreign, function_id};
+use engine::aggregate::{AggregateKind, Moments, sums256_from_binary};
+use engine::expression::{ArrowFunction, Expression, Fallback, function_id};
 use functions::error::from_datafusion;
 
-use crate::reuse::foreign_digest;
+use crate::fragment_cache::foreign_digest;
 
 /// Expression as a function of the columns that it reads.
 #[derive(Debug)]
@@ -49,14 +49,14 @@ pub(super) struct FinishAggregate {
 
 /// Final values of a variance or standard deviation of floats.
 #[derive(Debug)]
-pub(super) struct FinishMoments {
+pub(super) struct FinishFloatVariance {
     id: u64,
     aggregate: Arc<AggregateFunctionExpr>,
 }
 
 /// Final values of a variance or standard deviation of exact numbers.
 #[derive(Debug)]
-pub(super) struct FinishSpread {
+pub(super) struct FinishVariance {
     id: u64,
     aggregate: Arc<AggregateFunctionExpr>,
     takes: [DataType; 3],
@@ -70,16 +70,16 @@ impl PlannedExpression {
 
 impl Fallback for PlannedExpression {
     fn expression(&self) -> engine::Result<Expression> {
-        let call = self.call.get_or_init(|| call(&self.expression, &self.schema));
-        call.clone().ok_or(engine::Error::Form("a planned expression cannot be called over Arrow arrays"))
+        let call = self.call.get_or_init(|| foreign_call(&self.expression, &self.schema));
+        call.clone().ok_or(engine::Error::Internal("a planned expression cannot be called over Arrow arrays"))
     }
 }
 
 /// Returns a foreign call of an expression over `schema`; `None` if the type of a column or of the result has no form
 /// in the engine.
-pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+pub(super) fn foreign_call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
     let result = expression.data_type(schema).ok()?;
-    if !engine::arrow_form::has_form(&result) {
+    if !engine::arrow_convert::is_supported(&result) {
         return None;
     }
     let mut columns: Vec<usize> = collect_columns(expression).iter().map(Column::index).collect();
@@ -87,7 +87,7 @@ pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Optio
     columns.dedup();
     let fields: Vec<Field> = columns.iter().map(|column| schema.field(*column).clone()).collect();
     let takes: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
-    if !takes.iter().all(engine::arrow_form::has_form) {
+    if !takes.iter().all(engine::arrow_convert::is_supported) {
         return None;
     }
     let moved = Arc::clone(expression).transform(|part| {
@@ -99,7 +99,7 @@ pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Optio
     let is_immutable = !is_volatile(&expression);
     let schema = Arc::new(Schema::new(fields));
     let function = Arc::new(ForeignExpression { id: function_id(), expression, schema, takes, is_immutable });
-    Some(Expression::Foreign { function, arguments: columns.into_iter().map(Expression::Column).collect() })
+    Some(Expression::ArrowCall { function, arguments: columns.into_iter().map(Expression::Column).collect() })
 }
 
 impl FinishAggregate {
@@ -109,18 +109,18 @@ impl FinishAggregate {
     }
 }
 
-impl FinishMoments {
+impl FinishFloatVariance {
     /// Returns the final values of `aggregate` from its [`Moments`].
     pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>) -> Self {
         Self { id: function_id(), aggregate: Arc::clone(aggregate) }
     }
 }
 
-impl FinishSpread {
+impl FinishVariance {
     /// Returns the final values of `aggregate` from counts, sums (of the state `sum`) and sums of squares.
-    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>, sum: Kept) -> Self {
+    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>, sum: AggregateKind) -> Self {
         let sums = match sum {
-            Kept::Sum256 { .. } => DataType::LargeBinary,
+            AggregateKind::Sum256 { .. } => DataType::LargeBinary,
             _ => DataType::Decimal128(38, 0),
         };
         let takes = [DataType::Int64, sums, DataType::LargeBinary];
@@ -128,16 +128,16 @@ impl FinishSpread {
     }
 }
 
-fn failed(error: DataFusionError) -> engine::Error {
+fn engine_error(error: DataFusionError) -> engine::Error {
     from_datafusion(error).into()
 }
 
-impl Foreign for ForeignExpression {
+impl ArrowFunction for ForeignExpression {
     fn id(&self) -> u64 {
         self.id
     }
 
-    fn takes(&self) -> &[DataType] {
+    fn argument_types(&self) -> &[DataType] {
         &self.takes
     }
 
@@ -147,7 +147,7 @@ impl Foreign for ForeignExpression {
         let fields = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batch = RecordBatch::try_new_with_options(schema, arguments.to_vec(), &options)?;
-        self.expression.evaluate(&batch).and_then(|value| value.into_array(rows)).map_err(failed)
+        self.expression.evaluate(&batch).and_then(|value| value.into_array(rows)).map_err(engine_error)
     }
 
     fn is_immutable(&self) -> bool {
@@ -163,20 +163,20 @@ impl Foreign for ForeignExpression {
     }
 }
 
-impl Foreign for FinishAggregate {
+impl ArrowFunction for FinishAggregate {
     fn id(&self) -> u64 {
         self.id
     }
 
-    fn takes(&self) -> &[DataType] {
+    fn argument_types(&self) -> &[DataType] {
         &self.takes
     }
 
     fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
         let groups: Vec<usize> = (0..rows).collect();
-        let mut accumulator = self.aggregate.create_groups_accumulator().map_err(failed)?;
-        accumulator.merge_batch(arguments, &groups, rows).map_err(failed)?;
-        accumulator.evaluate(EmitTo::All).map_err(failed)
+        let mut accumulator = self.aggregate.create_groups_accumulator().map_err(engine_error)?;
+        accumulator.merge_batch(arguments, &groups, rows).map_err(engine_error)?;
+        accumulator.evaluate(EmitTo::All).map_err(engine_error)
     }
 
     fn is_immutable(&self) -> bool {
@@ -188,17 +188,17 @@ impl Foreign for FinishAggregate {
     }
 }
 
-impl Foreign for FinishSpread {
+impl ArrowFunction for FinishVariance {
     fn id(&self) -> u64 {
         self.id
     }
 
-    fn takes(&self) -> &[DataType] {
+    fn argument_types(&self) -> &[DataType] {
         &self.takes
     }
 
     fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
-        let [counts, sums, squares] = arguments else { return Err(engine::Error::Form("a variance without sums")) };
+        let [counts, sums, squares] = arguments else { return Err(engine::Error::Internal("a variance without sums")) };
         let wide = |sums: &ArrayRef| {
             let sums = match sums.as_primitive_opt::<Decimal128Type>() {
                 Some(sums) => Decimal256Array::from_iter_values(sums.values().iter().map(|sum| i256::from_i128(*sum))),
@@ -207,10 +207,10 @@ impl Foreign for FinishSpread {
             Ok::<ArrayRef, engine::Error>(Arc::new(sums.with_data_type(DataType::Decimal256(76, 0))))
         };
         let groups: Vec<usize> = (0..rows).collect();
-        let mut accumulator = self.aggregate.create_groups_accumulator().map_err(failed)?;
+        let mut accumulator = self.aggregate.create_groups_accumulator().map_err(engine_error)?;
         let states = [Arc::clone(counts), wide(sums)?, wide(squares)?];
-        accumulator.merge_batch(&states, &groups, rows).map_err(failed)?;
-        accumulator.evaluate(EmitTo::All).map_err(failed)
+        accumulator.merge_batch(&states, &groups, rows).map_err(engine_error)?;
+        accumulator.evaluate(EmitTo::All).map_err(engine_error)
     }
 
     fn is_immutable(&self) -> bool {
@@ -222,29 +222,30 @@ impl Foreign for FinishSpread {
     }
 }
 
-impl Foreign for FinishMoments {
+impl ArrowFunction for FinishFloatVariance {
     fn id(&self) -> u64 {
         self.id
     }
 
-    fn takes(&self) -> &[DataType] {
+    fn argument_types(&self) -> &[DataType] {
         &[DataType::Binary]
     }
 
     fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
-        let [moments] = arguments else { return Err(engine::Error::Form("a variance without moments")) };
+        let [moments] = arguments else { return Err(engine::Error::Internal("a variance without moments")) };
         let value = |moments: &Moments| {
             let mut accumulator = self.aggregate.create_accumulator()?;
             let one = |value: f64| Arc::new(Float64Array::from(vec![value])) as ArrayRef;
             let count = Arc::new(Int64Array::from(vec![moments.count]));
-            accumulator.merge_batch(&[count, one(moments.mean), one(moments.squares)])?;
+            accumulator.merge_batch(&[count, one(moments.mean), one(moments.squared_deviations)])?;
             accumulator.evaluate()
         };
         if rows == 0 {
             return Ok(new_empty_array(self.aggregate.field().data_type()));
         }
-        let values = Moments::of_array(moments)?.iter().map(value).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        ScalarValue::iter_to_array(values).map_err(failed)
+        let values =
+            Moments::from_array(moments)?.iter().map(value).collect::<Result<Vec<_>, _>>().map_err(engine_error)?;
+        ScalarValue::iter_to_array(values).map_err(engine_error)
     }
 
     fn is_immutable(&self) -> bool {

@@ -14,70 +14,70 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 
-use crate::measure::Measured;
-use crate::plan::{Input, Lowered, OperatorId, declared_order, ordered, unordered};
+use crate::measure::FragmentMetrics;
+use crate::plan::{CompiledFragment, Input, OperatorId, declared_order, ordered, unordered};
 use crate::run;
 
 /// Runs pipelines of the engine in place of the operators that they were compiled from.
 pub struct FragmentExec {
     /// Operators that were compiled.
-    covered: Arc<dyn ExecutionPlan>,
-    lowered: Arc<Lowered>,
+    original: Arc<dyn ExecutionPlan>,
+    compiled: Arc<CompiledFragment>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    measured: Arc<Measured>,
+    metrics_by_operator: Arc<FragmentMetrics>,
 }
 
 impl FragmentExec {
     /// Returns the operator for a compiled fragment.
-    pub(super) fn new(covered: Arc<dyn ExecutionPlan>, lowered: Lowered) -> Self {
-        Self::of(covered, Arc::new(lowered))
+    pub(super) fn new(covered: Arc<dyn ExecutionPlan>, lowered: CompiledFragment) -> Self {
+        Self::from_shared(covered, Arc::new(lowered))
     }
 
-    fn of(covered: Arc<dyn ExecutionPlan>, lowered: Arc<Lowered>) -> Self {
+    fn from_shared(covered: Arc<dyn ExecutionPlan>, lowered: Arc<CompiledFragment>) -> Self {
         // Operators above may omit sort keys that are constant or equal to others, or rely on the order of rows.
         let known = if declared_order(&covered).is_some() { ordered(&covered) } else { unordered(&covered) };
         let properties =
             PlanProperties::new(known, Partitioning::UnknownPartitioning(1), EmissionType::Final, Boundedness::Bounded);
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         let (metrics, measured) = (ExecutionPlanMetricsSet::new(), Arc::default());
-        Self { covered, lowered, properties, metrics, measured }
+        Self { original: covered, compiled: lowered, properties, metrics, metrics_by_operator: measured }
     }
 
     /// Returns the metrics of the operators that were compiled, as far as the fragment has run.
-    pub fn measured(&self) -> &Measured {
-        &self.measured
+    pub fn fragment_metrics(&self) -> &FragmentMetrics {
+        &self.metrics_by_operator
     }
 
     /// Returns the operators with expressions that are evaluated over Arrow arrays, with these expressions as SQL.
-    pub fn over_arrays(&self) -> Vec<(OperatorId, String)> {
-        self.lowered.over_arrays()
+    pub fn arrow_expressions(&self) -> Vec<(OperatorId, String)> {
+        self.compiled.arrow_expressions()
     }
 
     /// Returns the operators, other than scans, that provide rows to the fragment, each with the id of the compiled
     /// operator in whose place it runs.
-    pub fn foreign(&self) -> impl Iterator<Item = (OperatorId, &Arc<dyn ExecutionPlan>)> {
-        self.lowered.inputs.iter().filter_map(|input| match input {
+    pub fn foreign_inputs(&self) -> impl Iterator<Item = (OperatorId, &Arc<dyn ExecutionPlan>)> {
+        self.compiled.inputs.iter().filter_map(|input| match input {
             Input::Scan(_) => None,
             Input::Foreign(input) => Some((input.stands_for, &input.operators)),
         })
     }
 
     /// Returns the operators that were compiled.
-    pub fn covered(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.covered
+    pub fn original(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.original
     }
 }
 
 impl fmt::Debug for FragmentExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FragmentExec").field("covered", &self.covered).finish_non_exhaustive()
+        f.debug_struct("FragmentExec").field("covered", &self.original).finish_non_exhaustive()
     }
 }
 
 impl DisplayAs for FragmentExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fragment: {} pipelines", self.lowered.program.pipelines.len())
+        write!(f, "Fragment: {} pipelines", self.compiled.program.pipelines.len())
     }
 }
 
@@ -106,12 +106,12 @@ impl ExecutionPlan for FragmentExec {
     }
 
     fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::of(Arc::clone(&self.covered), Arc::clone(&self.lowered))))
+        Ok(Arc::new(Self::from_shared(Arc::clone(&self.original), Arc::clone(&self.compiled))))
     }
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, 0);
-        let rows = run::start(Arc::clone(&self.lowered), self.schema(), context, &self.measured);
+        let rows = run::start(Arc::clone(&self.compiled), self.schema(), context, &self.metrics_by_operator);
         let counted = rows.inspect_ok(move |batch| baseline.record_output(batch.num_rows()));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), counted.boxed())))
     }
@@ -123,6 +123,6 @@ impl ExecutionPlan for FragmentExec {
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> DfResult<Arc<Statistics>> {
         // The single partition has the rows of all partitions of the compiled operators.
         let whole = args.clone().with_partition(None);
-        StatisticsContext::new().compute(self.covered.as_ref(), &whole)
+        StatisticsContext::new().compute(self.original.as_ref(), &whole)
     }
 }

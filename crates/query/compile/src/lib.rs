@@ -6,57 +6,57 @@
 //!
 //! Compiling, in reading order:
 //!
-//! - `cover.rs` replaces the compilable parts of a physical plan; `refusals.rs` memoizes which operators cannot be
+//! - `compile_plan.rs` replaces the compilable parts of a physical plan; `memo.rs` memoizes which operators cannot be
 //!   compiled.
 //! - `plan/` turns operators into pipelines, with one file per kind of operator (`limit.rs`: LIMIT).
 //! - `expression/` turns DataFusion's expressions into the engine's. `foreign.rs` wraps those without a native form:
 //!   they are evaluated over Arrow arrays.
-//! - `whole_sorts.rs` completes the keys of sorts below merges.
+//! - `sort_keys.rs` completes the keys of sorts below merges.
 //! - `estimate/` estimates rows and costs of operators, including compiled ones.
 //!
 //! Running:
 //!
 //! - `fragment.rs` is the operator of a compiled fragment.
 //! - `run.rs` starts a fragment and `pipelines.rs` runs its pipelines in order, each on several workers (`workers.rs`).
-//!   `output.rs` passes rows on, `ended.rs` converts errors.
-//! - `share.rs` divides a pipeline's source among the workers, `source.rs` reads the pages of scans.
-//! - `collected.rs` merges the workers' hash tables and groups, `sort.rs` their sorted rows. `top.rs` pushes the bound
+//!   `output.rs` passes rows on, `run_error.rs` converts errors.
+//! - `shared_source.rs` divides a pipeline's source among the workers, `source.rs` reads the pages of scans.
+//! - `merge_sinks.rs` merges the workers' hash tables and groups, `sort.rs` their sorted rows. `top_k.rs` pushes the bound
 //!   of a top-k sort into scans.
-//! - `reuse/` is the cache of partial aggregates per shard.
+//! - `fragment_cache/` is the cache of partial aggregates per shard.
 //! - `spill/` writes rows without room in memory to files. A pipeline with a spilled build side is cut into stages
-//!   (`stage.rs`).
+//!   (`pipeline_stage.rs`).
 //! - `memory.rs` accounts memory per operator, and `measure.rs` collects the other metrics of EXPLAIN ANALYZE.
 //!
 //! A fragment retains the operators that it replaces, for EXPLAIN. They are never executed: operators that the engine
 //! cannot run are excluded when a plan is compiled, and an error of a running fragment is the query's error.
 
-mod collected;
-mod cover;
-mod ended;
+mod compile_plan;
 pub mod estimate;
 mod expression;
 mod foreign;
 mod fragment;
+mod fragment_cache;
 mod measure;
+mod memo;
 mod memory;
+mod merge_sinks;
 mod output;
+mod pipeline_stage;
 mod pipelines;
 mod plan;
-mod refusals;
-mod reuse;
 mod run;
-mod share;
+mod run_error;
+mod shared_source;
 mod sort;
+mod sort_keys;
 mod source;
 mod spill;
-mod stage;
-mod top;
-mod whole_sorts;
+mod top_k;
 mod workers;
 
-pub use cover::{cover, cover_stage, cover_undivided, is_whole};
+pub use compile_plan::{compile_plan, compile_stage, compile_undivided, covers_entire_plan};
 pub use fragment::FragmentExec;
-pub use measure::{Did, Measured, Spilled};
+pub use measure::{FragmentMetrics, OperatorMetrics, SpillStats};
+pub use memo::PartitionOperators;
 pub use plan::OperatorId;
-pub use refusals::MakePartitions;
-pub use whole_sorts::whole_sort;
+pub use sort_keys::complete_sort_keys;

@@ -8,46 +8,46 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryPool;
-use engine::expression::Calls;
-use engine::pipeline::{Busy, Now, Source};
+use engine::expression::CallCosts;
+use engine::pipeline::{BusyTime, NanoClock, Source};
 use parking_lot::Mutex;
 use scheduler::clock;
 
 use crate::memory::OperatorMemory;
-use crate::pipelines::Run;
+use crate::pipeline_stage::PipelineStage;
+use crate::pipelines::FragmentRun;
 use crate::plan::{Input, OperatorId};
-use crate::share::Share;
-use crate::spill::{Parts, SortedRun};
-use crate::stage::Stage;
-use crate::workers::Member;
+use crate::shared_source::SharedSource;
+use crate::spill::{SortedRun, SpillPartitions};
+use crate::workers::PipelineWorker;
 
 /// Metrics of the operators that a fragment was compiled from.
 #[derive(Debug, Default)]
-pub struct Measured {
-    /// Start of the fragment, on the clock of [`Run::now`].
+pub struct FragmentMetrics {
+    /// Start of the fragment, on the clock of [`FragmentRun::now`].
     began_ns: AtomicU64,
-    did: Mutex<HashMap<OperatorId, Did>>,
+    by_operator: Mutex<HashMap<OperatorId, OperatorMetrics>>,
     memory: Mutex<HashMap<OperatorId, Arc<OperatorMemory>>>,
 }
 
 /// Metrics of one operator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Did {
+pub struct OperatorMetrics {
     /// Rows that the operator produced.
     pub rows: u64,
     /// Time of all workers together, and their first and last moment since the start of the fragment; `None` if there
     /// was nothing to do.
-    pub busy: Option<Busy>,
-    pub spilled: Spilled,
+    pub busy: Option<BusyTime>,
+    pub spilled: SpillStats,
     /// Peak memory in bytes.
     pub memory: u64,
     /// Calls of expressions over Arrow arrays.
-    pub calls: Calls,
+    pub calls: CallCosts,
 }
 
 /// Amount of spilled data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spilled {
+pub struct SpillStats {
     /// Bytes in files.
     pub bytes: u64,
     /// Number of partitions; those that were partitioned again count again.
@@ -56,13 +56,13 @@ pub struct Spilled {
     pub runs: u64,
 }
 
-impl Measured {
+impl FragmentMetrics {
     /// Returns the metrics of each operator.
-    pub fn did(&self) -> HashMap<OperatorId, Did> {
-        let mut did = self.did.lock().clone();
+    pub fn by_operator(&self) -> HashMap<OperatorId, OperatorMetrics> {
+        let mut did = self.by_operator.lock().clone();
         for (operator, memory) in &*self.memory.lock() {
-            if 0 < memory.most() {
-                did.entry(*operator).or_default().memory = memory.most() as u64;
+            if 0 < memory.peak() {
+                did.entry(*operator).or_default().memory = memory.peak() as u64;
             }
         }
         did
@@ -72,67 +72,67 @@ impl Measured {
     fn memory(&self, operator: Option<OperatorId>, context: &TaskContext) -> Arc<dyn MemoryPool> {
         let Some(operator) = operator else { return Arc::clone(context.memory_pool()) };
         let mut memory = self.memory.lock();
-        let own = memory.entry(operator).or_insert_with(|| Arc::new(OperatorMemory::of(context)));
+        let own = memory.entry(operator).or_insert_with(|| Arc::new(OperatorMemory::new(context)));
         Arc::<OperatorMemory>::clone(own)
     }
 
     /// Records the start of the fragment.
-    pub(super) fn begin(&self, now: &Now) {
+    pub(super) fn begin(&self, now: &NanoClock) {
         self.began_ns.store(now(), Ordering::Relaxed);
     }
 
     /// Adds time to an operator.
-    fn busy(&self, operator: Option<OperatorId>, busy: Option<Busy>) {
+    fn add_busy(&self, operator: Option<OperatorId>, busy: Option<BusyTime>) {
         let (Some(operator), Some(busy)) = (operator, busy) else { return };
         let since = |moment_ns: u64| moment_ns.saturating_sub(self.began_ns.load(Ordering::Relaxed));
-        let busy = Busy { first_ns: since(busy.first_ns), last_ns: since(busy.last_ns), ..busy };
-        let mut did = self.did.lock();
+        let busy = BusyTime { first_ns: since(busy.first_ns), last_ns: since(busy.last_ns), ..busy };
+        let mut did = self.by_operator.lock();
         let did = did.entry(operator).or_default();
-        did.busy = Some(did.busy.map_or(busy, |before| before.and(busy)));
+        did.busy = Some(did.busy.map_or(busy, |before| before.merge(busy)));
     }
 
     /// Adds calls over Arrow arrays to an operator.
-    fn called(&self, operator: Option<OperatorId>, calls: Calls) {
-        let Some(operator) = operator.filter(|_| calls != Calls::default()) else { return };
-        let mut did = self.did.lock();
+    fn add_calls(&self, operator: Option<OperatorId>, calls: CallCosts) {
+        let Some(operator) = operator.filter(|_| calls != CallCosts::default()) else { return };
+        let mut did = self.by_operator.lock();
         let did = did.entry(operator).or_default();
-        did.calls = did.calls.and(calls);
+        did.calls = did.calls.merge(calls);
     }
 }
 
 /// Returns the clock of the threads that a fragment runs on.
-pub(super) fn now() -> Arc<Now> {
+pub(super) fn run_clock() -> Arc<NanoClock> {
     let clock = clock();
     Arc::new(move || u64::try_from(clock.monotonic().as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Records what an operator spills, and accounts its memory.
-pub(super) struct Spills {
-    pub(super) measured: Arc<Measured>,
+pub(super) struct SpillMetrics {
+    pub(super) measured: Arc<FragmentMetrics>,
     pub(super) operator: Option<OperatorId>,
 }
 
-impl Spills {
+impl SpillMetrics {
     /// Returns the pool from which its memory is taken.
     pub(super) fn memory(&self, context: &TaskContext) -> Arc<dyn MemoryPool> {
         self.measured.memory(self.operator, context)
     }
 
     /// Counts spilled partitions.
-    pub(super) fn add(&self, parts: &Parts) {
+    pub(super) fn add(&self, parts: &SpillPartitions) {
         let (bytes, parts) = parts.size();
-        self.count(Spilled { bytes, parts, runs: 0 });
+        self.count(SpillStats { bytes, parts, runs: 0 });
     }
 
     /// Counts spilled runs.
     pub(super) fn add_runs(&self, runs: &[SortedRun]) {
         let bytes = runs.iter().map(|run| run.bytes).sum();
-        self.count(Spilled { bytes, parts: 0, runs: runs.len() as u64 });
+        self.count(SpillStats { bytes, parts: 0, runs: runs.len() as u64 });
     }
 
-    fn count(&self, more: Spilled) {
+    fn count(&self, more: SpillStats) {
         let Some(operator) = self.operator else { return };
-        let mut did = self.measured.did.lock();
+        let mut did = self.measured.by_operator.lock();
         let spilled = &mut did.entry(operator).or_default().spilled;
         spilled.bytes += more.bytes;
         spilled.parts += more.parts;
@@ -141,28 +141,28 @@ impl Spills {
 }
 
 /// Awaits a future. Returns also the time in which it was polled, without waiting times.
-pub(super) async fn timed<F: Future>(next: F, now: &Now) -> (F::Output, Option<Busy>) {
+pub(super) async fn time_polls<F: Future>(next: F, now: &NanoClock) -> (F::Output, Option<BusyTime>) {
     let mut next = pin!(next);
-    let mut busy: Option<Busy> = None;
+    let mut busy: Option<BusyTime> = None;
     let came = poll_fn(|context| {
         let began_ns = now();
         let polled = next.as_mut().poll(context);
-        let stretch = Busy::between(began_ns, now());
-        busy = Some(busy.map_or(stretch, |before| before.and(stretch)));
+        let stretch = BusyTime::from_interval(began_ns, now());
+        busy = Some(busy.map_or(stretch, |before| before.merge(stretch)));
         polled
     });
     (came.await, busy)
 }
 
-impl Run {
+impl FragmentRun {
     /// Returns the spill metrics of the join at a step of a pipeline.
-    pub(super) fn spills_of_join(&self, number: usize, step: usize) -> Spills {
-        Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_step(number, step) }
+    pub(super) fn spills_of_join(&self, number: usize, step: usize) -> SpillMetrics {
+        SpillMetrics { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_step(number, step) }
     }
 
     /// Returns the spill metrics of the aggregation or sort that a pipeline ends in.
-    pub(super) fn spills_of_sink(&self, number: usize) -> Spills {
-        Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_sink(number) }
+    pub(super) fn spills_of_sink(&self, number: usize) -> SpillMetrics {
+        SpillMetrics { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_sink(number) }
     }
 
     /// Returns the memory pool of a pipeline's sink.
@@ -172,8 +172,8 @@ impl Run {
 
     /// Returns the memory pool of what a stage collects: that of the join on disk that follows, or of the pipeline's
     /// sink.
-    pub(super) fn memory_of_stage(&self, number: usize, stage: &Stage) -> Arc<dyn MemoryPool> {
-        match stage.next {
+    pub(super) fn memory_of_stage(&self, number: usize, stage: &PipelineStage) -> Arc<dyn MemoryPool> {
+        match stage.next_join {
             Some(_) => {
                 let join = self.lowered.operator_of_step(number, stage.first + stage.pipeline.steps.len());
                 self.measured.memory(join, &self.context)
@@ -183,61 +183,68 @@ impl Run {
     }
 
     /// Records the rows and calls of a finished stage.
-    pub(super) fn measure(&self, number: usize, stage: &Stage, members: &[Member], share: &Share) {
-        let mut did = self.measured.did.lock();
-        let is_joined = matches!(share, Share::Joined(_));
-        for mark in self.lowered.marks[number].iter().filter(|mark| stage.counts(mark.step, is_joined)) {
+    pub(super) fn measure(
+        &self,
+        number: usize,
+        stage: &PipelineStage,
+        members: &[PipelineWorker],
+        share: &SharedSource,
+    ) {
+        let mut did = self.measured.by_operator.lock();
+        let is_joined = matches!(share, SharedSource::Joined(_));
+        for mark in self.lowered.marks[number].iter().filter(|mark| stage.counts_rows_at(mark.step, is_joined)) {
             let at = mark.step - stage.first;
-            let came = members.iter().map(|member| member.worker.rows().get(at).copied().unwrap_or(0));
+            let came = members.iter().map(|member| member.worker.row_counts().get(at).copied().unwrap_or(0));
             did.entry(mark.operator).or_default().rows += came.sum::<u64>();
         }
-        if let (Share::Scan(work, _), Some(input)) = (share, self.scan_of(number)) {
+        if let (SharedSource::Scan(work, _), Some(input)) = (share, self.scan_of(number)) {
             let passed = work.passed.load(Ordering::Relaxed);
             let removed = work.removed.load(Ordering::Relaxed);
-            did.entry(OperatorId::of(input.scan.as_ref())).or_default().rows += passed + removed;
-            if let Some(filter) = input.filter {
+            did.entry(OperatorId::new(input.scan.as_ref())).or_default().rows += passed + removed;
+            if let Some(filter) = input.filter_operator {
                 did.entry(filter).or_default().rows += passed;
             }
         }
         drop(did);
-        if let (Share::Scan(work, _), Some(input)) = (share, self.scan_of(number)) {
-            self.measured.called(Some(OperatorId::of(input.scan.as_ref())), *work.calls.lock());
+        if let (SharedSource::Scan(work, _), Some(input)) = (share, self.scan_of(number)) {
+            self.measured.add_calls(Some(OperatorId::new(input.scan.as_ref())), *work.arrow_calls.lock());
         }
         for member in members {
-            for (step, calls) in (stage.first..).zip(member.worker.calls()) {
-                self.measured.called(self.lowered.operator_of_step(number, step), calls);
+            for (step, calls) in (stage.first..).zip(member.worker.call_costs()) {
+                self.measured.add_calls(self.lowered.operator_of_step(number, step), calls);
             }
             self.measure_times(number, stage, member, share);
         }
     }
 
     /// Records the times of one worker in a finished stage.
-    fn measure_times(&self, number: usize, stage: &Stage, member: &Member, share: &Share) {
+    fn measure_times(&self, number: usize, stage: &PipelineStage, member: &PipelineWorker, share: &SharedSource) {
         let steps = stage.pipeline.steps.len();
-        for (step, busy) in member.worker.busy().enumerate() {
-            let ends = step == steps && stage.next.is_none();
+        for (step, busy) in member.worker.busy_times().enumerate() {
+            let ends = step == steps && stage.next_join.is_none();
             let step = stage.first + step;
             let operator =
                 if ends { self.lowered.operator_of_sink(number) } else { self.lowered.operator_of_step(number, step) };
-            self.measured.busy(operator, busy);
+            self.measured.add_busy(operator, busy);
         }
         let source = self.lowered.program.pipelines[number].source;
         let operator = match (share, source) {
-            (Share::Scan(..), _) => self.scan_of(number).map(|input| OperatorId::of(input.scan.as_ref())),
-            (Share::Joined(_), _) => self.lowered.operator_of_step(number, stage.first),
+            (SharedSource::Scan(..), _) => self.scan_of(number).map(|input| OperatorId::new(input.scan.as_ref())),
+            (SharedSource::Joined(_), _) => self.lowered.operator_of_step(number, stage.first),
             (_, Source::Groups(made_by) | Source::Sorted(made_by)) => self.lowered.operator_of_sink(made_by),
             // Operators that are not compiled have their own metrics.
             (_, Source::Input(_)) => None,
         };
-        self.measured.busy(operator, member.source_busy);
-        if let (Share::Scan(..), Some(input)) = (share, self.scan_of(number)) {
-            self.measured.busy(input.filter, member.source_busy);
+        self.measured.add_busy(operator, member.source_busy);
+        if let (SharedSource::Scan(..), Some(input)) = (share, self.scan_of(number)) {
+            self.measured.add_busy(input.filter_operator, member.source_busy);
         }
     }
 
     /// Records the time in which the workers' sinks were merged.
     pub(super) fn measure_sink(&self, number: usize, began_ns: u64) {
-        self.measured.busy(self.lowered.operator_of_sink(number), Some(Busy::between(began_ns, (self.now)())));
+        self.measured
+            .add_busy(self.lowered.operator_of_sink(number), Some(BusyTime::from_interval(began_ns, (self.now)())));
     }
 
     /// Returns the scan that a pipeline reads, if its source is one.

@@ -17,24 +17,24 @@ pub(super) fn reservation(memory: &Arc<dyn MemoryPool>) -> MemoryReservation {
 #[derive(Debug)]
 pub(super) struct OperatorMemory {
     query: Arc<dyn MemoryPool>,
-    now: AtomicUsize,
-    most: AtomicUsize,
+    current: AtomicUsize,
+    peak: AtomicUsize,
 }
 
 impl OperatorMemory {
     /// Returns an empty pool within the query's pool.
-    pub(super) fn of(context: &TaskContext) -> Self {
-        Self { query: Arc::clone(context.memory_pool()), now: AtomicUsize::new(0), most: AtomicUsize::new(0) }
+    pub(super) fn new(context: &TaskContext) -> Self {
+        Self { query: Arc::clone(context.memory_pool()), current: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
     }
 
     /// Returns the peak of its reserved bytes.
-    pub(super) fn most(&self) -> usize {
-        self.most.load(Ordering::Relaxed)
+    pub(super) fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
     }
 
     fn add(&self, bytes: usize) {
-        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.most.fetch_max(now, Ordering::Relaxed);
+        let now = self.current.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(now, Ordering::Relaxed);
     }
 }
 
@@ -58,7 +58,7 @@ impl MemoryPool for OperatorMemory {
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.query.shrink(reservation, shrink);
-        self.now.fetch_sub(shrink, Ordering::Relaxed);
+        self.current.fetch_sub(shrink, Ordering::Relaxed);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> DfResult<()> {
@@ -78,6 +78,6 @@ impl MemoryPool for OperatorMemory {
 
 impl fmt::Display for OperatorMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.now.load(Ordering::Relaxed), self.query)
+        write!(f, "{} of {}", self.current.load(Ordering::Relaxed), self.query)
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Result as DfResult;
-use engine::pipeline::Relief;
-use engine::{Batch, arrow_form};
-use scheduler::outside;
+use engine::pipeline::OutputSink;
+use engine::{Batch, arrow_convert};
+use scheduler::block_outside_turn;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
 
-use crate::ended::Ended;
+use crate::run_error::RunError;
 
 /// Channel to the reader of a fragment. Workers hold it, and nothing else of the run, which holds the workers.
 pub(super) struct Output {
@@ -21,9 +21,9 @@ pub(super) struct Output {
 
 impl Output {
     /// Sends batches to the reader.
-    pub(super) async fn give(&self, batches: Vec<Batch>) -> Result<(), Ended> {
+    pub(super) async fn send(&self, batches: Vec<Batch>) -> Result<(), RunError> {
         for batch in batches {
-            let batch = self.arrays(&batch)?;
+            let batch = self.to_arrow(&batch)?;
             if self.sender.send(Ok(batch)).await.is_err() {
                 return Err(engine::Error::Stopped.into());
             }
@@ -33,20 +33,20 @@ impl Output {
 
     /// Returns a callback that outputs batches while a step is still producing them, where one batch becomes many. It
     /// blocks, so it needs a runtime with other threads for the reader.
-    pub(super) fn relief(self: &Arc<Self>) -> Option<Box<Relief>> {
+    pub(super) fn flush_callback(self: &Arc<Self>) -> Option<Box<OutputSink>> {
         let runtime = Handle::current();
         let may_wait = matches!(runtime.runtime_flavor(), RuntimeFlavor::MultiThread);
         let output = Arc::clone(self);
-        let relief: Box<Relief> = Box::new(move |batches| {
-            let given = outside(|| runtime.block_on(output.give(batches)));
-            given.map_err(Ended::of_worker)
+        let relief: Box<OutputSink> = Box::new(move |batches| {
+            let given = block_outside_turn(|| runtime.block_on(output.send(batches)));
+            given.map_err(RunError::into_engine_error)
         });
         may_wait.then_some(relief)
     }
 
-    fn arrays(&self, batch: &Batch) -> engine::Result<RecordBatch> {
+    fn to_arrow(&self, batch: &Batch) -> engine::Result<RecordBatch> {
         let columns = batch.columns.iter().zip(self.schema.fields());
-        let columns = columns.map(|(column, field)| arrow_form::array(column, field.data_type()));
+        let columns = columns.map(|(column, field)| arrow_convert::to_array(column, field.data_type()));
         let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
         Ok(RecordBatch::try_new_with_options(
             Arc::clone(&self.schema),

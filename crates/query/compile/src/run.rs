@@ -10,31 +10,31 @@ use datafusion::execution::TaskContext;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use scheduler::beside;
+use scheduler::in_same_query;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::ended::Ended;
-use crate::measure::{self, Measured};
+use crate::measure::{self, FragmentMetrics};
 use crate::output::Output;
-use crate::pipelines::Run;
-use crate::plan::Lowered;
+use crate::pipelines::FragmentRun;
+use crate::plan::CompiledFragment;
+use crate::run_error::RunError;
 
 /// Batches that are buffered for a slow reader.
-const BATCHES_AHEAD: usize = 2;
+const BATCHES_BUFFERED_MAX: usize = 2;
 
 /// Starts a fragment and returns its rows as a stream. Dropping the stream stops the fragment.
 pub(super) fn start(
-    lowered: Arc<Lowered>,
+    lowered: Arc<CompiledFragment>,
     schema: SchemaRef,
     context: Arc<TaskContext>,
-    measured: &Arc<Measured>,
+    measured: &Arc<FragmentMetrics>,
 ) -> BoxStream<'static, DfResult<RecordBatch>> {
-    let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+    let (sender, receiver) = mpsc::channel(BATCHES_BUFFERED_MAX);
     // Dropped with the stream: the driver itself may be busy with a hash table for long.
     let stop = StopOnDrop(Arc::default());
     let driving = drive(lowered, schema, context, sender, Arc::clone(measured), StopOnDrop(Arc::clone(&stop.0)));
-    let driver = AbortOnDropHandle::new(tokio::spawn(beside(driving)));
+    let driver = AbortOnDropHandle::new(tokio::spawn(in_same_query(driving)));
     let reading = (receiver, Some(driver), stop);
     let rows = stream::unfold(reading, async |(mut receiver, driver, stop)| {
         if let Some(batch) = receiver.recv().await {
@@ -53,38 +53,38 @@ pub(super) fn start(
 
 /// Runs all pipelines of a fragment and reports how they ended.
 async fn drive(
-    lowered: Arc<Lowered>,
+    lowered: Arc<CompiledFragment>,
     schema: SchemaRef,
     context: Arc<TaskContext>,
     sender: mpsc::Sender<DfResult<RecordBatch>>,
-    measured: Arc<Measured>,
+    measured: Arc<FragmentMetrics>,
     stop: StopOnDrop,
 ) {
-    let now = measure::now();
+    let now = measure::run_clock();
     measured.begin(&*now);
-    let run = Run {
-        limits: (0..lowered.limits).map(|_| AtomicU64::new(0)).collect(),
+    let run = FragmentRun {
+        limit_counters: (0..lowered.limit_count).map(|_| AtomicU64::new(0)).collect(),
         lowered,
         context,
         output: Arc::new(Output { schema, sender: sender.clone() }),
-        built: Mutex::default(),
+        results: Mutex::default(),
         stop: Arc::clone(&stop.0),
         measured,
         now,
-        ahead: Mutex::default(),
-        begun: Mutex::default(),
+        early_workers: Mutex::default(),
+        union_sinks: Mutex::default(),
         probe_parts: Mutex::default(),
-        best: Mutex::default(),
-        held: Mutex::default(),
+        top_k_bound: Mutex::default(),
+        result_memory: Mutex::default(),
     };
-    match Arc::new(run).pipelines().await {
+    match Arc::new(run).run_all().await {
         Ok(()) => {}
         // If the reader is gone, nobody gets the error; any other reader has to know that rows are missing.
-        Err(Ended::Stopped) => {
+        Err(RunError::Stopped) => {
             let error = DataFusionError::Internal("a fragment was stopped before its last row".to_owned());
             let _ = sender.send(Err(error)).await;
         }
-        Err(Ended::Failed(error)) => {
+        Err(RunError::Failed(error)) => {
             let _ = sender.send(Err(error)).await;
         }
     }

@@ -15,7 +15,7 @@ pub(crate) fn text_style(zone: SessionZone) -> TextStyle {
 struct Numbered;
 
 impl ObjectNames for Numbered {
-    fn show(&self, sql_type: &SqlType, oid: u32) -> String {
+    fn format(&self, sql_type: &SqlType, oid: u32) -> String {
         format!("{sql_type} {oid}")
     }
 }

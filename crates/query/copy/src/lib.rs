@@ -2,16 +2,16 @@
 //!
 //! Never commits: `dml` stages the rows of COPY FROM in the statement's transaction.
 //!
-//! Start at [`Copier`], then at `from/` for loading and `to/` for unloading.
+//! Start at [`CopyService`], then at `from/` for loading and `to/` for unloading.
 
-mod copier;
 mod files;
 mod from;
+mod service;
 mod to;
 
 #[cfg(test)]
 mod fixtures;
 
-pub use copier::Copier;
-pub use from::Copied;
-pub use to::{CopyOut, CopyPiece};
+pub use from::CopyFromOutcome;
+pub use service::CopyService;
+pub use to::{CopyChunk, CopyOut};

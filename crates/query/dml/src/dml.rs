@@ -10,13 +10,13 @@ use scan::KeyLookup;
 ///
 /// It stages changes in the statement's transaction; the session commits.
 #[derive(Debug)]
-pub struct Dml {
+pub struct DmlExecutor {
     pub(crate) executor: Arc<Executor>,
     pub(crate) lookup: Arc<KeyLookup>,
     pub(crate) loader: Loader,
 }
 
-impl Dml {
+impl DmlExecutor {
     /// Creates a service that runs plans on `executor`, finds rows with `lookup` and writes shards with `loader`.
     #[must_use]
     pub fn new(executor: Arc<Executor>, lookup: Arc<KeyLookup>, loader: Loader) -> Self {

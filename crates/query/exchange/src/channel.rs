@@ -25,10 +25,10 @@ use tonic::transport::{Endpoint, Server};
 use tower::service_fn;
 use url::Url;
 
-use crate::codec::Sealed;
-use crate::failure::{arrived, is_lost};
-use crate::open::{Connection, Open};
-use crate::reports::{Asked, Reports};
+use crate::channel_pool::{ChannelPool, Connection};
+use crate::codec::SealedPlan;
+use crate::error_transport::{decode_error, is_lost};
+use crate::task_reports::{ReportsRequested, TaskReports};
 
 #[cfg(test)]
 mod tests;
@@ -53,7 +53,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
 
 /// Opens connections to workers.
 #[async_trait]
-pub trait Dial: Send + Sync + fmt::Debug {
+pub trait Dialer: Send + Sync + fmt::Debug {
     /// Opens a connection to the worker at this address, with both ends authenticated.
     ///
     /// # Errors
@@ -64,8 +64,8 @@ pub trait Dial: Send + Sync + fmt::Debug {
 /// Pool of a process's connections to workers. Each is opened on first use and dropped when it ends.
 #[derive(Clone)]
 pub struct Channels {
-    dial: Arc<dyn Dial>,
-    open: Arc<Open>,
+    dial: Arc<dyn Dialer>,
+    pool: Arc<ChannelPool>,
     /// Runtime on which connections live. Query threads, which use them, are busy and come and go.
     runtime: Handle,
 }
@@ -73,16 +73,16 @@ pub struct Channels {
 impl Channels {
     /// Returns an empty pool; `dial` opens connections on the caller's runtime.
     #[must_use]
-    pub fn new(dial: Arc<dyn Dial>) -> Self {
-        Self { dial, open: Arc::default(), runtime: Handle::current() }
+    pub fn new(dial: Arc<dyn Dialer>) -> Self {
+        Self { dial, pool: Arc::default(), runtime: Handle::current() }
     }
 
     /// Returns the channel to a worker, opening it if there is none.
     fn channel(&self, worker: &Url) -> DfResult<BoxCloneSyncChannel> {
-        self.open.get_or_make(worker, |lasting| {
+        self.pool.get_or_open(worker, |lasting| {
             let _there = self.runtime.enter();
             let endpoint = Endpoint::from_shared(worker.to_string())
-                .map_err(|error| arrived(DataFusionError::External(Box::new(error)), worker))?
+                .map_err(|error| decode_error(DataFusionError::External(Box::new(error)), worker))?
                 .connect_timeout(CONNECT_TIMEOUT)
                 .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
                 .keep_alive_timeout(KEEPALIVE_TIMEOUT)
@@ -96,7 +96,7 @@ impl Channels {
             let channel = endpoint.connect_with_connector_lazy(service_fn(move |_| {
                 let (dial, address, lasting) = (Arc::clone(&dial), address.clone(), Arc::clone(&lasting));
                 async move {
-                    let dialled = dial.dial(&address).await.inspect_err(|_| lasting.over())?;
+                    let dialled = dial.dial(&address).await.inspect_err(|_| lasting.unregister())?;
                     Ok::<_, io::Error>(TokioIo::new(Connection::dialled(dialled, lasting)))
                 }
             }));
@@ -115,18 +115,18 @@ impl fmt::Debug for Channels {
 impl ChannelResolver for Channels {
     async fn get_worker_client_for_url(&self, worker: &Url) -> DfResult<Box<dyn WorkerChannel>> {
         let library = create_worker_client(self.channel(worker)?);
-        Ok(Box::new(ToWorker { library, worker: worker.clone() }))
+        Ok(Box::new(WorkerClient { library, worker: worker.clone() }))
     }
 }
 
 /// Client of one worker: seals plans, restores errors to their original form and stores the metrics of tasks.
-struct ToWorker {
+struct WorkerClient {
     library: Box<dyn WorkerChannel>,
     worker: Url,
 }
 
 #[async_trait]
-impl WorkerChannel for ToWorker {
+impl WorkerChannel for WorkerClient {
     async fn coordinator_channel(
         &mut self,
         headers: tonic::codegen::http::HeaderMap,
@@ -136,25 +136,25 @@ impl WorkerChannel for ToWorker {
         context: &Arc<TaskContext>,
     ) -> DfResult<BoxStream<'static, DfResult<WorkerToCoordinatorMsg>>> {
         let plan = match request.plan {
-            MaybeEncoded::Decoded(plan) => MaybeEncoded::Decoded(Arc::new(Sealed(plan)) as _),
+            MaybeEncoded::Decoded(plan) => MaybeEncoded::Decoded(Arc::new(SealedPlan(plan)) as _),
             encoded @ MaybeEncoded::Encoded(_) => encoded,
         };
         let request = SetPlanRequest { plan, ..request };
         let (worker, task) = (self.worker.clone(), request.task_key);
-        let reports = context.session_config().get_extension::<Reports>();
+        let reports = context.session_config().get_extension::<TaskReports>();
         // If no metrics are needed, a task may be lost once nobody wants its rows: readers of its rows get the error
         // from the row stream.
-        let may_be_lost = context.session_config().get_extension::<Asked>().is_none();
+        let may_be_lost = context.session_config().get_extension::<ReportsRequested>().is_none();
         let answers = self.library.coordinator_channel(headers, request, messages, metrics, context).await;
-        let answers = match answers.map_err(|error| arrived(error, &worker)) {
+        let answers = match answers.map_err(|error| decode_error(error, &worker)) {
             Err(error) if may_be_lost && is_lost(&error) => return Ok(stream::empty().boxed()),
             answers => answers?,
         };
         let answers = answers.map(move |answer| {
             if let (Ok(WorkerToCoordinatorMsg::TaskMetrics(told)), Some(reports)) = (&answer, &reports) {
-                reports.note(task, &worker, told);
+                reports.record(task, &worker, told);
             }
-            answer.map_err(|error| arrived(error, &worker))
+            answer.map_err(|error| decode_error(error, &worker))
         });
         let is_wanted = move |answer: &DfResult<WorkerToCoordinatorMsg>| {
             let is_lost = answer.as_ref().is_err_and(|error| may_be_lost && is_lost(error));
@@ -171,16 +171,16 @@ impl WorkerChannel for ToWorker {
         context: &Arc<TaskContext>,
     ) -> DfResult<Vec<BoxStream<'static, DfResult<RecordBatch>>>> {
         let streams = self.library.execute_task(headers, request, metrics, context).await;
-        let streams = streams.map_err(|error| arrived(error, &self.worker))?;
+        let streams = streams.map_err(|error| decode_error(error, &self.worker))?;
         let streams = streams.into_iter().map(|rows| {
             let worker = self.worker.clone();
-            rows.map(move |batch| batch.map_err(|error| arrived(error, &worker))).boxed()
+            rows.map(move |batch| batch.map_err(|error| decode_error(error, &worker))).boxed()
         });
         Ok(streams.collect())
     }
 
     async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> DfResult<GetWorkerInfoResponse> {
-        self.library.get_worker_info(request).await.map_err(|error| arrived(error, &self.worker))
+        self.library.get_worker_info(request).await.map_err(|error| decode_error(error, &self.worker))
     }
 }
 

@@ -6,67 +6,67 @@
 //!
 //! In reading order:
 //!
-//! - `plan.rs` turns a query into stages on workers, or into a single task on one worker (`whole.rs`).
-//! - Before the plan is cut: `reason.rs` decides whether a plan may leave the instance, `values.rs` evaluates scalar
-//!   subqueries, `keys.rs` runs semi-join reductions, `joins.rs` chooses between broadcast and shuffle joins,
+//! - `plan.rs` turns a query into stages on workers, or into a single task on one worker (`single_task.rs`).
+//! - Before the plan is cut: `reason.rs` decides whether a plan may leave the instance, `scalar_subqueries.rs` evaluates scalar
+//!   subqueries, `semi_join_keys.rs` runs semi-join reductions, `join_exchange.rs` chooses between broadcast and shuffle joins,
 //!   `shape.rs` adapts the plan to the library.
-//! - Exchanges between workers that are avoided: `in_place.rs` and `located.rs` for tables that are distributed on a
-//!   key or replicated, `within.rs` for the exchange between threads that remains, `owners.rs` for joins in which one
+//! - Exchanges between workers that are avoided: `avoid_exchanges.rs` and `row_location.rs` for tables that are distributed on a
+//!   key or replicated, `local_exchange.rs` for the exchange between threads that remains, `bucket_owners.rs` for joins in which one
 //!   side does not move.
-//! - Scans: `leaf.rs` divides them among workers, as `assign.rs` computes it.
-//! - Transport: `codec/` encodes plan fragments, `channel.rs` sends them over pooled connections (`open.rs`), with the
-//!   query's settings in a header (`facts.rs`).
-//! - Execution: `worker.rs` sets up tasks on a worker and `stage.rs` runs them, `active.rs` counts their open streams,
-//!   `head.rs` runs the root stage in the instance, `compiled.rs` compiles plans that stay in the instance.
-//! - Results beside rows: `failure.rs` transports errors, `reports.rs` collects what EXPLAIN ANALYZE shows, `shown.rs`
-//!   and `spread.rs` what EXPLAIN shows.
-//! - `prepared.rs` and `resources.rs` are what callers pass in and get back.
-//! - `ahead.rs` warms the caches of workers with new shards.
+//! - Scans: `scan_tasks.rs` divides them among workers, as `assign.rs` computes it.
+//! - Transport: `codec/` encodes plan fragments, `channel.rs` sends them over pooled connections (`channel_pool.rs`), with the
+//!   query's settings in a header (`query_facts.rs`).
+//! - Execution: `worker.rs` sets up tasks on a worker and `task.rs` runs them, `open_streams.rs` counts their open streams,
+//!   `root_stage.rs` runs the root stage in the instance, `local_plan.rs` compiles plans that stay in the instance.
+//! - Results beside rows: `error_transport.rs` transports errors, `task_reports.rs` collects what EXPLAIN ANALYZE shows, `explain_view.rs`
+//!   and `run_location.rs` what EXPLAIN shows.
+//! - `prepared_query.rs` and `query_resources.rs` are what callers pass in and get back.
+//! - `cache_warming.rs` warms the caches of workers with new shards.
 
-mod active;
-mod ahead;
 mod assign;
+mod avoid_exchanges;
+mod bucket_owners;
+mod cache_warming;
 mod channel;
+mod channel_pool;
 pub mod codec;
-mod compiled;
-mod facts;
-mod failure;
-mod head;
-mod in_place;
-mod joins;
-mod keys;
-mod leaf;
-mod located;
-mod open;
-mod owners;
+mod error_transport;
+mod explain_view;
+mod join_exchange;
+mod local_exchange;
+mod local_plan;
+mod open_streams;
 mod plan;
-mod prepared;
+mod prepared_query;
+mod query_facts;
+mod query_resources;
 mod reason;
-mod reports;
-mod resources;
+mod root_stage;
+mod row_location;
+mod run_location;
+mod scalar_subqueries;
+mod scan_tasks;
+mod semi_join_keys;
 mod shape;
-mod shown;
-mod spread;
-mod stage;
-mod values;
-mod whole;
-mod within;
+mod single_task;
+mod task;
+mod task_reports;
 mod worker;
 
-pub use self::ahead::{AheadUse, NewShards, pieces};
-pub use self::assign::{Cluster, Without};
-pub use self::channel::{ByteStream, Channels, Dial};
+pub use self::assign::{Cluster, WithoutWorker};
+pub use self::bucket_owners::RouteToOwnersExec;
+pub use self::cache_warming::{CacheWarmingStats, NewShards, shard_parts};
+pub use self::channel::{ByteStream, Channels, Dialer};
 pub use self::codec::message_bytes;
-pub use self::compiled::{compiled, is_compiled};
-pub use self::failure::lost_worker;
-pub use self::joins::JoinExchange;
-pub use self::owners::ToOwnersExec;
-pub use self::plan::{Distribution, Exchange, Planning, Purpose};
-pub use self::prepared::{Place, Prepared};
-pub use self::reason::{Reason, Undistributed, can_leave};
-pub use self::reports::{Report, Reports};
-pub use self::resources::QueryResources;
-pub use self::shown::{Shown, is_distributed, shown};
-pub use self::spread::Spread;
-pub use self::within::{WithinTasksExec, meets_within_tasks};
-pub use self::worker::{Worker, WorkerShare};
+pub use self::error_transport::lost_worker;
+pub use self::explain_view::{ShownOperator, is_distributed, shown_operator};
+pub use self::join_exchange::JoinExchange;
+pub use self::local_exchange::{LocalExchangeExec, is_colocated_join};
+pub use self::local_plan::{compile_local, is_planned_undivided};
+pub use self::plan::{DistributedPlanner, DistributionContext, ExchangeConfig, Purpose};
+pub use self::prepared_query::{DistributedRun, PreparedQuery};
+pub use self::query_resources::QueryResources;
+pub use self::reason::{LocalQuery, LocalReason, check_distributable};
+pub use self::run_location::RunLocation;
+pub use self::task_reports::{TaskReport, TaskReports};
+pub use self::worker::{Worker, WorkerLimits};

@@ -26,21 +26,21 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
-use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
-use operators::portable::OwnOperator;
-use optimizer::Optimized;
-use plan::stop::is_watched;
-use scan::{ShardScanExec, Stays};
+use functions::function_codec::{SerializedAggregate, SerializedScalar, SerializedWindow};
+use operators::portable::PortableOperator;
+use optimizer::OptimizedPlan;
+use plan::cancellation::is_wrapped;
+use scan::{NotPortable, ShardScanExec};
 
 /// Reason why a query runs in the instance. Its text completes "because …" in EXPLAIN.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
+pub enum LocalReason {
     #[error("the cluster has no worker")]
     NoWorkers,
     #[error("it locks rows")]
     Locks,
     #[error("several readers share rows that are computed once")]
-    Shares,
+    SharedRows,
     #[error("it reads no shards")]
     NothingStored,
     #[error("subqueries are run before it")]
@@ -52,9 +52,9 @@ pub enum Reason {
     #[error("{expression} cannot be sent to another process")]
     Expression { expression: String },
     #[error("external files are read by the instance, which listed them: {table}")]
-    FilesOfOthers { table: String },
+    ExternalFiles { table: String },
     #[error("{table} has many unflushed rows, which only the instance has")]
-    FreshRows { table: String },
+    UnflushedRows { table: String },
     #[error("an exchange has to preserve the order of rows")]
     OrderedExchange,
     #[error("an exchange partitions by expressions that are not columns")]
@@ -63,15 +63,15 @@ pub enum Reason {
 
 /// A query that runs in the instance.
 #[derive(Debug)]
-pub struct Undistributed {
-    pub reason: Reason,
+pub struct LocalQuery {
+    pub reason: LocalReason,
     /// Undivided plan that was already made, if the instance would make the same one.
-    pub planned: Option<(Optimized, Arc<dyn ExecutionPlan>)>,
+    pub plan: Option<(OptimizedPlan, Arc<dyn ExecutionPlan>)>,
 }
 
-impl From<Reason> for Undistributed {
-    fn from(reason: Reason) -> Self {
-        Self { reason, planned: None }
+impl From<LocalReason> for LocalQuery {
+    fn from(reason: LocalReason) -> Self {
+        Self { reason, plan: None }
     }
 }
 
@@ -80,45 +80,46 @@ impl From<Reason> for Undistributed {
 ///
 /// # Errors
 /// The first reason found.
-pub fn can_leave(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
+pub fn check_distributable(plan: &Arc<dyn ExecutionPlan>) -> Result<(), LocalReason> {
     if let Some(with) = plan.downcast_ref::<ScalarSubqueryExec>() {
-        return can_leave(with.input());
+        return check_distributable(with.input());
     }
-    operator(plan)?;
+    check_operator(plan)?;
     let mut problem = None;
     let walked = plan.apply_expressions(&mut |expression| {
-        problem = expression_of(expression).err();
+        problem = check_expression(expression).err();
         Ok(if problem.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     walked.expect("the visitor of expressions returns no error");
     if let Some(problem) = problem {
         return Err(problem);
     }
-    plan.children().into_iter().try_for_each(can_leave)
+    plan.children().into_iter().try_for_each(check_distributable)
 }
 
 /// Checks one operator, without its expressions and inputs.
-fn operator(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
+fn check_operator(plan: &Arc<dyn ExecutionPlan>) -> Result<(), LocalReason> {
     if let Some(scan) = plan.downcast_ref::<ShardScanExec>() {
         let table = || scan.scan.table.name.clone();
-        return match scan.stays() {
+        return match scan.not_portable_because() {
             None => Ok(()),
-            Some(Stays::FilesOfOthers) => Err(Reason::FilesOfOthers { table: table() }),
-            Some(Stays::FreshRows) => Err(Reason::FreshRows { table: table() }),
+            Some(NotPortable::ExternalTable) => Err(LocalReason::ExternalFiles { table: table() }),
+            Some(NotPortable::UnflushedRows) => Err(LocalReason::UnflushedRows { table: table() }),
         };
     }
     if let Some(exchange) = plan.downcast_ref::<RepartitionExec>() {
-        return repartition(exchange);
+        return check_exchange(exchange);
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         let mut functions = aggregate.aggr_expr().iter().map(|call| call.fun());
-        return functions.try_for_each(|function| named(function.name(), PortableAggregate::of(function)));
+        return functions
+            .try_for_each(|function| check_portable(function.name(), SerializedAggregate::encode(function)));
     }
     if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
-        return window.window_expr().iter().try_for_each(window_function);
+        return window.window_expr().iter().try_for_each(check_window);
     }
     if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
-        return window.window_expr().iter().try_for_each(window_function);
+        return window.window_expr().iter().try_for_each(check_window);
     }
     let is_known = plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
@@ -135,40 +136,42 @@ fn operator(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
         || plan.is::<PlaceholderRowExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<BufferExec>()
-        || OwnOperator::of(plan.as_ref()).is_some();
-    if is_known { Ok(()) } else { Err(Reason::Operator { operator: plan.name().to_owned() }) }
+        || PortableOperator::try_from_operator(plan.as_ref()).is_some();
+    if is_known { Ok(()) } else { Err(LocalReason::Operator { operator: plan.name().to_owned() }) }
 }
 
 /// Checks an exchange: between processes, rows lose their order and are partitioned by columns only.
-fn repartition(exchange: &RepartitionExec) -> Result<(), Reason> {
+fn check_exchange(exchange: &RepartitionExec) -> Result<(), LocalReason> {
     if exchange.preserve_order() {
-        return Err(Reason::OrderedExchange);
+        return Err(LocalReason::OrderedExchange);
     }
     match exchange.partitioning() {
-        Partitioning::Hash(keys, _) if !keys.iter().all(|key| key.is::<e::Column>()) => Err(Reason::ComputedExchange),
+        Partitioning::Hash(keys, _) if !keys.iter().all(|key| key.is::<e::Column>()) => {
+            Err(LocalReason::ComputedExchange)
+        }
         Partitioning::Hash(..) | Partitioning::RoundRobinBatch(_) => Ok(()),
-        other => Err(Reason::Operator { operator: format!("an exchange with partitioning {other}") }),
+        other => Err(LocalReason::Operator { operator: format!("an exchange with partitioning {other}") }),
     }
 }
 
 /// Checks the function of a window expression.
-fn window_function(window: &Arc<dyn WindowExpr>) -> Result<(), Reason> {
+fn check_window(window: &Arc<dyn WindowExpr>) -> Result<(), LocalReason> {
     let window = window.as_any();
     let aggregate = window.downcast_ref::<PlainAggregateWindowExpr>().map(PlainAggregateWindowExpr::get_aggregate_expr);
     let sliding = || window.downcast_ref::<SlidingAggregateWindowExpr>().map(|it| it.get_aggregate_expr());
     if let Some(call) = aggregate.or_else(sliding) {
-        return named(call.fun().name(), PortableAggregate::of(call.fun()));
+        return check_portable(call.fun().name(), SerializedAggregate::encode(call.fun()));
     }
     let standard = window.downcast_ref::<StandardWindowExpr>().map(StandardWindowExpr::get_standard_func_expr);
     let function = standard.and_then(|function| function.as_any().downcast_ref::<WindowUDFExpr>());
-    let Some(function) = function else { return Err(Reason::Operator { operator: "this window".to_owned() }) };
-    named(function.fun().name(), PortableWindow::of(function.fun()))
+    let Some(function) = function else { return Err(LocalReason::Operator { operator: "this window".to_owned() }) };
+    check_portable(function.fun().name(), SerializedWindow::encode(function.fun()))
 }
 
 /// Checks an expression and its inputs.
-fn expression_of(expression: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
+fn check_expression(expression: &Arc<dyn PhysicalExpr>) -> Result<(), LocalReason> {
     if let Some(call) = expression.downcast_ref::<ScalarFunctionExpr>() {
-        named(call.fun().name(), PortableScalar::of(call.fun()))?;
+        check_portable(call.fun().name(), SerializedScalar::encode(call.fun()))?;
     } else {
         let is_known = expression.is::<e::Column>()
             || expression.is::<e::UnKnownColumn>()
@@ -185,17 +188,17 @@ fn expression_of(expression: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
             || expression.is::<e::LikeExpr>()
             || expression.is::<e::DynamicFilterPhysicalExpr>()
             || expression.is::<ScalarSubqueryExpr>()
-            || is_watched(expression);
+            || is_wrapped(expression);
         if !is_known {
-            return Err(Reason::Expression { expression: expression.to_string() });
+            return Err(LocalReason::Expression { expression: expression.to_string() });
         }
     }
-    expression.children().into_iter().try_for_each(expression_of)
+    expression.children().into_iter().try_for_each(check_expression)
 }
 
 /// Returns an error if the function `name` has no portable form.
-fn named<T>(name: &str, form: Option<T>) -> Result<(), Reason> {
-    form.map(|_| ()).ok_or_else(|| Reason::Function { function: name.to_owned() })
+fn check_portable<T>(name: &str, form: Option<T>) -> Result<(), LocalReason> {
+    form.map(|_| ()).ok_or_else(|| LocalReason::Function { function: name.to_owned() })
 }
 
 /// Returns the bytes of the shards that a plan's scans read after pruning.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use compile::whole_sort;
+use compile::complete_sort_keys;
 use datafusion::common::Result as DfResult;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -15,14 +15,14 @@ use datafusion::physical_plan::{
 };
 
 /// Rewrites a plan so that the library cuts it correctly.
-pub(super) fn to_be_cut(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub(super) fn prepare_for_cut(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|operator| {
         let changed = if collects_left(&operator) {
-            limit_apart(&operator)
-        } else if let Some(sorted) = whole_sort(&operator)? {
+            separate_limit(&operator)
+        } else if let Some(sorted) = complete_sort_keys(&operator)? {
             Some(vec![sorted])
         } else {
-            dealt_in_vain(&operator)
+            remove_round_robin(&operator)
         };
         match changed {
             Some(children) => replace_children_if_necessary(operator, children).map(Transformed::yes),
@@ -34,7 +34,7 @@ pub(super) fn to_be_cut(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn Execut
 
 /// Separates the limit of a build side from the operator that merges its partitions. The library puts a broadcast below
 /// that operator, and each worker would then choose different rows.
-fn limit_apart(join: &Arc<dyn ExecutionPlan>) -> Option<Vec<Arc<dyn ExecutionPlan>>> {
+fn separate_limit(join: &Arc<dyn ExecutionPlan>) -> Option<Vec<Arc<dyn ExecutionPlan>>> {
     let mut children: Vec<_> = join.children().into_iter().map(Arc::clone).collect();
     let fetch = children.first()?.downcast_ref::<CoalescePartitionsExec>().and_then(ExecutionPlan::fetch)?;
     children[0] = Arc::new(GlobalLimitExec::new(Arc::clone(&children[0]), 0, Some(fetch)));
@@ -43,7 +43,7 @@ fn limit_apart(join: &Arc<dyn ExecutionPlan>) -> Option<Vec<Arc<dyn ExecutionPla
 
 /// Removes a round-robin exchange whose partitions are merged at once. The library would take an exchange at the top of
 /// a stage for its own and remove it.
-fn dealt_in_vain(gather: &Arc<dyn ExecutionPlan>) -> Option<Vec<Arc<dyn ExecutionPlan>>> {
+fn remove_round_robin(gather: &Arc<dyn ExecutionPlan>) -> Option<Vec<Arc<dyn ExecutionPlan>>> {
     let gather = gather.downcast_ref::<CoalescePartitionsExec>()?;
     let deal = gather.input().downcast_ref::<RepartitionExec>()?;
     matches!(deal.partitioning(), Partitioning::RoundRobinBatch(_)).then(|| vec![Arc::clone(deal.input())])

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use compile::cover_stage;
+use compile::compile_stage;
 use datafusion::common::Result as DfResult;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
@@ -24,23 +24,24 @@ use futures::Stream;
 use futures::future::BoxFuture;
 use objects::Objects;
 use parking_lot::{Mutex, RwLock};
-use plan::stop::stoppable;
+use plan::cancellation::make_cancellable;
 use scan::{FragmentCache, ScanPlanner, block_cache};
 use scheduler::{
-    Config, QueryMemory, QueryShare, Threads, WorkerMemory, bound_values, keep_spill_room, query_threads, runtime,
+    QueryMemory, QueryShare, QueryThreads, ResourceConfig, WorkerMemory, enforce_spill_limit, limit_large_values,
+    operator_runtime, start_query_threads,
 };
-use shards::{BlockCache, BlockPlace, DiskPart, HotBlock, TierUse};
+use shards::{BlockCache, BlockLocation, DiskQuota, HotBlock, TierStats};
 use tokio_util::sync::CancellationToken;
-use types::{Clock, Health, Reserve, SqlResult};
+use types::{Clock, DiskReserve, ServiceHealth, SqlResult};
 
-use crate::active::Active;
-use crate::ahead::AheadCounts;
+use crate::bucket_owners::RouteToOwnersExec;
+use crate::cache_warming::CacheWarmingCounters;
 use crate::channel::{ByteStream, Channels, metadata, serve};
 use crate::codec::Codec;
-use crate::facts::QueryFacts;
-use crate::failure::leaving;
-use crate::owners::ToOwnersExec;
-use crate::stage::StageExec;
+use crate::error_transport::encode_error;
+use crate::open_streams::OpenStreams;
+use crate::query_facts::QueryFacts;
+use crate::task::TaskExec;
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +58,7 @@ struct Inner {
     blocks: Arc<BlockCache>,
     fragment_cache_bytes: u64,
     /// Query threads and their number. A task ends on the threads on which it began.
-    threads: RwLock<(Arc<Threads>, usize)>,
+    threads: RwLock<(Arc<QueryThreads>, usize)>,
     memory: Arc<WorkerMemory>,
     runtime: Arc<RuntimeEnv>,
     spill_bytes_max: AtomicU64,
@@ -65,13 +66,13 @@ struct Inner {
     /// Connections to other workers, whose rows tasks read.
     channels: Channels,
     /// Runs by run id; a run lives as long as one of its tasks.
-    runs: Mutex<HashMap<[u8; 16], Weak<Run>>>,
-    ahead: AheadCounts,
+    runs: Mutex<HashMap<[u8; 16], Weak<QueryRun>>>,
+    cache_warming: CacheWarmingCounters,
 }
 
 /// Resource limits of a worker, which may change while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WorkerShare {
+pub struct WorkerLimits {
     /// Threads that run operators.
     pub threads: usize,
     /// Memory of its operators together, in bytes.
@@ -79,18 +80,18 @@ pub struct WorkerShare {
     /// Memory of its column cache, in bytes. If it is zero at the start there is no cache.
     pub cache_bytes: u64,
     /// Part of the disk that its cache may use.
-    pub cache_disk: DiskPart,
+    pub cache_disk: DiskQuota,
     /// Maximum bytes that it spills.
     pub spill_bytes_max: u64,
 }
 
 /// State that the tasks of one query share on this worker.
 #[derive(Debug)]
-struct Run {
+struct QueryRun {
     memory: QueryMemory,
     share: Arc<QueryShare>,
     /// Open streams of its tasks. The library retains finished tasks for a while; they do not count.
-    active: Arc<Active>,
+    active: Arc<OpenStreams>,
 }
 
 impl Worker {
@@ -102,7 +103,7 @@ impl Worker {
     pub fn start(
         objects: Objects,
         clock: &Arc<dyn Clock>,
-        config: &Config,
+        config: &ResourceConfig,
         channels: Channels,
         version: &str,
     ) -> SqlResult<Self> {
@@ -110,23 +111,23 @@ impl Worker {
         let fragments = Arc::new(FragmentCache::new(config.fragment_cache_bytes));
         let scans = Arc::new(ScanPlanner::new(objects, Arc::default(), Arc::clone(&blocks), fragments));
         let memory = WorkerMemory::new(Arc::new(UnboundedMemoryPool::default()), Some(config.memory_bytes));
-        bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
-        let mut runtime = runtime(config.memory_bytes, &config.spill())?.as_ref().clone();
+        limit_large_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
+        let mut runtime = operator_runtime(config.memory_bytes, &config.spill())?.as_ref().clone();
         runtime.memory_pool = Arc::clone(&memory) as Arc<dyn MemoryPool>;
         let inner = Arc::new(Inner {
             scans,
             blocks,
             fragment_cache_bytes: config.fragment_cache_bytes,
-            threads: RwLock::new((Arc::new(query_threads(config, clock)?), config.threads.max(1))),
+            threads: RwLock::new((Arc::new(start_query_threads(config, clock)?), config.threads.max(1))),
             memory,
             runtime: Arc::new(runtime),
             spill_bytes_max: AtomicU64::new(config.spill_bytes_max),
             clock: Arc::clone(clock),
             channels,
             runs: Mutex::default(),
-            ahead: AheadCounts::default(),
+            cache_warming: CacheWarmingCounters::default(),
         });
-        let library = datafusion_distributed::Worker::from_session_builder(Sessions(Arc::clone(&inner)))
+        let library = datafusion_distributed::Worker::from_session_builder(TaskSessionBuilder(Arc::clone(&inner)))
             .with_runtime_env(Arc::clone(&inner.runtime))
             .with_version(version.to_owned());
         Ok(Self { inner, library })
@@ -145,43 +146,43 @@ impl Worker {
     ///
     /// # Errors
     /// If threads cannot be started; no limit is changed then.
-    pub fn configure(&self, share: &WorkerShare) -> io::Result<()> {
+    pub fn configure(&self, share: &WorkerLimits) -> io::Result<()> {
         let threads = share.threads.max(1);
         if self.inner.threads.read().1 != threads {
-            let started = Threads::start(threads, &self.inner.clock)?;
+            let started = QueryThreads::start(threads, &self.inner.clock)?;
             let old = std::mem::replace(&mut *self.inner.threads.write(), (Arc::new(started), threads));
             drop(old);
         }
         self.inner.memory.set_limit(Some(share.memory_bytes));
-        bound_values(share.memory_bytes, share.cache_bytes + self.inner.fragment_cache_bytes);
-        self.inner.blocks.set_room(share.cache_bytes, share.cache_disk);
+        limit_large_values(share.memory_bytes, share.cache_bytes + self.inner.fragment_cache_bytes);
+        self.inner.blocks.set_capacity(share.cache_bytes, share.cache_disk);
         self.inner.spill_bytes_max.store(share.spill_bytes_max, Ordering::Relaxed);
         Ok(())
     }
 
     /// Enforces, while it is polled, the limit on spilled bytes and the reserve of the spill folder's disk.
-    pub fn keep_spill_room<'a>(&'a self, reserve: &'a Reserve, health: &'a Health) -> BoxFuture<'a, ()> {
+    pub fn enforce_spill_limit<'a>(&'a self, reserve: &'a DiskReserve, health: &'a ServiceHealth) -> BoxFuture<'a, ()> {
         let most = || self.inner.spill_bytes_max.load(Ordering::Relaxed);
-        Box::pin(keep_spill_room(&self.inner.runtime.disk_manager, reserve, most, &self.inner.clock, health))
+        Box::pin(enforce_spill_limit(&self.inner.runtime.disk_manager, reserve, most, &self.inner.clock, health))
     }
 
-    /// Returns the hot blocks of the cache that `is_wanted` selects: see [`shards::BlockCache::hot`].
+    /// Returns the hot blocks of the cache that `is_wanted` selects: see [`shards::BlockCache::hot_blocks`].
     #[must_use]
-    pub fn hot(&self, is_wanted: impl Fn(BlockPlace) -> bool, bytes_max: u64) -> Vec<HotBlock> {
-        self.inner.blocks.hot(is_wanted, bytes_max)
+    pub fn hot_blocks(&self, is_wanted: impl Fn(BlockLocation) -> bool, bytes_max: u64) -> Vec<HotBlock> {
+        self.inner.blocks.hot_blocks(is_wanted, bytes_max)
     }
 
     /// Stores a block of another worker's cache if it is intact and there is memory for it. Returns whether it was
     /// stored.
-    pub fn receive(&self, rows: usize, record: &Bytes) -> bool {
-        self.inner.blocks.receive(rows, record)
+    pub fn receive_block(&self, rows: usize, record: &Bytes) -> bool {
+        self.inner.blocks.insert_record(rows, record)
     }
 
     /// Returns the number of queries with open task streams here.
     #[must_use]
-    pub fn running(&self) -> usize {
+    pub fn running_queries(&self) -> usize {
         let runs = self.inner.runs.lock();
-        runs.values().filter_map(Weak::upgrade).filter(|run| run.active.is_some()).count()
+        runs.values().filter_map(Weak::upgrade).filter(|run| run.active.is_any_open()).count()
     }
 
     /// Returns the bytes of memory that tasks have reserved.
@@ -192,7 +193,7 @@ impl Worker {
 
     /// Returns the use of the column cache and the fragment cache.
     #[must_use]
-    pub fn cache_tiers(&self) -> Vec<TierUse> {
+    pub fn cache_tiers(&self) -> Vec<TierStats> {
         self.inner.scans.cache_tiers()
     }
 
@@ -204,8 +205,8 @@ impl Worker {
         &self.inner.blocks
     }
 
-    pub(super) fn ahead_counts(&self) -> &AheadCounts {
-        &self.inner.ahead
+    pub(super) fn cache_warming_counters(&self) -> &CacheWarmingCounters {
+        &self.inner.cache_warming
     }
 }
 
@@ -217,85 +218,90 @@ impl fmt::Debug for Worker {
 
 impl Inner {
     /// Returns the run with this id, which its first task creates.
-    fn run(&self, facts: &QueryFacts) -> Arc<Run> {
+    fn get_or_create_run(&self, facts: &QueryFacts) -> Arc<QueryRun> {
         let mut runs = self.runs.lock();
         if let Some(run) = runs.get(&facts.run).and_then(Weak::upgrade) {
             return run;
         }
         runs.retain(|_, run| run.strong_count() != 0);
         let share = Arc::new(QueryShare::new(facts.priority));
-        let run = Arc::new(Run { memory: QueryMemory::default(), share, active: Arc::default() });
+        let run = Arc::new(QueryRun { memory: QueryMemory::default(), share, active: Arc::default() });
         runs.insert(facts.run, Arc::downgrade(&run));
         run
     }
 
     /// Prepares a task's plan for this worker. A repartition or broadcast at the top belongs to the library and stays
     /// above the stage operator.
-    fn staged(&self, plan: Arc<dyn ExecutionPlan>, here: &Here) -> DfResult<Arc<dyn ExecutionPlan>> {
+    fn prepare_plan(&self, plan: Arc<dyn ExecutionPlan>, here: &TaskRun) -> DfResult<Arc<dyn ExecutionPlan>> {
         if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
-            let below = plan.children().into_iter().map(|below| self.stage(below, here)).collect::<DfResult<_>>()?;
+            let below =
+                plan.children().into_iter().map(|below| self.wrap_fragment(below, here)).collect::<DfResult<_>>()?;
             return replace_children_if_necessary(plan, below);
         }
-        self.stage(&plan, here)
+        self.wrap_fragment(&plan, here)
     }
 
-    /// Wraps a fragment in a [`StageExec`], compiled if the engine is on.
-    fn stage(&self, plan: &Arc<dyn ExecutionPlan>, here: &Here) -> DfResult<Arc<dyn ExecutionPlan>> {
+    /// Wraps a fragment in a [`TaskExec`], compiled if the engine is on.
+    fn wrap_fragment(&self, plan: &Arc<dyn ExecutionPlan>, here: &TaskRun) -> DfResult<Arc<dyn ExecutionPlan>> {
         let stop = CancellationToken::new();
-        let watched = stoppable(Arc::clone(plan), &stop)?;
-        let covered = if here.engine { covered(watched)? } else { watched };
+        let watched = make_cancellable(Arc::clone(plan), &stop)?;
+        let covered = if here.engine { compile_below_routing(watched)? } else { watched };
         let (threads, share) = (Arc::clone(&self.threads.read().0), Arc::clone(&here.run.share));
         let active = Arc::clone(&here.run.active);
-        Ok(Arc::new(StageExec::new(covered, Arc::clone(plan.properties()), threads, share, active, stop)?))
+        Ok(Arc::new(TaskExec::new(covered, Arc::clone(plan.properties()), threads, share, active, stop)?))
     }
 }
 
 /// Compiles a stage. An operator that routes rows to bucket owners stays on top; its input is compiled.
-fn covered(stage: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    if stage.is::<ToOwnersExec>() {
-        let below = stage.children().into_iter().map(|below| covered(Arc::clone(below))).collect::<DfResult<_>>()?;
+fn compile_below_routing(stage: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if stage.is::<RouteToOwnersExec>() {
+        let below = stage
+            .children()
+            .into_iter()
+            .map(|below| compile_below_routing(Arc::clone(below)))
+            .collect::<DfResult<_>>()?;
         return replace_children_if_necessary(stage, below);
     }
-    cover_stage(stage)
+    compile_stage(stage)
 }
 
 /// Session extension of a task: keeps its run alive.
 #[derive(Debug)]
-struct Here {
-    run: Arc<Run>,
+struct TaskRun {
+    run: Arc<QueryRun>,
     engine: bool,
 }
 
 /// Builder of task sessions.
-struct Sessions(Arc<Inner>);
+struct TaskSessionBuilder(Arc<Inner>);
 
 #[async_trait]
-impl WorkerSessionBuilder for Sessions {
+impl WorkerSessionBuilder for TaskSessionBuilder {
     async fn build_session_state(&self, context: WorkerQueryContext) -> DfResult<SessionState> {
-        session(&self.0, context).map_err(leaving)
+        build_session(&self.0, context).map_err(encode_error)
     }
 }
 
 /// Builds the session of a task from the query's header.
-fn session(worker: &Arc<Inner>, context: WorkerQueryContext) -> DfResult<SessionState> {
-    let facts = QueryFacts::read(&metadata(context.headers))?;
-    let run = worker.run(&facts);
-    let runtime = run.memory.limited(&worker.runtime, facts.memory);
+fn build_session(worker: &Arc<Inner>, context: WorkerQueryContext) -> DfResult<SessionState> {
+    let facts = QueryFacts::from_headers(&metadata(context.headers))?;
+    let run = worker.get_or_create_run(&facts);
+    let runtime = run.memory.limit_runtime(&worker.runtime, facts.memory);
     let mut builder = context.builder.with_runtime_env(runtime);
     let config: &mut SessionConfig = builder.config().get_or_insert_default();
     facts.apply(config)?;
     // Parallelism follows this worker's threads, not the coordinator's.
     let threads = worker.threads.read().1;
-    let parts = facts.memory.map_or(threads, |memory| binder::parts_within(memory, threads));
+    let parts = facts.memory.map_or(threads, |memory| binder::partitions_for_memory(memory, threads));
     config.options_mut().execution.target_partitions = parts;
-    config.set_extension(Arc::new(Here { run, engine: facts.engine }));
-    config.set_distributed_user_codec(Codec::reading(Arc::clone(&worker.scans)));
+    config.set_extension(Arc::new(TaskRun { run, engine: facts.engine }));
+    config.set_distributed_user_codec(Codec::decoder(Arc::clone(&worker.scans)));
     config.set_distributed_channel_resolver(worker.channels.clone());
     let inner = Arc::clone(worker);
     config.set_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
-        let here = event.session_config.get_extension::<Here>();
+        let here = event.session_config.get_extension::<TaskRun>();
         let here = here.ok_or_else(|| datafusion::common::exec_datafusion_err!("the session of a task has no run"))?;
-        let staged = inner.staged(event.plan, &here).map_err(leaving)?;
+        let staged = inner.prepare_plan(event.plan, &here).map_err(encode_error)?;
         Ok(WorkerPlanRewriteEventResponse::new(staged))
     });
     Ok(builder.build())

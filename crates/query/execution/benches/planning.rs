@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use binder::Planned;
+use binder::StatementPlan;
 use catalog::{
     CatalogState, Change, Column, Distribution, Role, Schema, ShardList, Storage, Table, TableOrder, TableShards,
 };
@@ -16,7 +16,7 @@ use exchange::message_bytes;
 use execution::Execution;
 use objects::Objects;
 use planner::Planner;
-use scheduler::Config;
+use scheduler::ResourceConfig;
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use shards::{ColumnStats, Datum, Hll, PackedShards, RowGroupMeta, RowIds, ShardMeta};
@@ -38,7 +38,7 @@ fn main() {
     let random = SeededRandom::new(1);
     let before = resident_bytes();
     let begun = Instant::now();
-    let mut state = CatalogState::fresh().apply(&Change::PutTable(Arc::new(events()))).expect("a new table");
+    let mut state = CatalogState::new_warehouse().apply(&Change::PutTable(Arc::new(events()))).expect("a new table");
     for first in (0..count).step_by(100_000) {
         let shards = (first..count.min(first + AT_ONCE)).map(|number| shard(number, count, &random)).collect();
         state = append(&state, shards);
@@ -89,7 +89,7 @@ fn main() {
 
 /// Returns how many shards an equality on `customer` leaves, without a cached result.
 fn pruned(shards: &TableShards, customer: i64) -> usize {
-    let test = shards::Test::Compare(shards::Op::Eq, Datum::Int(customer));
+    let test = shards::Test::Compare(shards::CompareOp::Eq, Datum::Int(customer));
     let predicates = [shards::Predicate { column: ColumnId(3), test }];
     shards.shards.matching(&shards::Pruner::new(&predicates, &[])).len()
 }
@@ -126,16 +126,16 @@ impl Bench {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let objects = Objects::open("memory:///", Arc::clone(&clock), Arc::clone(&random)).expect("memory is there");
-        let kv = Arc::new(kv::sim::Disk::new(1).open().expect("an empty disk"));
+        let kv = Arc::new(kv::sim::SimDisk::new(1).open().expect("an empty disk"));
         let transactions = Transactions::open(kv, objects.clone(), Arc::clone(&clock)).expect("an empty store");
         let spill = tempfile::tempdir().expect("there is a place for files");
-        let config = Config { spill_folder: spill.path().join("spill"), ..Config::default() };
+        let config = ResourceConfig { spill_folder: spill.path().join("spill"), ..ResourceConfig::default() };
         let execution = Execution::new(objects, transactions, clock, random, config).expect("threads start");
         let planner = Planner::new(
             execution.scan_planner(),
             operators::operator_planning(),
             execution.executor().runtime(),
-            execution.executor().parts(),
+            execution.executor().default_partitions(),
         );
         drop(entered);
         Self { planner, _execution: execution, _spill: spill, runtime }
@@ -154,7 +154,7 @@ impl Bench {
             let begun = Instant::now();
             let parsed = self.planner.parse(&text).expect("a statement");
             let planned = self.planner.plan(&parsed[0], &[], &context).expect("a plan");
-            let Planned::Query(plan) = planned else { unreachable!("{text} is a query") };
+            let StatementPlan::Query(plan) = planned else { unreachable!("{text} is a query") };
             let stop = CancellationToken::new();
             let operators = self.runtime.block_on(operators::plan_query(&plan, &stop)).expect("operators");
             times.push(begun.elapsed());
@@ -174,11 +174,11 @@ fn statement(state: &Arc<CatalogState>) -> StatementContext {
     StatementContext {
         has_rows: true,
         commit: types::CommitTs(1),
-        past: Arc::new(session_context::NoPast),
+        time_travel: Arc::new(session_context::NoTimeTravel),
         inputs: Arc::default(),
         arguments: Arc::default(),
         assignments: Arc::default(),
-        sequences: Arc::new(session_context::NoNumbers),
+        sequences: Arc::new(session_context::NoSequenceNumbers),
         settings: Arc::new(Settings::default()),
         session_role: Arc::clone(&role),
         role,

@@ -8,7 +8,7 @@ use binder::write::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError}
 use binder::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, WritePlan};
 use bytes::Bytes;
 use catalog::{Table, TableOrder};
-use copy::Copied;
+use copy::CopyFromOutcome;
 use futures::{StreamExt, stream};
 use shards::{ColumnDef, Encoder, WriteOptions};
 use types::{ColumnId, Condition, SqlResult, SqlType};
@@ -33,7 +33,12 @@ fn options(format: CopyFormat) -> CopyOptions {
     }
 }
 
-async fn copy(warehouse: &Warehouse, source: CopySource, options: CopyOptions, data: &[&str]) -> SqlResult<Copied> {
+async fn copy(
+    warehouse: &Warehouse,
+    source: CopySource,
+    options: CopyOptions,
+    data: &[&str],
+) -> SqlResult<CopyFromOutcome> {
     let table = table(TableOrder::None);
     if warehouse.transactions.current().state.table(TABLE).is_none() {
         warehouse.create(&table).await;
@@ -41,9 +46,9 @@ async fn copy(warehouse: &Warehouse, source: CopySource, options: CopyOptions, d
     let (input, query) = fed_query(&table);
     let write = WritePlan {
         table: Arc::clone(&table),
-        before: Vec::new(),
+        changes_before: Vec::new(),
         input: Some(query),
-        tag: "COPY",
+        command_tag: "COPY",
         notices: Vec::new(),
         returning: None,
         conflict: None,
@@ -62,7 +67,7 @@ async fn a_clients_rows_are_in_the_table() {
     let warehouse = Warehouse::new();
     let copied =
         copy(&warehouse, CopySource::Stdin, options(CopyFormat::Csv), &["1,one\n2", ",two\n3,\n"]).await.unwrap();
-    assert_eq!(copied, Copied { rows: 3, notices: Vec::new() });
+    assert_eq!(copied, CopyFromOutcome { rows: 3, notices: Vec::new() });
     let shards = warehouse.shards();
     assert_eq!((shards.len(), shards[0].rows, shards[0].columns[1].nulls), (1, 3, 1));
 }

@@ -4,17 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use bulk_load::Loader;
-use copy::Copier;
-use dml::Dml;
+use copy::CopyService;
+use dml::DmlExecutor;
 use executor::Executor;
 use explain::Explainer;
 use external_files::ExternalFiles;
-use maintenance::{CacheKeeper, Maintenance, WriteThrottle};
+use maintenance::{CacheRetentionService, Maintenance, WriteThrottle};
 use objects::Objects;
-use plan::PlanScan;
-use scan::{FragmentCache, KeyLookup, OpenedShards, ScanPlanner, block_cache};
-use scheduler::Config;
-use shards::TierUse;
+use plan::TableScanPlanner;
+use scan::{FragmentCache, KeyLookup, OpenShardCache, ScanPlanner, block_cache};
+use scheduler::ResourceConfig;
+use shards::TierStats;
 use txn::Transactions;
 use types::{Clock, Random, SqlResult};
 
@@ -25,12 +25,12 @@ pub struct Execution {
     lookup: Arc<KeyLookup>,
     loader: Loader,
     executor: Arc<Executor>,
-    dml: Arc<Dml>,
-    copier: Arc<Copier>,
+    dml: Arc<DmlExecutor>,
+    copier: Arc<CopyService>,
     explainer: Arc<Explainer>,
     throttle: Arc<WriteThrottle>,
     maintenance: Arc<Maintenance>,
-    cache_keeper: Arc<CacheKeeper>,
+    cache_keeper: Arc<CacheRetentionService>,
 }
 
 impl Execution {
@@ -43,30 +43,31 @@ impl Execution {
         transactions: Arc<Transactions>,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
-        config: Config,
+        config: ResourceConfig,
     ) -> SqlResult<Arc<Self>> {
         let executor = Arc::new(Executor::start(&config, &clock)?);
         let blocks = Arc::new(block_cache(&config)?);
         let fragments = Arc::new(FragmentCache::new(config.fragment_cache_bytes));
-        let opened = Arc::<OpenedShards>::default();
+        let opened = Arc::<OpenShardCache>::default();
         let lookup = Arc::new(KeyLookup::new(objects.clone(), Arc::clone(&opened)));
         let scans = ScanPlanner::new(objects.clone(), opened, Arc::clone(&blocks), Arc::clone(&fragments));
         let scans = Arc::new(scans);
         let external = Arc::new(ExternalFiles::new(Arc::clone(&clock), Arc::clone(&random)));
         let throttle = Arc::new(WriteThrottle::new(Arc::clone(&transactions), Arc::clone(&clock)));
         let loader = Loader::new(objects, Arc::clone(&random));
-        let dml = Arc::new(Dml::new(Arc::clone(&executor), Arc::clone(&lookup), loader.clone()));
+        let dml = Arc::new(DmlExecutor::new(Arc::clone(&executor), Arc::clone(&lookup), loader.clone()));
         let maintenance = Maintenance::new(
             Arc::clone(&transactions),
-            Arc::clone(&scans) as Arc<dyn PlanScan>,
+            Arc::clone(&scans) as Arc<dyn TableScanPlanner>,
             Arc::clone(&executor),
             loader.clone(),
             Arc::clone(&throttle),
             Arc::clone(&clock),
         );
-        let cache_keeper = CacheKeeper::new(transactions, Arc::clone(&external), blocks, fragments, Arc::clone(&clock));
+        let cache_keeper =
+            CacheRetentionService::new(transactions, Arc::clone(&external), blocks, fragments, Arc::clone(&clock));
         let explainer = Explainer::new(Arc::clone(&executor), Arc::clone(&dml), Arc::clone(&clock));
-        let copier = Copier::new(Arc::clone(&executor), Arc::clone(&dml), clock, random);
+        let copier = CopyService::new(Arc::clone(&executor), Arc::clone(&dml), clock, random);
         Ok(Arc::new(Self {
             scans,
             external,
@@ -84,8 +85,8 @@ impl Execution {
 
     /// Returns the planner of table scans.
     #[must_use]
-    pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
-        Arc::clone(&self.scans) as Arc<dyn PlanScan>
+    pub fn scan_planner(&self) -> Arc<dyn TableScanPlanner> {
+        Arc::clone(&self.scans) as Arc<dyn TableScanPlanner>
     }
 
     /// Returns the planner of table scans as its concrete type, for tests.
@@ -96,7 +97,7 @@ impl Execution {
 
     /// Returns the use of the column cache and the fragment cache.
     #[must_use]
-    pub fn cache_tiers(&self) -> Vec<TierUse> {
+    pub fn cache_tiers(&self) -> Vec<TierStats> {
         self.scans.cache_tiers()
     }
 
@@ -126,13 +127,13 @@ impl Execution {
 
     /// Returns the service that changes rows.
     #[must_use]
-    pub fn dml(&self) -> &Arc<Dml> {
+    pub fn dml(&self) -> &Arc<DmlExecutor> {
         &self.dml
     }
 
     /// Returns the service that runs COPY.
     #[must_use]
-    pub fn copier(&self) -> &Arc<Copier> {
+    pub fn copier(&self) -> &Arc<CopyService> {
         &self.copier
     }
 
@@ -156,7 +157,7 @@ impl Execution {
 
     /// Returns the service that informs caches about changed tables.
     #[must_use]
-    pub fn cache_keeper(&self) -> &Arc<CacheKeeper> {
+    pub fn cache_keeper(&self) -> &Arc<CacheRetentionService> {
         &self.cache_keeper
     }
 }

@@ -12,10 +12,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use executor::RunContext;
 use functions::error::to_datafusion;
 use futures::stream;
-use kv::sim::Disk;
+use kv::sim::SimDisk;
 use objects::Objects;
 use plan::{StreamTable, schema_of};
-use scheduler::Config;
+use scheduler::ResourceConfig;
 use settings::Settings;
 use shards::{ShardMeta, ShardReader};
 use tokio_util::sync::CancellationToken;
@@ -37,18 +37,18 @@ pub(crate) const TABLE: Oid = Oid(20_000);
 
 impl Warehouse {
     pub(crate) fn new() -> Self {
-        Self::with(Config::default())
+        Self::with_config(ResourceConfig::default())
     }
 
     /// Returns a warehouse with `config`, but two threads and its own spill folder.
-    pub(crate) fn with(config: Config) -> Self {
+    pub(crate) fn with_config(config: ResourceConfig) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let objects = Objects::open("memory:///", Arc::clone(&clock), Arc::clone(&random)).unwrap();
-        let kv = Arc::new(Disk::new(1).open().unwrap());
+        let kv = Arc::new(SimDisk::new(1).open().unwrap());
         let transactions = Transactions::open(kv, objects.clone(), Arc::clone(&clock)).unwrap();
         let spill = tempfile::tempdir().unwrap();
-        let config = Config { spill_folder: spill.path().join("spill"), threads: 2, ..config };
+        let config = ResourceConfig { spill_folder: spill.path().join("spill"), threads: 2, ..config };
         let execution = Execution::new(objects.clone(), Arc::clone(&transactions), clock, random, config).unwrap();
         Self { objects, transactions, execution, _spill: spill }
     }
@@ -70,7 +70,7 @@ impl Warehouse {
         let partitions = partitions.into_iter().map(|batches| batches.into_iter().map(Ok).collect()).collect();
         let rows = self.execution.dml().write(&write_plan(table, partitions), &mut transaction, &context()).await?;
         transaction.commit().await.unwrap();
-        Ok(done(rows))
+        Ok(written_rows(rows))
     }
 
     /// Returns the committed shards of the table.
@@ -157,12 +157,12 @@ pub(crate) fn write_plan(table: &Arc<Table>, partitions: Vec<Vec<SqlResult<Recor
         let batches = stream::iter(batches.into_iter().map(|batch| batch.map_err(to_datafusion)));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches)) as SendableRecordBatchStream
     });
-    let query = query.fed(&input, streams.collect());
+    let query = query.with_input_streams(&input, streams.collect());
     WritePlan {
         table: Arc::clone(table),
-        before: Vec::new(),
+        changes_before: Vec::new(),
         input: Some(query),
-        tag: "INSERT",
+        command_tag: "INSERT",
         notices: Vec::new(),
         returning: None,
         conflict: None,
@@ -185,10 +185,10 @@ pub(crate) fn fed_query(table: &Table) -> (Arc<StreamTable>, QueryPlan) {
         parameters: Vec::new(),
         state: Arc::new(state()),
         locks: Vec::new(),
-        locked_limit: binder::LockedLimit::default(),
-        has_read_now: false,
-        optimized: binder::OptimizedOnce::default(),
-        phases: binder::Phases::default(),
+        locked_limit: binder::OuterLimit::default(),
+        depends_on_time: false,
+        optimized: binder::OptimizedPlanCache::default(),
+        planning_timings: binder::PlanningTimings::default(),
     };
     (input, query)
 }
@@ -204,8 +204,8 @@ pub(crate) fn context() -> RunContext {
         settings: Arc::new(Settings::default()),
         names: Arc::new(Numbered),
         progress: Arc::default(),
-        share: Arc::default(),
-        ran: Arc::default(),
+        thread_share: Arc::default(),
+        first_plan: Arc::default(),
         memory: Arc::default(),
         lease: None,
         distribution: None,
@@ -217,20 +217,20 @@ pub(crate) fn context() -> RunContext {
 struct Numbered;
 
 impl ObjectNames for Numbered {
-    fn show(&self, sql_type: &SqlType, oid: u32) -> String {
+    fn format(&self, sql_type: &SqlType, oid: u32) -> String {
         format!("{sql_type} {oid}")
     }
 }
 
 /// Returns the number of rows of a write that had no conflict.
-pub(crate) fn done(attempt: row_locks::Attempt<dml::Modified>) -> u64 {
-    finished(attempt).rows
+pub(crate) fn written_rows(attempt: row_locks::Attempt<dml::ModifyOutcome>) -> u64 {
+    unwrap_done(attempt).rows
 }
 
 /// Returns the result of a statement that had no conflict.
-pub(crate) fn finished<T>(attempt: row_locks::Attempt<T>) -> T {
+pub(crate) fn unwrap_done<T>(attempt: row_locks::Attempt<T>) -> T {
     match attempt {
         row_locks::Attempt::Done(done) => done,
-        row_locks::Attempt::Again => panic!("nobody else is there"),
+        row_locks::Attempt::Conflict => panic!("nobody else is there"),
     }
 }

@@ -16,6 +16,8 @@ mod explain_tests;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
+mod flush_tests;
+#[cfg(test)]
 mod modify_tests;
 #[cfg(test)]
 mod planner_tests;
@@ -23,8 +25,6 @@ mod planner_tests;
 mod planning_work;
 #[cfg(test)]
 mod scan_tests;
-#[cfg(test)]
-mod settle_tests;
 #[cfg(test)]
 mod sql_fixture;
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use bench::shapes::{SETUP, shapes};
-use binder::Planned;
-use operators::{Division, plan_operators};
+use binder::StatementPlan;
+use operators::{Threading, plan_operators};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
-use types::allocated::{allocated_bytes, note_allocated, note_freed};
+use types::allocation_counters::{count_allocation, count_deallocation, thread_allocated_bytes};
 use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
@@ -37,26 +37,26 @@ static ALLOCATOR: Counting = Counting;
 // SAFETY: the system's allocator does all the work; the counters belong to the thread and need no allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note_allocated(layout.size());
+        count_allocation(layout.size());
         // SAFETY: the caller upholds the contract of this allocator, which is that of the system's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note_allocated(layout.size());
+        count_allocation(layout.size());
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note_freed(layout.size());
-        note_allocated(size);
+        count_deallocation(layout.size());
+        count_allocation(size);
         // SAFETY: as above; the block comes from the system's allocator.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        note_freed(layout.size());
+        count_deallocation(layout.size());
         // SAFETY: as above; the block comes from the system's allocator.
         unsafe { System.dealloc(block, layout) }
     }
@@ -64,16 +64,16 @@ unsafe impl GlobalAlloc for Counting {
 
 /// Plans a query down to its operators and returns the bytes allocated on the way.
 fn planning_bytes(runtime: &Runtime, sql: &Sql, text: &str) -> SqlResult<u64> {
-    let before = allocated_bytes();
+    let before = thread_allocated_bytes();
     with_planning_stack(|| {
-        let Planned::Query(query) = sql.plan(text)? else { panic!("{text} is a query") };
+        let StatementPlan::Query(query) = sql.plan(text)? else { panic!("{text} is a query") };
         let stop = CancellationToken::new();
         runtime.block_on(async {
             let optimized = query.optimized(&stop).await?;
-            plan_operators(&query, &optimized, Division::Threads, &stop).await
+            plan_operators(&query, &optimized, Threading::Multiple, &stop).await
         })
     })?;
-    Ok(allocated_bytes() - before)
+    Ok(thread_allocated_bytes() - before)
 }
 
 /// Reads the shapes that are known to grow faster than linearly, with their exponents.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::util::display::array_value_to_string;
-use binder::Planned;
+use binder::StatementPlan;
 use bytes::Bytes;
 use catalog::Role;
 use executor::RunContext;
@@ -37,23 +37,23 @@ impl Sql {
             execution.scan_planner(),
             operators::operator_planning(),
             execution.executor().runtime(),
-            execution.executor().parts(),
+            execution.executor().default_partitions(),
         );
         Self { planner, warehouse, next_oid: Arc::new(AtomicU32::new(30_000)), settings: Settings::default() }
     }
 
-    pub(crate) fn plan(&self, sql: &str) -> SqlResult<Planned> {
+    pub(crate) fn plan(&self, sql: &str) -> SqlResult<StatementPlan> {
         let snapshot = Arc::clone(&self.warehouse.transactions.current().state);
         let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).unwrap());
         let next_oid = Arc::clone(&self.next_oid);
         let statement = StatementContext {
             has_rows: true,
             commit: types::CommitTs(1),
-            past: Arc::new(session_context::NoPast),
+            time_travel: Arc::new(session_context::NoTimeTravel),
             inputs: Arc::default(),
             arguments: Arc::default(),
             assignments: Arc::default(),
-            sequences: Arc::new(session_context::NoNumbers),
+            sequences: Arc::new(session_context::NoSequenceNumbers),
             settings: Arc::new(self.settings.clone()),
             session_role: Arc::clone(&role),
             role,
@@ -80,7 +80,7 @@ impl Sql {
 
     /// Loads CSV lines into a new shard.
     pub(crate) async fn copy(&self, table: &str, csv: Bytes) {
-        let Planned::CopyFrom(plan) = self.plan(&format!("COPY {table} FROM STDIN (FORMAT csv)")).unwrap() else {
+        let StatementPlan::CopyFrom(plan) = self.plan(&format!("COPY {table} FROM STDIN (FORMAT csv)")).unwrap() else {
             panic!("COPY is planned as such")
         };
         let mut transaction = self.warehouse.begin();
@@ -89,33 +89,36 @@ impl Sql {
         let copying = self.warehouse.execution.copier().copy_from(&plan, Some(lines), &mut transaction, &context);
         Box::pin(copying).await.unwrap();
         transaction.commit().await.unwrap();
-        self.warehouse.execution.maintenance().settle(plan.table.oid).await.unwrap();
+        self.warehouse.execution.maintenance().flush(plan.table.oid).await.unwrap();
     }
 
     pub(crate) async fn run_with(&self, sql: &str, context: &RunContext) -> SqlResult<Vec<String>> {
         let execution = &self.warehouse.execution;
         let mut transaction = self.warehouse.begin();
         let rows = match self.plan(sql)? {
-            Planned::Query(query) => {
+            StatementPlan::Query(query) => {
                 let batches: Vec<RecordBatch> =
-                    execution.executor().query(&query, context).await?.stream.try_collect().await?;
+                    execution.executor().start_query(&query, context).await?.stream.try_collect().await?;
                 batches.iter().flat_map(texts).collect()
             }
-            Planned::Write(write) => {
-                vec![crate::fixtures::done(execution.dml().write(&write, &mut transaction, context).await?).to_string()]
-            }
-            Planned::Modify(modify) => {
+            StatementPlan::Write(write) => {
                 vec![
-                    crate::fixtures::done(execution.dml().modify(&modify, &mut transaction, context).await?)
+                    crate::fixtures::written_rows(execution.dml().write(&write, &mut transaction, context).await?)
                         .to_string(),
                 ]
             }
-            Planned::Define(define) => {
+            StatementPlan::Modify(modify) => {
+                vec![
+                    crate::fixtures::written_rows(execution.dml().modify(&modify, &mut transaction, context).await?)
+                        .to_string(),
+                ]
+            }
+            StatementPlan::Define(define) => {
                 transaction.stage(define.changes).unwrap();
                 Vec::new()
             }
-            Planned::Explain(explain) => {
-                crate::fixtures::finished(execution.explainer().explain(&explain, &mut transaction, context).await?)
+            StatementPlan::Explain(explain) => {
+                crate::fixtures::unwrap_done(execution.explainer().explain(&explain, &mut transaction, context).await?)
             }
             other => panic!("{other:?} is not for these tests"),
         };

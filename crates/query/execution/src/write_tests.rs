@@ -11,8 +11,9 @@ async fn rows_are_visible_once_committed_and_not_before() {
     warehouse.create(&table).await;
     let mut transaction = warehouse.begin();
     let plan = write_plan(&table, vec![vec![Ok(batch(0..10)), Ok(batch(10..12))]]);
-    let rows =
-        crate::fixtures::done(warehouse.execution.dml().write(&plan, &mut transaction, &context()).await.unwrap());
+    let rows = crate::fixtures::written_rows(
+        warehouse.execution.dml().write(&plan, &mut transaction, &context()).await.unwrap(),
+    );
     assert_eq!(rows, 12);
     assert!(warehouse.shards().is_empty(), "nothing is visible");
     assert_eq!(transaction.view().state.shards(TABLE).rows, 12, "but to the transaction");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::execution::{SessionState, TaskContext};
-use exchange::{Distribution, QueryResources, lost_worker};
+use exchange::{DistributionContext, QueryResources, lost_worker};
 use scheduler::{Lease, QueryMemory, QueryShare};
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
@@ -11,8 +11,8 @@ use types::{ObjectNames, QueryId, SqlError};
 use url::Url;
 use value_codec::encode::TextStyle;
 
-use crate::progress::Progress;
-use crate::ran::Ran;
+use crate::first_plan::FirstPlan;
+use crate::progress::StatementProgress;
 
 /// Resources and settings of one run.
 #[derive(Debug, Clone)]
@@ -23,21 +23,21 @@ pub struct RunContext {
     pub settings: Arc<Settings>,
     /// Names of catalog objects in the statement's snapshot.
     pub names: Arc<dyn ObjectNames>,
-    pub progress: Arc<Progress>,
+    pub progress: Arc<StatementProgress>,
     /// Share of the query threads.
-    pub share: Arc<QueryShare>,
-    pub ran: Arc<Ran>,
+    pub thread_share: Arc<QueryShare>,
+    pub first_plan: Arc<FirstPlan>,
     pub memory: Arc<QueryMemory>,
     /// Lease of the worker that it runs on; `None` if it needs no worker and runs in the server itself.
     pub lease: Option<Arc<Lease>>,
     /// Workers among which it may be distributed; `None` if it runs on the leased worker alone.
-    pub distribution: Option<Arc<Distribution>>,
+    pub distribution: Option<Arc<DistributionContext>>,
 }
 
 impl RunContext {
     /// Returns the context of a run in this process alone, for runs that consume incoming rows and therefore cannot
     /// start again.
-    pub fn here(&self) -> Self {
+    pub fn in_this_process(&self) -> Self {
         Self { distribution: None, ..self.clone() }
     }
 
@@ -55,7 +55,7 @@ impl RunContext {
     }
 
     /// Creates the DataFusion context of a plan's operators, with the query's memory pool.
-    pub fn task(&self, state: &SessionState) -> Arc<TaskContext> {
+    pub fn task_context(&self, state: &SessionState) -> Arc<TaskContext> {
         self.resources().task(state)
     }
 
@@ -64,7 +64,7 @@ impl RunContext {
         QueryResources {
             cancel: &self.cancel,
             settings: &self.settings,
-            share: &self.share,
+            share: &self.thread_share,
             memory: &self.memory,
             lease: self.lease.as_deref(),
         }

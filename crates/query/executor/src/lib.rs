@@ -7,19 +7,19 @@
 //! - `context.rs`: the resources and settings of one run,
 //! - `prepare.rs`: chooses where a query runs and makes its operators,
 //! - `row_stream.rs`: the stream of a running query's batches,
-//! - `ran.rs`: the first plan that a statement ran, for EXPLAIN ANALYZE,
+//! - `first_plan.rs`: the first plan that a statement ran, for EXPLAIN ANALYZE,
 //! - `progress.rs`: counters of a running COPY.
 
 mod context;
 mod executor;
+mod first_plan;
 mod prepare;
 pub mod progress;
-mod ran;
 mod row_stream;
 
 pub use context::RunContext;
 pub use executor::Executor;
-pub use prepare::operators;
-pub use progress::Progress;
-pub use ran::Ran;
+pub use first_plan::FirstPlan;
+pub use prepare::prepare_local;
+pub use progress::StatementProgress;
 pub use row_stream::RowStream;

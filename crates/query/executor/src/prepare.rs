@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use binder::{Phase, QueryPlan, Step};
-use compile::cover;
+use binder::{PlanningPhase, QueryPlan, Step};
+use compile::compile_plan;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use exchange::{Place, Planning, Prepared, Purpose, Spread, Undistributed, compiled, is_compiled};
+use exchange::{
+    DistributedPlanner, DistributedRun, LocalQuery, PreparedQuery, Purpose, RunLocation, compile_local,
+    is_planned_undivided,
+};
 use functions::error::from_datafusion;
-use operators::{Division, plan_operators};
-use optimizer::Optimized;
+use operators::{Threading, plan_operators};
+use optimizer::OptimizedPlan;
 use types::SqlResult;
 
 use crate::context::RunContext;
@@ -18,16 +21,16 @@ use crate::context::RunContext;
 ///
 /// # Errors
 /// Errors of planning; `58030` if a worker is lost that evaluates a subquery during planning.
-pub(crate) async fn prepare(plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
+pub(crate) async fn prepare(plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<PreparedQuery> {
     // Comes first: planning reads system tables, and these show the query's memory.
-    let task = context.task(&plan.state);
-    let Some(distribution) = &context.distribution else { return operators(plan, None, context, task, None).await };
-    let planning = Planning::new(plan, context.resources(), distribution, purpose);
-    let Undistributed { reason, planned } = match planning.stages().await? {
+    let task = context.task_context(&plan.state);
+    let Some(distribution) = &context.distribution else { return prepare_local(plan, None, context, task, None).await };
+    let planning = DistributedPlanner::new(plan, context.resources(), distribution, purpose);
+    let LocalQuery { reason, plan: planned } = match planning.plan_stages().await? {
         Ok(ready) => return Ok(ready),
         Err(undistributed) => undistributed,
     };
-    operators(plan, planned, context, task, Some(Spread::Instance(reason))).await
+    prepare_local(plan, planned, context, task, Some(RunLocation::Instance(reason))).await
 }
 
 /// Makes the operators that run a query in this process. Fragments that the engine can run are compiled, if it is
@@ -35,40 +38,40 @@ pub(crate) async fn prepare(plan: &QueryPlan, context: &RunContext, purpose: Pur
 ///
 /// # Errors
 /// Errors of constant folding and of scans; `57014` if cancelled.
-pub async fn operators(
+pub async fn prepare_local(
     plan: &QueryPlan,
-    planned: Option<(Optimized, Arc<dyn ExecutionPlan>)>,
+    single_threaded_plan: Option<(OptimizedPlan, Arc<dyn ExecutionPlan>)>,
     context: &RunContext,
     task: Arc<TaskContext>,
-    spread: Option<Spread>,
-) -> SqlResult<Prepared> {
+    spread: Option<RunLocation>,
+) -> SqlResult<PreparedQuery> {
     let stop = &context.cancel;
     let settings = &context.settings;
-    let (optimized, undivided) = match planned {
+    let (optimized, undivided) = match single_threaded_plan {
         Some((optimized, undivided)) => (optimized, Some(undivided)),
         None => {
             let optimized = plan.optimized(stop).await?;
-            let undivided = match optimized.has_work() && is_compiled(&optimized, settings)? {
-                true => Some(plan_operators(plan, &optimized, Division::None, stop).await?),
+            let undivided = match optimized.has_costly_operators() && is_planned_undivided(&optimized, settings)? {
+                true => Some(plan_operators(plan, &optimized, Threading::Single, stop).await?),
                 false => None,
             };
             (optimized, undivided)
         }
     };
     let operators = match undivided {
-        Some(undivided) => compiled(plan, undivided, stop)?,
+        Some(undivided) => compile_local(plan, undivided, stop)?,
         None => {
-            let divided = plan_operators(plan, &optimized, Division::Threads, stop).await?;
-            if settings.engine() { programs(plan, divided)? } else { divided }
+            let divided = plan_operators(plan, &optimized, Threading::Multiple, stop).await?;
+            if settings.engine() { compile_fragments(plan, divided)? } else { divided }
         }
     };
-    let place = spread.map(|spread| Place { spread, reports: Arc::default() });
-    Ok(Prepared { operators, optimized: Arc::new(optimized), task, place })
+    let place = spread.map(|spread| DistributedRun { location: spread, reports: Arc::default() });
+    Ok(PreparedQuery { operators, optimized: Arc::new(optimized), task, distributed: place })
 }
 
-fn programs(plan: &QueryPlan, operators: Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    let begun = plan.phases.begin();
-    let covered = Step::Compile.span().in_scope(|| cover(operators));
-    plan.phases.end(Phase::Programs, begun);
+fn compile_fragments(plan: &QueryPlan, operators: Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    let begun = plan.planning_timings.start();
+    let covered = Step::Compile.span().in_scope(|| compile_plan(operators));
+    plan.planning_timings.end(PlanningPhase::Compilation, begun);
     covered.map_err(from_datafusion)
 }

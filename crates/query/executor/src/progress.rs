@@ -7,8 +7,8 @@ use types::Oid;
 
 /// Counters of one running statement, written as it runs and read by other sessions.
 #[derive(Debug, Default)]
-pub struct Progress {
-    copy: OnceLock<CopyKind>,
+pub struct StatementProgress {
+    copy_kind: OnceLock<CopyKind>,
     bytes_processed: AtomicU64,
     bytes_total: AtomicU64,
     tuples_processed: AtomicU64,
@@ -44,11 +44,11 @@ pub struct CopyProgress {
     pub tuples_skipped: u64,
 }
 
-impl Progress {
+impl StatementProgress {
     /// Returns the progress of the running COPY; `None` for other statements.
     #[must_use]
     pub fn copy(&self) -> Option<CopyProgress> {
-        let kind = *self.copy.get()?;
+        let kind = *self.copy_kind.get()?;
         Some(CopyProgress {
             kind,
             bytes_processed: self.bytes_processed.load(Ordering::Relaxed),
@@ -61,7 +61,7 @@ impl Progress {
 
     /// Marks the statement as a COPY; the first mark counts.
     pub fn start_copy(&self, kind: CopyKind) {
-        self.copy.get_or_init(|| kind);
+        self.copy_kind.get_or_init(|| kind);
     }
 
     /// Sets the number of bytes to read.
@@ -71,20 +71,20 @@ impl Progress {
 
     /// Adds bytes read or written.
     pub fn add_bytes(&self, bytes: usize) {
-        add(&self.bytes_processed, bytes);
+        add_count(&self.bytes_processed, bytes);
     }
 
     /// Adds rows read or written.
     pub fn add_tuples(&self, rows: usize) {
-        add(&self.tuples_processed, rows);
+        add_count(&self.tuples_processed, rows);
     }
 
     /// Adds rows skipped by ON_ERROR ignore.
     pub fn add_skipped(&self, rows: usize) {
-        add(&self.tuples_skipped, rows);
+        add_count(&self.tuples_skipped, rows);
     }
 }
 
-fn add(counter: &AtomicU64, count: usize) {
+fn add_count(counter: &AtomicU64, count: usize) {
     counter.fetch_add(u64::try_from(count).expect("a count fits 64 bits"), Ordering::Relaxed);
 }

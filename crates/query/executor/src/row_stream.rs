@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use types::interrupt::canceled;
+use types::interrupt::canceled_error;
 use types::{Condition, SqlError, SqlResult};
 
 /// Batches buffered for a slow reader: with those that operators hold, this bounds the memory of a result of any size.
@@ -29,7 +29,7 @@ pub struct RowStream {
 }
 
 /// Runs operators and sends their batches to `sender`.
-pub(super) async fn produce(
+pub(super) async fn run_operators(
     operators: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     sender: mpsc::Sender<SqlResult<RecordBatch>>,
@@ -54,7 +54,7 @@ pub(super) async fn produce(
 }
 
 /// Reader's end of a running query.
-pub(super) struct Reading {
+pub(super) struct ResultReader {
     pub(super) receiver: mpsc::Receiver<SqlResult<RecordBatch>>,
     /// Task that runs the operators; `None` once the stream has ended.
     pub(super) producer: Option<AbortOnDropHandle<()>>,
@@ -64,16 +64,16 @@ pub(super) struct Reading {
     pub(super) lease: Option<Arc<Lease>>,
 }
 
-impl Reading {
+impl ResultReader {
     pub(super) async fn next(&mut self) -> Option<SqlResult<RecordBatch>> {
         let producer = self.producer.as_mut()?;
         let next = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Some(Err(canceled())),
+            () = self.cancel.cancelled() => Some(Err(canceled_error())),
             batch = self.receiver.recv() => match batch {
-                Some(batch) => Some(batch.map_err(|error| self.memory.explained(error))),
+                Some(batch) => Some(batch.map_err(|error| self.memory.add_limit_hint(error))),
                 // The channel is closed: all batches have been read, or the producer panicked.
-                None => producer.await.err().map(|error| Err(crashed(error))),
+                None => producer.await.err().map(|error| Err(task_error(error))),
             },
         };
         if !matches!(next, Some(Ok(_))) {
@@ -84,7 +84,7 @@ impl Reading {
 }
 
 /// Returns the error of a query whose task ended early: `XX000` if an operator panicked, `57P01` at shutdown.
-pub(super) fn crashed(error: JoinError) -> SqlError {
+pub(super) fn task_error(error: JoinError) -> SqlError {
     match error.try_into_panic() {
         Ok(panic) => SqlError::internal(format!("query execution panicked: {}", panic_text(&*panic))),
         Err(_) => SqlError::new(Condition::AdminShutdown, "terminating the query: the server is shutting down"),

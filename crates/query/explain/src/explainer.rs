@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
-use dml::Dml;
-use exchange::{Prepared, Purpose, Spread};
+use binder::{ExplainFormat, ExplainPlan, QueryPlan, StatementPlan};
+use dml::DmlExecutor;
+use exchange::{PreparedQuery, Purpose, RunLocation};
 use executor::{Executor, RunContext};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
@@ -14,33 +14,33 @@ use txn::Transaction;
 use types::{Clock, SqlError, SqlResult};
 
 use crate::node::Node;
-use crate::{by_key, json, text, tree};
+use crate::{json, key_lookup_tree, text, tree};
 
 /// Tree and timings of an explained statement.
 #[derive(Debug)]
-pub(crate) struct Explained {
+pub(crate) struct Explanation {
     pub(crate) root: Node,
-    pub(crate) planning: Duration,
+    pub(crate) planning_time: Duration,
     /// Execution time, with ANALYZE.
-    pub(crate) execution: Option<Duration>,
+    pub(crate) execution_time: Option<Duration>,
     /// Peak memory of the statement in bytes, with ANALYZE.
-    pub(crate) memory: Option<u64>,
+    pub(crate) peak_memory_bytes: Option<u64>,
     /// Location of the run, if the query may run in other processes.
-    pub(crate) place: Option<Spread>,
+    pub(crate) location: Option<RunLocation>,
 }
 
 /// Service that answers EXPLAIN.
 #[derive(Debug)]
 pub struct Explainer {
     pub(crate) executor: Arc<Executor>,
-    pub(crate) dml: Arc<Dml>,
+    pub(crate) dml: Arc<DmlExecutor>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Explainer {
     /// Creates the service over `executor`, which plans and runs queries, and `dml`, which changes rows.
     #[must_use]
-    pub fn new(executor: Arc<Executor>, dml: Arc<Dml>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(executor: Arc<Executor>, dml: Arc<DmlExecutor>, clock: Arc<dyn Clock>) -> Self {
         Self { executor, dml, clock }
     }
 
@@ -65,49 +65,61 @@ impl Explainer {
         context: &RunContext,
     ) -> SqlResult<Attempt<Vec<String>>> {
         let attempt = match plan.inner.as_ref() {
-            Planned::Query(query) if !query.locks.is_empty() => {
+            StatementPlan::Query(query) if !query.locks.is_empty() => {
                 self.explain_locking(plan, query, transaction, context).await?
             }
-            Planned::Query(query) => Attempt::Done(self.explain_query(plan, query, context).await?),
-            Planned::CopyTo(copy) => Attempt::Done(self.explain_query(plan, &copy.query, context).await?),
-            Planned::Write(write) => self.explain_write(plan, write, transaction, context).await?,
-            Planned::Modify(modify) => self.explain_modify(plan, modify, transaction, context).await?,
+            StatementPlan::Query(query) => Attempt::Done(self.explain_query(plan, query, context).await?),
+            StatementPlan::CopyTo(copy) => Attempt::Done(self.explain_query(plan, &copy.query, context).await?),
+            StatementPlan::Write(write) => self.explain_write(plan, write, transaction, context).await?,
+            StatementPlan::Modify(modify) => self.explain_modify(plan, modify, transaction, context).await?,
             _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
         };
-        let Attempt::Done(explained) = attempt else { return Ok(Attempt::Again) };
+        let Attempt::Done(explained) = attempt else { return Ok(Attempt::Conflict) };
         Ok(Attempt::Done(match plan.format {
-            ExplainFormat::Text => text::lines(&explained, plan),
-            ExplainFormat::Json => vec![json::document(&explained, plan)],
+            ExplainFormat::Text => text::to_lines(&explained, plan),
+            ExplainFormat::Json => vec![json::to_document(&explained, plan)],
         }))
     }
 
-    async fn explain_query(&self, plan: &ExplainPlan, query: &QueryPlan, context: &RunContext) -> SqlResult<Explained> {
-        let purpose = if plan.analyze { Purpose::Measure } else { Purpose::Show };
-        let (prepared, planning) = self.operators(query, context, purpose).await?;
+    async fn explain_query(
+        &self,
+        plan: &ExplainPlan,
+        query: &QueryPlan,
+        context: &RunContext,
+    ) -> SqlResult<Explanation> {
+        let purpose = if plan.analyze { Purpose::Analyze } else { Purpose::Explain };
+        let (prepared, planning) = self.plan_operators(query, context, purpose).await?;
         let execution = match plan.analyze {
             true => {
                 let start = self.clock.monotonic();
-                let rows = self.executor.stream(Arc::clone(&prepared.operators), Arc::clone(&prepared.task), context);
+                let rows =
+                    self.executor.start_stream(Arc::clone(&prepared.operators), Arc::clone(&prepared.task), context);
                 rows.try_for_each(async |_| Ok(())).await?;
                 Some(self.clock.monotonic().saturating_sub(start))
             }
             false => None,
         };
-        let root = tree::tree(&prepared, plan, &context.settings);
-        let root = by_key::shown(root, &plan.inner, context, plan.analyze);
-        let memory = plan.analyze.then(|| context.memory.used().most as u64);
-        Ok(Explained { root, planning, execution, memory, place: prepared.spread() })
+        let root = tree::build_tree(&prepared, plan, &context.settings);
+        let root = key_lookup_tree::show_index_scans(root, &plan.inner, context, plan.analyze);
+        let memory = plan.analyze.then(|| context.memory.used().peak as u64);
+        Ok(Explanation {
+            root,
+            planning_time: planning,
+            execution_time: execution,
+            peak_memory_bytes: memory,
+            location: prepared.location(),
+        })
     }
 
     /// Plans the operators of a query, and returns them with the planning time.
-    pub(crate) async fn operators(
+    pub(crate) async fn plan_operators(
         &self,
         query: &QueryPlan,
         context: &RunContext,
         purpose: Purpose,
-    ) -> SqlResult<(Prepared, Duration)> {
+    ) -> SqlResult<(PreparedQuery, Duration)> {
         let start = self.clock.monotonic();
-        let prepared = self.executor.prepared(query, context, purpose).await?;
+        let prepared = self.executor.prepare(query, context, purpose).await?;
         Ok((prepared, self.clock.monotonic().saturating_sub(start)))
     }
 }

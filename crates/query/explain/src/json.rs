@@ -1,35 +1,38 @@
 //! JSON output, with PostgreSQL's keys.
 
-use binder::{ExplainPlan, Phase};
+use binder::{ExplainPlan, PlanningPhase};
 use serde_json::{Map, Value as Json, json};
 
-use crate::explainer::Explained;
+use crate::explainer::Explanation;
 use crate::node::{Node, Value};
 use crate::text::milliseconds;
 
-pub(crate) fn document(explained: &Explained, plan: &ExplainPlan) -> String {
+pub(crate) fn to_document(explained: &Explanation, plan: &ExplainPlan) -> String {
     let mut statement = Map::new();
-    statement.insert("Plan".to_owned(), node(&explained.root, plan, None));
+    statement.insert("Plan".to_owned(), node_to_json(&explained.root, plan, None));
     if plan.summary {
-        statement.insert("Planning Time".to_owned(), rounded(milliseconds(explained.planning)));
+        statement.insert("Planning Time".to_owned(), rounded(milliseconds(explained.planning_time)));
         if let Some(phases) = plan.phases().filter(|_| plan.verbose) {
-            let spent = |phase: Phase| (phase.name().to_owned(), rounded(milliseconds(phases.spent(phase))));
-            statement.insert("Planning Phases".to_owned(), Json::Object(Phase::ALL.into_iter().map(spent).collect()));
+            let spent = |phase: PlanningPhase| (phase.name().to_owned(), rounded(milliseconds(phases.spent(phase))));
+            statement.insert(
+                "Planning Phases".to_owned(),
+                Json::Object(PlanningPhase::ALL.into_iter().map(spent).collect()),
+            );
         }
-        if let Some(place) = &explained.place {
+        if let Some(place) = &explained.location {
             statement.insert("Runs".to_owned(), json!(place.to_string()));
         }
-        if let Some(bytes) = explained.memory {
+        if let Some(bytes) = explained.peak_memory_bytes {
             statement.insert("Memory Bytes".to_owned(), json!(bytes));
         }
-        if let Some(execution) = explained.execution {
+        if let Some(execution) = explained.execution_time {
             statement.insert("Execution Time".to_owned(), rounded(milliseconds(execution)));
         }
     }
     serde_json::to_string_pretty(&json!([statement])).expect("JSON of plain values can be serialized")
 }
 
-fn node(node: &Node, plan: &ExplainPlan, relationship: Option<&str>) -> Json {
+fn node_to_json(node: &Node, plan: &ExplainPlan, relationship: Option<&str>) -> Json {
     let mut object = Map::new();
     let mut put = |key: &str, value: Json| {
         object.insert(key.to_owned(), value);
@@ -65,13 +68,13 @@ fn node(node: &Node, plan: &ExplainPlan, relationship: Option<&str>) -> Json {
         }
     }
     if let Some(engine) = node.engine {
-        put("Engine", json!(engine.in_words()));
+        put("Engine", json!(engine.as_str()));
     }
     let relationships = ["Outer", "Inner"].into_iter().chain(std::iter::repeat("Member"));
     let init_plans = node.init_plans.iter().map(|plan| (plan, "InitPlan"));
     let below: Vec<Json> = init_plans
         .chain(node.children.iter().zip(relationships))
-        .map(|(child, relationship)| self::node(child, plan, Some(relationship)))
+        .map(|(child, relationship)| self::node_to_json(child, plan, Some(relationship)))
         .collect();
     if !below.is_empty() {
         put("Plans", Json::Array(below));

@@ -3,25 +3,25 @@
 //!
 //! Never plans differently from a statement that runs: the operators shown are those that would run, or did.
 //!
-//! - `explainer.rs`: [`Explainer`], the entry point; `change.rs` explains statements that change or lock rows,
+//! - `explainer.rs`: [`Explainer`], the entry point; `data_changes.rs` explains statements that change or lock rows,
 //! - `node.rs`: the nodes of the tree,
-//! - `tree.rs`: the conversion of operators to nodes; `operator.rs` and `expressions.rs` name operators and format
+//! - `tree.rs`: the conversion of operators to nodes; `description.rs` and `expressions.rs` name operators and format
 //!   expressions,
-//! - `by_key.rs`: the tree of statements that run on the primary-key fast path,
+//! - `key_lookup_tree.rs`: the tree of statements that run on the primary-key fast path,
 //! - `exchange.rs`: properties of exchanges between workers,
-//! - `actual.rs`, `arrow.rs`: measurements, and the expressions that the engine evaluates on Arrow arrays,
+//! - `measurements.rs`, `arrow_expressions.rs`: measurements, and the expressions that the engine evaluates on Arrow arrays,
 //! - `text.rs`, `json.rs`: the output formats.
 
-mod actual;
-mod arrow;
-mod by_key;
-mod change;
+mod arrow_expressions;
+mod data_changes;
+mod description;
 mod exchange;
 mod explainer;
 mod expressions;
 mod json;
+mod key_lookup_tree;
+mod measurements;
 mod node;
-mod operator;
 mod text;
 mod tree;
 

@@ -2,7 +2,7 @@
 
 use compile::estimate::Estimate;
 
-use crate::actual::Actual;
+use crate::measurements::ActualRun;
 
 /// Operator as displayed.
 #[derive(Debug)]
@@ -14,9 +14,9 @@ pub(crate) struct Node {
     pub(crate) properties: Vec<Property>,
     pub(crate) estimate: Estimate,
     /// Engine state of the operator; `None` for those that only read rows.
-    pub(crate) engine: Option<Engine>,
+    pub(crate) engine: Option<EngineUse>,
     /// Measurements, with ANALYZE.
-    pub(crate) actual: Option<Actual>,
+    pub(crate) actual: Option<ActualRun>,
     /// Plans that run first and give one value.
     pub(crate) init_plans: Vec<Node>,
     pub(crate) children: Vec<Node>,
@@ -24,15 +24,15 @@ pub(crate) struct Node {
 
 /// Whether the engine runs an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Engine {
+pub(crate) enum EngineUse {
     On,
     Off,
     /// Workers in other processes run it.
     Workers,
 }
 
-impl Engine {
-    pub(crate) fn in_words(self) -> &'static str {
+impl EngineUse {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::On => "on",
             Self::Off => "off",

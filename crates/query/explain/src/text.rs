@@ -2,27 +2,28 @@
 
 use std::time::Duration;
 
-use binder::{ExplainPlan, Phase};
+use binder::{ExplainPlan, PlanningPhase};
 
-use crate::explainer::Explained;
-use crate::node::{Engine, Node, Property, Value};
+use crate::explainer::Explanation;
+use crate::node::{EngineUse, Node, Property, Value};
 
-pub(crate) fn lines(explained: &Explained, plan: &ExplainPlan) -> Vec<String> {
+pub(crate) fn to_lines(explained: &Explanation, plan: &ExplainPlan) -> Vec<String> {
     let mut lines = Vec::new();
-    Writer { plan, lines: &mut lines }.node(&explained.root, (0, ""), Engine::Off);
+    Writer { plan, lines: &mut lines }.write_node(&explained.root, (0, ""), EngineUse::Off);
     if plan.summary {
-        lines.push(format!("Planning Time: {:.3} ms", milliseconds(explained.planning)));
+        lines.push(format!("Planning Time: {:.3} ms", milliseconds(explained.planning_time)));
         if let Some(phases) = plan.phases().filter(|_| plan.verbose) {
-            let line = |phase: Phase| format!("  {}: {:.3} ms", phase.name(), milliseconds(phases.spent(phase)));
-            lines.extend(Phase::ALL.map(line));
+            let line =
+                |phase: PlanningPhase| format!("  {}: {:.3} ms", phase.name(), milliseconds(phases.spent(phase)));
+            lines.extend(PlanningPhase::ALL.map(line));
         }
-        if let Some(place) = &explained.place {
+        if let Some(place) = &explained.location {
             lines.push(format!("Runs: {place}"));
         }
-        if let Some(bytes) = explained.memory {
-            lines.push(shown(&Property::new("Memory", Value::Bytes(bytes))));
+        if let Some(bytes) = explained.peak_memory_bytes {
+            lines.push(format_property(&Property::new("Memory", Value::Bytes(bytes))));
         }
-        if let Some(execution) = explained.execution {
+        if let Some(execution) = explained.execution_time {
             lines.push(format!("Execution Time: {:.3} ms", milliseconds(execution)));
         }
     }
@@ -42,7 +43,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Writes a node and those below it. `indent` is the number of columns before the node's name, `arrow` the text
     /// there. The engine is mentioned where it differs from `above`, that of the parent.
-    fn node(&mut self, node: &Node, (indent, arrow): (usize, &str), above: Engine) {
+    fn write_node(&mut self, node: &Node, (indent, arrow): (usize, &str), above: EngineUse) {
         let arrow_start = indent - arrow.len();
         let mut line = format!("{:arrow_start$}{arrow}{}", "", node.name);
         if let Some(relation) = &node.relation {
@@ -68,25 +69,25 @@ impl Writer<'_> {
         // Below an arrow PostgreSQL indents by two more than the arrow's own six.
         let inner = indent + 2;
         for property in &node.properties {
-            self.lines.push(format!("{:inner$}{}", "", shown(property)));
+            self.lines.push(format!("{:inner$}{}", "", format_property(property)));
         }
         // Like PostgreSQL's JIT summary, it is omitted if only the shape of a plan is asked for.
-        let is_said = self.plan.costs || self.plan.analyze;
-        if let Some(engine) = node.engine.filter(|engine| is_said && *engine != above) {
-            self.lines.push(format!("{:inner$}Engine: {}", "", engine.in_words()));
+        let shows_engine = self.plan.costs || self.plan.analyze;
+        if let Some(engine) = node.engine.filter(|engine| shows_engine && *engine != above) {
+            self.lines.push(format!("{:inner$}Engine: {}", "", engine.as_str()));
         }
-        let engine = node.engine.unwrap_or(Engine::Off);
+        let engine = node.engine.unwrap_or(EngineUse::Off);
         for (number, init_plan) in node.init_plans.iter().enumerate() {
             self.lines.push(format!("{:inner$}InitPlan {}", "", number + 1));
-            self.node(init_plan, (inner + 6, "->  "), Engine::Off);
+            self.write_node(init_plan, (inner + 6, "->  "), EngineUse::Off);
         }
         for child in &node.children {
-            self.node(child, (indent + 6, "->  "), engine);
+            self.write_node(child, (indent + 6, "->  "), engine);
         }
     }
 }
 
-fn shown(property: &Property) -> String {
+fn format_property(property: &Property) -> String {
     let key = property.key;
     match &property.value {
         Value::Text(text) => format!("{key}: {text}"),

@@ -1,6 +1,6 @@
 //! Resolves URLs to objects in object storage.
 
-use objects::{Object, Objects};
+use objects::{ObjectInfo, Objects};
 use storage_error::from_objects;
 use types::{Condition, SqlError, SqlResult};
 
@@ -10,7 +10,7 @@ use crate::glob::matches;
 ///
 /// # Errors
 /// `58P01` if there is no object name.
-pub fn bucket_of(url: &str) -> SqlResult<(String, &str)> {
+pub fn split_bucket_url(url: &str) -> SqlResult<(String, &str)> {
     let parts = url.split_once("://").and_then(|(scheme, path)| Some((scheme, path.split_once('/')?)));
     match parts {
         Some((scheme, (bucket, name))) if !name.is_empty() => Ok((format!("{scheme}://{bucket}"), name)),
@@ -22,7 +22,7 @@ pub fn bucket_of(url: &str) -> SqlResult<(String, &str)> {
 ///
 /// # Errors
 /// `58P01` if none matches; errors of the storage.
-pub async fn objects_in(objects: &Objects, name: &str) -> SqlResult<Vec<Object>> {
+pub async fn list_matching_objects(objects: &Objects, name: &str) -> SqlResult<Vec<ObjectInfo>> {
     let Some(first_sign) = name.find(['*', '?', '[']) else {
         return Ok(vec![objects.head(name).await.map_err(from_objects)?]);
     };

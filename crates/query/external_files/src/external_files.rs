@@ -7,21 +7,21 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use scan::column_defs;
 use session_context::{FileColumn, ListedFiles};
-use shards::foreign::{fit, table_of};
-use shards::{ColumnDef, ForeignFile, ForeignPlace, ShardReader};
+use shards::foreign::{conversion, table_of};
+use shards::{ColumnDef, ForeignFile, ForeignLocation, ShardReader};
 use storage_error::from_shards;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Clock, Condition, Random, ShardId, SqlError, SqlResult};
 
-use crate::known::KnownFiles;
+use crate::file_cache::FileCache;
 
 /// Number of files that are opened concurrently.
-const OPENED_AT_ONCE: usize = 8;
+const CONCURRENT_OPENS: usize = 8;
 
 /// Service that lists and opens the files of external tables.
 #[derive(Debug)]
 pub struct ExternalFiles {
-    pub(crate) known: KnownFiles,
+    pub(crate) cache: FileCache,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
 }
@@ -30,13 +30,13 @@ impl ExternalFiles {
     /// Creates a service with an empty cache.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
-        Self { known: KnownFiles::default(), clock, random }
+        Self { cache: FileCache::default(), clock, random }
     }
 
     /// Returns the cache of opened files.
     #[must_use]
-    pub fn known(&self) -> &KnownFiles {
-        &self.known
+    pub fn cache(&self) -> &FileCache {
+        &self.cache
     }
 
     /// Lists the present files of an external table and opens them.
@@ -51,13 +51,13 @@ impl ExternalFiles {
     async fn list_unboxed(&self, table: &Arc<Table>) -> SqlResult<ListedFiles> {
         let external =
             table.external.as_ref().ok_or_else(|| SqlError::internal("an external table has no location"))?;
-        let places = self.places(&external.location).await?;
+        let places = self.resolve_location(&external.location).await?;
         let columns: Arc<[ColumnDef]> = column_defs(table).into();
         let readers =
-            stream::iter(places).map(|place| self.opened_file(table, &columns, place)).buffered(OPENED_AT_ONCE);
+            stream::iter(places).map(|place| self.open_file(table, &columns, place)).buffered(CONCURRENT_OPENS);
         let readers: Vec<ShardReader> = readers.try_collect().await?;
         let ids = readers.iter().map(|reader| reader.meta().id);
-        self.known.note(table.oid, ids.filter(|id| table_of(*id).is_some()).collect());
+        self.cache.record_listing(table.oid, ids.filter(|id| table_of(*id).is_some()).collect());
         Ok(ListedFiles::new(readers))
     }
 
@@ -70,8 +70,8 @@ impl ExternalFiles {
     }
 
     async fn columns_at_unboxed(&self, location: &str) -> SqlResult<Arc<[FileColumn]>> {
-        let places = self.places(location).await?;
-        let schemas = stream::iter(places).map(columns_of).buffered(OPENED_AT_ONCE);
+        let places = self.resolve_location(location).await?;
+        let schemas = stream::iter(places).map(read_columns).buffered(CONCURRENT_OPENS);
         let mut schemas: Vec<(String, Vec<FileColumn>)> = schemas.try_collect().await?;
         let (first_name, first) = schemas.drain(..1).next().ok_or_else(|| SqlError::internal("no file listed"))?;
         for (name, columns) in schemas {
@@ -85,40 +85,40 @@ impl ExternalFiles {
                     ),
                     None => format!("column \"{}\" is in {first_name} but not in {name}", column.name),
                 };
-                return Err(differing(problem, &column.name));
+                return Err(differing_columns(problem, &column.name));
             }
             let is_new = |column: &&FileColumn| first.iter().all(|known| known.name != column.name);
             if let Some(column) = columns.iter().find(is_new) {
                 let problem = format!("column \"{}\" is in {name} but not in {first_name}", column.name);
-                return Err(differing(problem, &column.name));
+                return Err(differing_columns(problem, &column.name));
             }
         }
         Ok(first.into())
     }
 
-    async fn opened_file(
+    async fn open_file(
         &self,
         table: &Arc<Table>,
         columns: &Arc<[ColumnDef]>,
-        place: ForeignPlace,
+        place: ForeignLocation,
     ) -> SqlResult<ShardReader> {
-        if let Some(known) = self.known.get(table.oid, &place) {
+        if let Some(known) = self.cache.get(table.oid, &place) {
             return Ok(known);
         }
-        let is_settled = place.is_settled(self.clock.now_us());
+        let is_settled = place.is_change_detectable(self.clock.now_us());
         // A file that may still change unnoticed gets a new id each time, so that nothing of it is reused from caches.
         let id = if is_settled { place.id(table.oid, columns) } else { ShardId(self.random.uuid()) };
         let (opened, columns) = (place.clone(), Arc::clone(columns));
-        let reader = guarded(async move { ShardReader::open_foreign(opened, id, &columns).await }).await?;
-        Ok(if is_settled { self.known.put(table.oid, place, reader) } else { reader })
+        let reader = run_isolated(async move { ShardReader::open_foreign(opened, id, &columns).await }).await?;
+        Ok(if is_settled { self.cache.put(table.oid, place, reader) } else { reader })
     }
 }
 
 /// Returns the name of a file, and its columns as those of a table.
-async fn columns_of(place: ForeignPlace) -> SqlResult<(String, Vec<FileColumn>)> {
+async fn read_columns(place: ForeignLocation) -> SqlResult<(String, Vec<FileColumn>)> {
     let name = place.name();
-    let file = guarded(async move { ForeignFile::open_place(&place).await }).await?;
-    let column = |field: &arrow::datatypes::FieldRef| match fit::suggested(field) {
+    let file = run_isolated(async move { ForeignFile::open_location(&place).await }).await?;
+    let column = |field: &arrow::datatypes::FieldRef| match conversion::suggest_sql_type(field) {
         Some(sql_type) => Ok(FileColumn { name: field.name().clone(), sql_type }),
         None => {
             let message = format!(
@@ -136,7 +136,9 @@ async fn columns_of(place: ForeignPlace) -> SqlResult<(String, Vec<FileColumn>)>
 }
 
 /// Runs work on untrusted bytes in a task of its own, so that a panic becomes an error.
-async fn guarded<T: Send + 'static>(work: impl Future<Output = shards::Result<T>> + Send + 'static) -> SqlResult<T> {
+async fn run_isolated<T: Send + 'static>(
+    work: impl Future<Output = shards::Result<T>> + Send + 'static,
+) -> SqlResult<T> {
     let done = AbortOnDropHandle::new(tokio::spawn(work)).await;
     match done {
         Ok(result) => result.map_err(from_shards),
@@ -144,7 +146,7 @@ async fn guarded<T: Send + 'static>(work: impl Future<Output = shards::Result<T>
     }
 }
 
-fn differing(problem: String, column: &str) -> SqlError {
+fn differing_columns(problem: String, column: &str) -> SqlError {
     SqlError::new(Condition::DatatypeMismatch, "the files have different columns")
         .with_detail(problem)
         .with_column(column)

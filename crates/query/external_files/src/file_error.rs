@@ -7,7 +7,7 @@ use types::{Condition, SqlError};
 
 /// Operation on a file that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum FileOperation {
     Reading,
     Writing,
 }
@@ -15,12 +15,12 @@ pub enum Purpose {
 /// Returns PostgreSQL's error for a file that cannot be opened for reading.
 #[must_use]
 pub fn cannot_read(path: &Path, error: &io::Error) -> SqlError {
-    cannot_open(path, Purpose::Reading, error)
+    cannot_open(path, FileOperation::Reading, error)
 }
 
 /// Returns PostgreSQL's error for a file that cannot be opened.
 #[must_use]
-pub fn cannot_open(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError {
+pub fn cannot_open(path: &Path, purpose: FileOperation, error: &io::Error) -> SqlError {
     let path = path.display();
     let condition = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Condition::UndefinedFile,
@@ -32,11 +32,11 @@ pub fn cannot_open(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError
         _ => Condition::IoError,
     };
     let (doing, hint) = match purpose {
-        Purpose::Reading => (
+        FileOperation::Reading => (
             "reading",
             "COPY FROM instructs the PostgreSQL server process to read a file. You may want a client-side facility such as psql's \\copy.",
         ),
-        Purpose::Writing => (
+        FileOperation::Writing => (
             "writing",
             "COPY TO instructs the PostgreSQL server process to write a file. You may want a client-side facility such as psql's \\copy.",
         ),
@@ -51,11 +51,11 @@ pub fn cannot_open(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError
 
 /// Returns PostgreSQL's error for a failure while an open file is read or written.
 #[must_use]
-pub fn broken(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError {
+pub fn io_failure(path: &Path, purpose: FileOperation, error: &io::Error) -> SqlError {
     let condition = if error.kind() == io::ErrorKind::StorageFull { Condition::DiskFull } else { Condition::IoError };
     let doing = match purpose {
-        Purpose::Reading => "read from",
-        Purpose::Writing => "write to",
+        FileOperation::Reading => "read from",
+        FileOperation::Writing => "write to",
     };
     SqlError::new(condition, format!("could not {doing} file \"{}\": {}", path.display(), reason(error)))
 }

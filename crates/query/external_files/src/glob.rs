@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use types::{Condition, SqlError, SqlResult};
 
-use crate::file_error::{Purpose, cannot_open};
+use crate::file_error::{FileOperation, cannot_open};
 
 /// Returns the files that match `pattern`, sorted; the path itself if it has no `*`, `?` or `[`, or exists as written.
 ///
 /// # Errors
 /// 58P01 if nothing matches; errors of the system for a folder that cannot be read.
-pub fn expand(pattern: &str) -> SqlResult<Vec<PathBuf>> {
+pub fn expand_pattern(pattern: &str) -> SqlResult<Vec<PathBuf>> {
     let path = PathBuf::from(pattern);
     if !is_pattern(pattern) || path.exists() {
         return Ok(vec![path]);
@@ -32,9 +32,10 @@ pub fn expand(pattern: &str) -> SqlResult<Vec<PathBuf>> {
                     if !folder.is_dir() {
                         continue;
                     }
-                    let entries = folder.read_dir().map_err(|error| cannot_open(folder, Purpose::Reading, &error))?;
+                    let entries =
+                        folder.read_dir().map_err(|error| cannot_open(folder, FileOperation::Reading, &error))?;
                     for entry in entries {
-                        let entry = entry.map_err(|error| cannot_open(folder, Purpose::Reading, &error))?;
+                        let entry = entry.map_err(|error| cannot_open(folder, FileOperation::Reading, &error))?;
                         let name = entry.file_name();
                         let is_match = name.to_str().is_some_and(|name| matches(pattern, name));
                         if is_match {
@@ -78,7 +79,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
                 continue;
             }
             Some('?') => Some(p + 1),
-            Some('[') => match set(&pattern[p..], name[n]) {
+            Some('[') => match match_set(&pattern[p..], name[n]) {
                 Some((length, is_member)) => is_member.then_some(p + length),
                 // Without a closing bracket, `[` matches itself.
                 None => (name[n] == '[').then_some(p + 1),
@@ -104,7 +105,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
 
 /// Returns the length of the set at the start of `pattern`, and whether it has `character`; `None` without a closing
 /// bracket.
-fn set(pattern: &[char], character: char) -> Option<(usize, bool)> {
+fn match_set(pattern: &[char], character: char) -> Option<(usize, bool)> {
     let is_negated = matches!(pattern.get(1), Some('!' | '^'));
     let first = if is_negated { 2 } else { 1 };
     // A closing bracket at the start is a member.
@@ -160,11 +161,11 @@ mod tests {
             std::fs::write(folder.path().join(name), "x").unwrap();
         }
         std::fs::create_dir(folder.path().join("d.csv")).unwrap();
-        let found = expand(&format!("{}/*.csv", folder.path().display())).unwrap();
+        let found = expand_pattern(&format!("{}/*.csv", folder.path().display())).unwrap();
         assert_eq!(found, [folder.path().join("a.csv"), folder.path().join("b.csv")]);
-        let deep = expand(&format!("{}/[a-b]*", folder.path().display())).unwrap();
+        let deep = expand_pattern(&format!("{}/[a-b]*", folder.path().display())).unwrap();
         assert_eq!(deep.len(), 2);
-        let nothing = expand(&format!("{}/*.parquet", folder.path().display())).unwrap_err();
+        let nothing = expand_pattern(&format!("{}/*.parquet", folder.path().display())).unwrap_err();
         assert_eq!(nothing.condition, Condition::UndefinedFile);
     }
 }

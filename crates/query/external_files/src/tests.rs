@@ -161,25 +161,25 @@ async fn files_are_wanted_in_the_cache_as_they_were_listed_last() {
     let (path, location) = (folder.path().join("a.parquet"), folder.path().display().to_string());
     put(&path, 0..5).await;
     let table = external(location);
-    let known = files.known();
+    let known = files.cache();
     let wishes = || {
-        let mut wishes = shards::CacheWishes::default();
-        known.add_to(&mut wishes, &[table.oid].into());
+        let mut wishes = shards::RetentionPolicy::default();
+        known.add_retained_shards(&mut wishes, &[table.oid].into());
         wishes
     };
-    assert_eq!((wishes().shards.len(), wishes().unlisted.len(), known.changes()), (0, 1, 0));
+    assert_eq!((wishes().live_shards.len(), wishes().unlisted_tables.len(), known.listing_changes()), (0, 1, 0));
     let found = files.list(&table).await.unwrap();
     files.list(&table).await.unwrap();
-    assert_eq!(wishes().shards, HashSet::from([found.readers[0].meta().id]));
-    assert_eq!((wishes().unlisted.len(), known.changes()), (0, 1));
+    assert_eq!(wishes().live_shards, HashSet::from([found.readers[0].meta().id]));
+    assert_eq!((wishes().unlisted_tables.len(), known.listing_changes()), (0, 1));
     std::fs::remove_file(&path).unwrap();
     put(&folder.path().join("b.parquet"), 0..5).await;
     let now = files.list(&table).await.unwrap();
-    assert_eq!(wishes().shards, HashSet::from([now.readers[0].meta().id]));
-    assert_eq!(known.changes(), 2);
+    assert_eq!(wishes().live_shards, HashSet::from([now.readers[0].meta().id]));
+    assert_eq!(known.listing_changes(), 2);
     // The table is dropped and created anew.
-    known.add_to(&mut shards::CacheWishes::default(), &[].into());
-    assert_eq!((wishes().shards.len(), wishes().unlisted.len()), (0, 1));
+    known.add_retained_shards(&mut shards::RetentionPolicy::default(), &[].into());
+    assert_eq!((wishes().live_shards.len(), wishes().unlisted_tables.len()), (0, 1));
 }
 
 fn now() -> std::time::SystemTime {

@@ -11,10 +11,10 @@ use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use functions::error::from_datafusion;
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::{SqlError, SqlResult};
 
-use super::chain::{Step, moment_column, parameter_column};
+use super::chain::{Step, parameter_column, statement_constant_column};
 
 /// Compiled expression.
 pub(super) type Expression = Arc<dyn PhysicalExpr>;
@@ -35,29 +35,32 @@ pub(super) fn is_constant(expr: &Expr, over: &DFSchema) -> bool {
 
 /// Evaluates an expression without columns, such as `now()`, for a statement; without a session, with its value at
 /// planning time.
-pub(super) fn moment(expr: &Expr, session: Option<&Arc<Session>>) -> SqlResult<ScalarValue> {
-    if let Some(value) = session.and_then(|session| functions::call_alone(expr, session)) {
+pub(super) fn evaluate_statement_constant(
+    expr: &Expr,
+    session: Option<&Arc<EvaluationContext>>,
+) -> SqlResult<ScalarValue> {
+    if let Some(value) = session.and_then(|session| functions::evaluate_nullary_call(expr, session)) {
         return value;
     }
     let expr = match session {
-        Some(session) => binder::for_statement(expr.clone(), session).map_err(from_datafusion)?,
+        Some(session) => binder::rebind_to_session(expr.clone(), session).map_err(from_datafusion)?,
         None => expr.clone(),
     };
-    let one = batch(&Arc::new(Schema::empty()), Vec::new(), 1)?;
+    let one = new_batch(&Arc::new(Schema::empty()), Vec::new(), 1)?;
     let value = evaluate(&compile(&expr, &DFSchema::empty())?, &one)?;
     ScalarValue::try_from_array(&value, 0).map_err(from_datafusion)
 }
 
 /// Returns the schema that a step's expressions are compiled against: the columns at `narrowed` of its input (all if
 /// `None`) with their actual types, then the parameters.
-pub(super) fn schema_over(
+pub(super) fn step_input_schema(
     step: &Step,
-    narrowed: Option<&[usize]>,
+    read_positions: Option<&[usize]>,
     actual: &[DataType],
     parameters: &[Field],
 ) -> SqlResult<DFSchema> {
     let all: Vec<usize> = (0..step.input.fields().len()).collect();
-    let positions = narrowed.unwrap_or(&all);
+    let positions = read_positions.unwrap_or(&all);
     let mut fields: Vec<_> = positions
         .iter()
         .zip(actual)
@@ -74,29 +77,29 @@ pub(super) fn schema_over(
 /// Returns the fields of the parameter columns; the first `moments` are the statement's own constants.
 pub(super) fn parameter_fields(types: &[DataType], moments: usize) -> Vec<Field> {
     let name = |at: usize| match at.checked_sub(moments) {
-        None => moment_column(at),
+        None => statement_constant_column(at),
         Some(at) => parameter_column(&format!("${}", at + 1)),
     };
     types.iter().enumerate().map(|(at, of)| Field::new(name(at), of.clone(), true)).collect()
 }
 
 /// Returns the parameters as columns of `rows` equal values.
-pub(super) fn repeated(one: &RecordBatch, rows: usize) -> SqlResult<Vec<ArrayRef>> {
+pub(super) fn repeat_parameters(parameter_row: &RecordBatch, rows: usize) -> SqlResult<Vec<ArrayRef>> {
     if rows == 1 {
-        return Ok(one.columns().to_vec());
+        return Ok(parameter_row.columns().to_vec());
     }
     let repeat = |values: &ArrayRef| {
         let value = ScalarValue::try_from_array(values, 0)?;
         value.to_array_of_size(rows)
     };
-    one.columns().iter().map(|values| repeat(values).map_err(from_datafusion)).collect()
+    parameter_row.columns().iter().map(|values| repeat(values).map_err(from_datafusion)).collect()
 }
 
-pub(super) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> SqlResult<RecordBatch> {
+pub(super) fn new_batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> SqlResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(internal)
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(arrow_error)
 }
 
-pub(super) fn internal(error: arrow::error::ArrowError) -> SqlError {
+pub(super) fn arrow_error(error: arrow::error::ArrowError) -> SqlError {
     SqlError::internal(format!("key lookup failed: {error}"))
 }

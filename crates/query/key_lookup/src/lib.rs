@@ -4,86 +4,86 @@
 //! Never changes rows: it returns the rows that a statement reads and computes their new values; locking and writing
 //! are done by the caller.
 //!
-//! Start at [`PointProgram`] and [`PointRun`]. A statement's plan is compiled once into a program, and the program's
+//! Start at [`CompiledKeyLookup`] and [`KeyLookupRun`]. A statement's plan is compiled once into a program, and the program's
 //! expressions once per combination of parameter types. Parameters are columns beside those of the rows, so that new
 //! values need no new compilation. Whatever the fast path cannot run is run by the plan's operators.
 //!
 //! - `chain.rs`: the logical plan as one source of rows and a list of steps,
-//! - `compiled.rs`: a chain with its expressions compiled for certain parameter types,
-//! - `run.rs`, `at_once.rs`: runs of a compiled chain, the latter over unflushed rows alone and therefore without
+//! - `compiled_chain.rs`: a chain with its expressions compiled for certain parameter types,
+//! - `run.rs`, `nonblocking.rs`: runs of a compiled chain, the latter over unflushed rows alone and therefore without
 //!   waiting,
-//! - `source.rs`, `join.rs`, `written.rs`, `unnested.rs`: the sources of rows: index ranges, inner joins by index,
+//! - `index_range.rs`, `index_join.rs`, `values_source.rs`, `unnest.rs`: the sources of rows: index ranges, inner joins by index,
 //!   VALUES, UNNEST,
 //! - `steps.rs`, `expression.rs`: evaluation of the steps, on Arrow arrays,
-//! - `row_by_row.rs`, `cell.rs`: evaluation of projections value by value, without arrays,
-//! - `plain.rs`, `patch.rs`: SELECTs that return stored columns unchanged, and UPDATEs that replace columns of stored
+//! - `row_projection.rs`, `value_expression.rs`: evaluation of projections value by value, without arrays,
+//! - `stored_columns.rs`, `row_update.rs`: SELECTs that return stored columns unchanged, and UPDATEs that replace columns of stored
 //!   rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use binder::{Planned, QueryPlan};
+use binder::{QueryPlan, StatementPlan};
 use catalog::Table;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use functions::Settled;
+use functions::ValueLifetime;
 use parking_lot::Mutex;
 use rowstore::Tuple;
-use scan::{Found, KeyLookup};
-use session_context::Session;
+use scan::{KeyLookup, LocatedRow};
+use session_context::EvaluationContext;
 use txn::Transaction;
 use types::{ColumnId, SqlError, SqlResult};
 
 use self::chain::Chain;
-use self::compiled::Compiled;
+use self::compiled_chain::CompiledChain;
 
-mod at_once;
-mod cell;
 mod chain;
-mod compiled;
+mod compiled_chain;
 mod expression;
-mod join;
-mod patch;
-mod plain;
-mod row_by_row;
+mod index_join;
+mod index_range;
+mod nonblocking;
+mod row_projection;
+mod row_update;
 mod run;
-mod source;
 mod steps;
-mod unnested;
-mod written;
+mod stored_columns;
+mod unnest;
+mod value_expression;
+mod values_source;
 
-pub use plain::StoredRows;
+pub use stored_columns::StoredRows;
 
 /// Maximum number of rows that a run reads; a statement that needs more is run by its plan.
 const ROWS_MAX: usize = 8192;
 
 /// Statement compiled for the fast path.
 #[derive(Debug)]
-pub struct PointProgram {
+pub struct CompiledKeyLookup {
     /// Plan of the statement, with its parameters as placeholders.
-    pub planned: Planned,
-    rows: Kept,
+    pub planned: StatementPlan,
+    chain: ChainCache,
     /// ON CONFLICT DO UPDATE, over the existing rows, each beside the row that was to be inserted.
-    update: Option<Kept>,
+    conflict_update: Option<ChainCache>,
 }
 
 /// Chain with its compiled forms, one per combination of parameter types: the precision and scale of numeric parameters
 /// differ from run to run.
 #[derive(Debug)]
-struct Kept {
+struct ChainCache {
     chain: Chain,
     /// Compiled forms in order of use, the most recently used one last.
-    compiled: Mutex<Vec<Arc<Compiled>>>,
+    compiled: Mutex<Vec<Arc<CompiledChain>>>,
 }
 
 /// Maximum number of compiled forms cached for one chain.
-const COMPILED_MAX: usize = 16;
+const COMPILED_CHAINS_MAX: usize = 16;
 
 /// Returns true if a plan calls a function whose result can be far larger than its arguments: such results are computed
 /// on query threads, not on the threads that serve connections.
-fn may_be_large(plan: &LogicalPlan) -> DfResult<bool> {
+fn may_return_large_values(plan: &LogicalPlan) -> DfResult<bool> {
     let is_large = |expr: &Expr| {
         let names =
             ["repeat", "lpad", "rpad", "format", "replace", "regexp_replace", "array_to_string", "jsonb_pretty"];
@@ -99,82 +99,94 @@ fn may_be_large(plan: &LogicalPlan) -> DfResult<bool> {
     })
 }
 
-impl PointProgram {
+impl CompiledKeyLookup {
     /// Compiles a SELECT, INSERT, UPDATE or DELETE; `None` for all other statements and for those that need operators.
     /// The program holds the plan and, with it, the snapshot of the rows that the plan was made for, if any.
     #[must_use]
-    pub fn of(planned: &Planned) -> Option<Self> {
-        let input = input(planned)?;
-        if may_be_large(&input.plan).ok()? {
+    pub fn compile(planned: &StatementPlan) -> Option<Self> {
+        let input = rows_query(planned)?;
+        if may_return_large_values(&input.plan).ok()? {
             return None;
         }
-        let mut rows = Kept::of(input)?;
-        if rows.chain.is_joined() && !matches!(planned, Planned::Query(plan) if plan.locks.is_empty()) {
+        let mut rows = ChainCache::compile(input)?;
+        if rows.chain.is_joined() && !matches!(planned, StatementPlan::Query(plan) if plan.locks.is_empty()) {
             return None;
         }
-        rows.chain.is_locking = matches!(planned, Planned::Query(plan) if plan.locks.len() == 1);
-        rows.chain.is_patch = matches!(planned, Planned::Modify(plan) if patch::is_patch(plan));
+        rows.chain.locks_rows = matches!(planned, StatementPlan::Query(plan) if plan.locks.len() == 1);
+        rows.chain.is_update = matches!(planned, StatementPlan::Modify(plan) if row_update::is_plain_update(plan));
         let update = match planned {
-            Planned::Write(write) => write.conflict.as_ref().and_then(|conflict| conflict.update.as_ref()),
+            StatementPlan::Write(write) => write.conflict.as_ref().and_then(|conflict| conflict.update.as_ref()),
             _ => None,
         };
         let update = match update {
-            Some(update) if may_be_large(&update.plan.plan).ok()? => return None,
-            Some(update) => Some(Kept::of(&update.plan)?),
+            Some(update) if may_return_large_values(&update.plan.plan).ok()? => return None,
+            Some(update) => Some(ChainCache::compile(&update.plan)?),
             None => None,
         };
-        Some(Self { planned: planned.clone(), rows, update })
+        Some(Self { planned: planned.clone(), chain: rows, conflict_update: update })
     }
 
     /// Returns true if each run needs the session of its statement.
     #[must_use]
     pub fn needs_session(&self) -> bool {
-        self.rows.needs_session() || self.update.as_ref().is_some_and(Kept::needs_session)
+        self.chain.needs_session() || self.conflict_update.as_ref().is_some_and(ChainCache::needs_session)
     }
 
     /// Returns the indexes that find the rows, in the order in which they are read; empty if the rows come from no
     /// table or no index helps.
     pub fn indexes(&self) -> Vec<IndexUse> {
-        self.rows.ready(&[], None).map(|ready| ready.compiled.described()).unwrap_or_default()
+        self.chain.prepare(&[], None).map(|ready| ready.compiled.index_uses()).unwrap_or_default()
     }
 }
 
-impl Kept {
-    fn of(query: &QueryPlan) -> Option<Self> {
-        let chain = Chain::of(&query.plan)?.with_moments().ok()?;
+impl ChainCache {
+    fn compile(query: &QueryPlan) -> Option<Self> {
+        let chain = Chain::try_from_plan(&query.plan)?.with_statement_constants().ok()?;
         Some(Self { chain, compiled: Mutex::default() })
     }
 
     /// Returns true if expressions depend on the statement's session.
     fn needs_session(&self) -> bool {
-        self.is_by_statement() || !self.chain.moments.is_empty()
+        self.depends_on_statement() || !self.chain.statement_constants.is_empty()
     }
 
-    fn is_by_statement(&self) -> bool {
-        self.chain.settled == Settled::ByStatement
+    fn depends_on_statement(&self) -> bool {
+        self.chain.settled == ValueLifetime::Statement
     }
 
     /// Returns the compiled chain for a statement together with its parameters.
-    fn ready<'a>(&self, values: &'a [ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Ready<'a>> {
+    fn prepare<'a>(
+        &self,
+        values: &'a [ScalarValue],
+        session: Option<&Arc<EvaluationContext>>,
+    ) -> SqlResult<PreparedRun<'a>> {
         let mut values = Cow::Borrowed(values);
-        if !self.chain.moments.is_empty() {
-            let moments = self.chain.moments.iter().map(|moment| expression::moment(moment, session));
+        if !self.chain.statement_constants.is_empty() {
+            let moments = self
+                .chain
+                .statement_constants
+                .iter()
+                .map(|moment| expression::evaluate_statement_constant(moment, session));
             let moments = moments.collect::<SqlResult<Vec<_>>>()?;
             values.to_mut().splice(0..0, moments);
         }
-        Ok(Ready { compiled: self.compiled(&values, session)?, values })
+        Ok(PreparedRun { compiled: self.get_or_compile(&values, session)?, parameters: values })
     }
 
-    fn compiled(&self, values: &[ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Arc<Compiled>> {
-        if let Some(session) = session.filter(|_| self.is_by_statement()) {
-            return Compiled::of(&self.chain.for_statement(session)?, values).map(Arc::new);
+    fn get_or_compile(
+        &self,
+        values: &[ScalarValue],
+        session: Option<&Arc<EvaluationContext>>,
+    ) -> SqlResult<Arc<CompiledChain>> {
+        if let Some(session) = session.filter(|_| self.depends_on_statement()) {
+            return CompiledChain::compile(&self.chain.for_statement(session)?, values).map(Arc::new);
         }
         let mut compiled = self.compiled.lock();
-        if let Some(at) = compiled.iter().rposition(|compiled| compiled.takes(values)) {
+        if let Some(at) = compiled.iter().rposition(|compiled| compiled.matches_types(values)) {
             compiled[at..].rotate_left(1);
         } else {
-            let fresh = Arc::new(Compiled::of(&self.chain, values)?);
-            let surplus = (compiled.len() + 1).saturating_sub(COMPILED_MAX);
+            let fresh = Arc::new(CompiledChain::compile(&self.chain, values)?);
+            let surplus = (compiled.len() + 1).saturating_sub(COMPILED_CHAINS_MAX);
             compiled.drain(..surplus);
             compiled.push(fresh);
         }
@@ -183,9 +195,9 @@ impl Kept {
 }
 
 /// Compiled chain and parameter values of one run.
-struct Ready<'a> {
-    compiled: Arc<Compiled>,
-    values: Cow<'a, [ScalarValue]>,
+struct PreparedRun<'a> {
+    compiled: Arc<CompiledChain>,
+    parameters: Cow<'a, [ScalarValue]>,
 }
 
 /// Index that a statement reads, with the range of its keys.
@@ -201,57 +213,61 @@ pub struct IndexUse {
 }
 
 /// Returns the query that produces a statement's rows.
-fn input(planned: &Planned) -> Option<&QueryPlan> {
+fn rows_query(planned: &StatementPlan) -> Option<&QueryPlan> {
     match planned {
-        Planned::Query(query) => Some(query),
-        Planned::Write(write) if write.before.is_empty() => write.input.as_ref(),
-        Planned::Modify(modify) if modify.tag != "MERGE" => Some(&modify.input),
+        StatementPlan::Query(query) => Some(query),
+        StatementPlan::Write(write) if write.changes_before.is_empty() => write.input.as_ref(),
+        StatementPlan::Modify(modify) if modify.command_tag != "MERGE" => Some(&modify.input),
         _ => None,
     }
 }
 
 /// One run of a compiled statement.
 #[derive(Debug, Clone, Copy)]
-pub struct PointRun<'a> {
-    pub program: &'a PointProgram,
+pub struct KeyLookupRun<'a> {
+    pub lookup: &'a CompiledKeyLookup,
     /// Values of the parameters.
-    pub values: &'a [ScalarValue],
+    pub parameters: &'a [ScalarValue],
     /// Session of the statement, if the program needs one.
-    pub session: Option<&'a Arc<Session>>,
+    pub session: Option<&'a Arc<EvaluationContext>>,
 }
 
-impl PointRun<'_> {
+impl KeyLookupRun<'_> {
     /// Computes the new values of DO UPDATE; `met` has the columns of the scan in the plan of DO UPDATE.
     ///
     /// # Errors
     /// Errors of the statement's expressions.
-    pub fn update(&self, met: &RecordBatch) -> SqlResult<RecordBatch> {
-        let update = self.program.update.as_ref();
+    pub fn compute_conflict_update(&self, conflicting_rows: &RecordBatch) -> SqlResult<RecordBatch> {
+        let update = self.lookup.conflict_update.as_ref();
         let update = update.ok_or_else(|| SqlError::internal("key lookup: the statement has no DO UPDATE"))?;
-        let Ready { compiled, values } = update.ready(self.values, self.session)?;
-        compiled.run_over(met, &values)
+        let PreparedRun { compiled, parameters: values } = update.prepare(self.parameters, self.session)?;
+        compiled.run_on_batch(conflicting_rows, &values)
     }
 }
 
-impl PointRun<'_> {
+impl KeyLookupRun<'_> {
     /// Returns the rows of the plan, as the transaction sees them; `None` if the plan has to be run instead.
     ///
     /// # Errors
     /// Errors of the statement's expressions and of the storage.
-    pub async fn rows(&self, lookup: &KeyLookup, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
-        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
+    pub async fn read_rows(
+        &self,
+        lookup: &KeyLookup,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Option<KeyLookupRows>> {
+        let PreparedRun { compiled, parameters: values } = self.lookup.chain.prepare(self.parameters, self.session)?;
         let view = transaction.view();
-        if let Some((rows, read)) = compiled.run_plain(lookup, &values, &view.state).await? {
+        if let Some((rows, read)) = compiled.run_on_stored_rows(lookup, &values, &view.state).await? {
             if let Some(read) = read {
-                transaction.note_key_read(|| read.of_key());
+                transaction.record_key_read(|| read.into_key_read());
             }
-            return Ok(Some(PointRows::Stored(rows)));
+            return Ok(Some(KeyLookupRows::Stored(rows)));
         }
         let Some(made) = compiled.run(lookup, &values, &view.state).await? else { return Ok(None) };
-        for read in made.read {
-            transaction.note_key_read(|| read.of_key());
+        for read in made.key_ranges {
+            transaction.record_key_read(|| read.into_key_read());
         }
-        Ok(Some(PointRows::Batch(made.rows)))
+        Ok(Some(KeyLookupRows::Batch(made.rows)))
     }
 
     /// Returns the rows that a query has to lock, if it returns them as they are stored; `None` if the plan has to be
@@ -259,16 +275,16 @@ impl PointRun<'_> {
     ///
     /// # Errors
     /// Errors of the statement's expressions and of the storage.
-    pub async fn locking(
+    pub async fn read_rows_to_lock(
         &self,
         lookup: &KeyLookup,
         transaction: &mut Transaction,
-    ) -> SqlResult<Option<(Vec<Found>, StoredRows)>> {
-        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
+    ) -> SqlResult<Option<(Vec<LocatedRow>, StoredRows)>> {
+        let PreparedRun { compiled, parameters: values } = self.lookup.chain.prepare(self.parameters, self.session)?;
         let view = transaction.view();
         let locking = compiled.run_locking(lookup, &values, &view.state).await?;
         let Some((read, columns, asked)) = locking else { return Ok(None) };
-        transaction.note_key_read(|| asked.of_key());
+        transaction.record_key_read(|| asked.into_key_read());
         Ok(Some((read.found, StoredRows { rows: read.tuples, columns })))
     }
 
@@ -277,11 +293,15 @@ impl PointRun<'_> {
     ///
     /// # Errors
     /// Errors of the statement's expressions and of the storage.
-    pub async fn patched(&self, lookup: &KeyLookup, transaction: &mut Transaction) -> SqlResult<Option<Patched>> {
-        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
+    pub async fn compute_updated_rows(
+        &self,
+        lookup: &KeyLookup,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Option<UpdatedRows>> {
+        let PreparedRun { compiled, parameters: values } = self.lookup.chain.prepare(self.parameters, self.session)?;
         let view = transaction.view();
-        let Some((patched, read)) = compiled.run_patch(lookup, &values, &view.state).await? else { return Ok(None) };
-        transaction.note_key_read(|| read.of_key());
+        let Some((patched, read)) = compiled.run_update(lookup, &values, &view.state).await? else { return Ok(None) };
+        transaction.record_key_read(|| read.into_key_read());
         Ok(Some(patched))
     }
 
@@ -290,30 +310,30 @@ impl PointRun<'_> {
     ///
     /// # Errors
     /// Errors of the statement's expressions.
-    pub fn written(&self, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
-        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
-        compiled.written_rows(table, &values)
+    pub fn compute_inserted_rows(&self, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
+        let PreparedRun { compiled, parameters: values } = self.lookup.chain.prepare(self.parameters, self.session)?;
+        compiled.compute_inserted_rows(table, &values)
     }
 
-    /// Returns the rows of the plan, like [`PointRun::rows`], as record batches.
+    /// Returns the rows of the plan, like [`KeyLookupRun::read_rows`], as record batches.
     ///
     /// # Errors
     /// Errors of the statement's expressions and of the storage.
-    pub async fn batches(
+    pub async fn read_batches(
         &self,
         lookup: &KeyLookup,
         transaction: &mut Transaction,
     ) -> SqlResult<Option<Vec<RecordBatch>>> {
-        let rows = self.rows(lookup, transaction).await?;
+        let rows = self.read_rows(lookup, transaction).await?;
         rows.map(|rows| Ok(vec![rows.into_batch()?])).transpose()
     }
 }
 
 /// Rows that an UPDATE found, with their new versions.
 #[derive(Debug)]
-pub struct Patched {
+pub struct UpdatedRows {
     /// Locations of the rows, in the order of `rows`.
-    pub found: Vec<Found>,
+    pub locations: Vec<LocatedRow>,
     /// New versions of the rows.
     pub rows: Vec<Tuple>,
     /// Columns that the UPDATE sets.
@@ -324,12 +344,12 @@ pub struct Patched {
 
 /// Result rows of a run.
 #[derive(Debug)]
-pub enum PointRows {
+pub enum KeyLookupRows {
     Stored(StoredRows),
     Batch(RecordBatch),
 }
 
-impl PointRows {
+impl KeyLookupRows {
     /// Returns all rows as one record batch.
     ///
     /// # Errors

@@ -13,36 +13,36 @@ use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggrega
 use functions::error::from_datafusion;
 use types::SqlResult;
 
-use super::chain::Effect;
-use super::compiled::Compiled;
-use super::expression::{Expression, batch, compile, evaluate, internal};
+use super::chain::StepKind;
+use super::compiled_chain::CompiledChain;
+use super::expression::{Expression, arrow_error, compile, evaluate, new_batch};
 
 /// Step of a chain with its expressions compiled.
 #[derive(Debug)]
-pub(super) enum Run {
+pub(super) enum CompiledStep {
     Filter(Expression),
     Project(Vec<Expression>, SchemaRef),
-    Aggregate(Vec<Aggregate>, SchemaRef),
+    Aggregate(Vec<FilteredAggregate>, SchemaRef),
     Sort(Vec<(Expression, SortOptions)>),
-    Cut { skip: Option<Expression>, fetch: Option<Expression> },
+    Limit { skip: Option<Expression>, fetch: Option<Expression> },
 }
 
 /// Aggregate function with its FILTER clause.
-type Aggregate = (Arc<AggregateFunctionExpr>, Option<Expression>);
+type FilteredAggregate = (Arc<AggregateFunctionExpr>, Option<Expression>);
 
 /// Values of OFFSET and LIMIT in one run.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(super) struct LimitOffset {
     pub(super) skip: usize,
     pub(super) fetch: Option<usize>,
 }
 
-impl Compiled {
+impl CompiledChain {
     /// Evaluates OFFSET and LIMIT; `None` for invalid values, which the plan reports.
-    pub(super) fn counts(&self, one: &RecordBatch) -> SqlResult<Option<Counts>> {
-        let mut counts = Counts::default();
+    pub(super) fn evaluate_limit(&self, one: &RecordBatch) -> SqlResult<Option<LimitOffset>> {
+        let mut counts = LimitOffset::default();
         for step in &self.steps {
-            let Run::Cut { skip, fetch } = step else { continue };
+            let CompiledStep::Limit { skip, fetch } = step else { continue };
             let count = |count: &Option<Expression>| -> SqlResult<Result<Option<usize>, ()>> {
                 let Some(count) = count else { return Ok(Ok(None)) };
                 let value = evaluate(count, one)?;
@@ -53,45 +53,50 @@ impl Compiled {
                 Ok(usize::try_from(value.value(0)).map(Some).map_err(|_| ()))
             };
             let (Ok(skip), Ok(fetch)) = (count(skip)?, count(fetch)?) else { return Ok(None) };
-            counts = Counts { skip: skip.unwrap_or(0), fetch };
+            counts = LimitOffset { skip: skip.unwrap_or(0), fetch };
         }
         Ok(Some(counts))
     }
 
     /// Applies the steps to the rows; `one` is the row of parameters.
-    pub(super) fn take_steps(&self, rows: RecordBatch, one: &RecordBatch, counts: Counts) -> SqlResult<RecordBatch> {
+    pub(super) fn apply_steps(
+        &self,
+        rows: RecordBatch,
+        one: &RecordBatch,
+        counts: LimitOffset,
+    ) -> SqlResult<RecordBatch> {
         let mut rows = rows;
         for step in &self.steps {
             rows = match step {
-                Run::Filter(condition) => {
+                CompiledStep::Filter(condition) => {
                     let holds = evaluate(condition, &rows)?;
-                    filter_record_batch(&rows, holds.as_boolean()).map_err(internal)?
+                    filter_record_batch(&rows, holds.as_boolean()).map_err(arrow_error)?
                 }
-                Run::Project(columns, schema) => {
+                CompiledStep::Project(columns, schema) => {
                     let mut made: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
                     for column in columns {
                         made.push(evaluate(column, &rows)?);
                     }
-                    made.extend_from_slice(&rows.columns()[rows.num_columns() - self.carried..]);
-                    batch(schema, made, rows.num_rows())?
+                    made.extend_from_slice(&rows.columns()[rows.num_columns() - self.parameter_columns..]);
+                    new_batch(schema, made, rows.num_rows())?
                 }
-                Run::Aggregate(aggregates, schema) => {
+                CompiledStep::Aggregate(aggregates, schema) => {
                     let mut made: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
                     for aggregate in aggregates {
-                        made.push(aggregated(aggregate, &rows)?);
+                        made.push(evaluate_aggregate(aggregate, &rows)?);
                     }
-                    made.extend_from_slice(&one.columns()[..self.carried]);
-                    batch(schema, made, 1)?
+                    made.extend_from_slice(&one.columns()[..self.parameter_columns]);
+                    new_batch(schema, made, 1)?
                 }
-                Run::Sort(sorts) if 1 < rows.num_rows() => {
+                CompiledStep::Sort(sorts) if 1 < rows.num_rows() => {
                     let columns = sorts
                         .iter()
                         .map(|(by, options)| Ok(SortColumn { values: evaluate(by, &rows)?, options: Some(*options) }));
                     let order = lexsort_to_indices(&columns.collect::<SqlResult<Vec<_>>>()?, None);
-                    take_record_batch(&rows, &order.map_err(internal)?).map_err(internal)?
+                    take_record_batch(&rows, &order.map_err(arrow_error)?).map_err(arrow_error)?
                 }
-                Run::Sort(_) => rows,
-                Run::Cut { .. } => {
+                CompiledStep::Sort(_) => rows,
+                CompiledStep::Limit { .. } => {
                     let start = counts.skip.min(rows.num_rows());
                     let left = rows.num_rows() - start;
                     rows.slice(start, counts.fetch.map_or(left, |fetch| fetch.min(left)))
@@ -102,11 +107,16 @@ impl Compiled {
     }
 }
 
-impl Run {
-    pub(super) fn of(effect: &Effect, over: &DFSchema, carried: &[Field], parameters: &[Field]) -> SqlResult<Self> {
+impl CompiledStep {
+    pub(super) fn compile(
+        effect: &StepKind,
+        over: &DFSchema,
+        carried: &[Field],
+        parameters: &[Field],
+    ) -> SqlResult<Self> {
         Ok(match effect {
-            Effect::Filter(condition) => Self::Filter(compile(condition, over)?),
-            Effect::Project(exprs) => {
+            StepKind::Filter(condition) => Self::Filter(compile(condition, over)?),
+            StepKind::Project(exprs) => {
                 let columns: Vec<Expression> =
                     exprs.iter().map(|expr| compile(expr, over)).collect::<SqlResult<_>>()?;
                 let mut fields = Vec::with_capacity(columns.len() + carried.len());
@@ -117,7 +127,7 @@ impl Run {
                 fields.extend_from_slice(carried);
                 Self::Project(columns, Arc::new(Schema::new(fields)))
             }
-            Effect::Aggregate(exprs) => {
+            StepKind::Aggregate(exprs) => {
                 let mut aggregates = Vec::with_capacity(exprs.len());
                 let mut fields = Vec::with_capacity(exprs.len() + carried.len());
                 for expr in exprs {
@@ -131,7 +141,7 @@ impl Run {
                 fields.extend_from_slice(carried);
                 Self::Aggregate(aggregates, Arc::new(Schema::new(fields)))
             }
-            Effect::Sort(sorts) => {
+            StepKind::Sort(sorts) => {
                 let sort = |sort: &datafusion::logical_expr::SortExpr| {
                     let options = SortOptions { descending: !sort.asc, nulls_first: sort.nulls_first };
                     compile(&sort.expr, over).map(|by| (by, options))
@@ -139,22 +149,22 @@ impl Run {
                 Self::Sort(sorts.iter().map(sort).collect::<SqlResult<_>>()?)
             }
             // Counts depend on parameters alone: they are evaluated before any row is read.
-            Effect::Cut { skip, fetch } => {
+            StepKind::Limit { skip, fetch } => {
                 let over = Arc::new(Schema::new(parameters.to_vec()));
                 let over = &DFSchema::try_from(over).map_err(from_datafusion)?;
                 let count = |count: &Option<Expr>| count.as_ref().map(|count| compile(count, over)).transpose();
-                Self::Cut { skip: count(skip)?, fetch: count(fetch)? }
+                Self::Limit { skip: count(skip)?, fetch: count(fetch)? }
             }
         })
     }
 }
 
 /// Evaluates an aggregate over all rows.
-fn aggregated((aggregate, filter): &Aggregate, rows: &RecordBatch) -> SqlResult<ArrayRef> {
+fn evaluate_aggregate((aggregate, filter): &FilteredAggregate, rows: &RecordBatch) -> SqlResult<ArrayRef> {
     let counted = match filter {
         Some(filter) => {
             let holds = evaluate(filter, rows)?;
-            &filter_record_batch(rows, holds.as_boolean()).map_err(internal)?
+            &filter_record_batch(rows, holds.as_boolean()).map_err(arrow_error)?
         }
         None => rows,
     };

@@ -4,25 +4,25 @@
 //!
 //! In reading order:
 //! - `maintenance.rs`: [`Maintenance`], the service.
-//! - `keep.rs`: the background loop that decides which tables are due; `patience.rs` delays retries after failures.
-//! - `settle.rs`: one flush or one compaction of a table, as a transaction.
+//! - `flush_loop.rs`: the background loop that decides which tables are due; `backoff.rs` delays retries after failures.
+//! - `flush.rs`: one flush or one compaction of a table, as a transaction.
 //! - `rewrite.rs`: writes rows to new shards and keeps their row ids.
-//! - `choose.rs`: selects the shards to compact.
+//! - `compaction_choice.rs`: selects the shards to compact.
 //! - `redistribute.rs`: rewrites shards that were written before the table was distributed on its present key.
-//! - `pace.rs`: [`WriteThrottle`], the backpressure on writers while flushing falls behind.
-//! - `cache_keeper.rs`: [`CacheKeeper`], which tells the caches the shards and retention policies of all tables.
+//! - `write_throttle.rs`: [`WriteThrottle`], the backpressure on writers while flushing falls behind.
+//! - `cache_retention.rs`: [`CacheRetentionService`], which tells the caches the shards and retention policies of all tables.
 
-mod cache_keeper;
-mod choose;
-mod keep;
+mod backoff;
+mod cache_retention;
+mod compaction_choice;
+mod flush;
+mod flush_loop;
 mod maintenance;
-mod pace;
-mod patience;
 mod redistribute;
 mod rewrite;
-mod settle;
+mod write_throttle;
 
-pub use cache_keeper::CacheKeeper;
-pub use keep::SettleSettings;
+pub use cache_retention::CacheRetentionService;
+pub use flush_loop::FlushSettings;
 pub use maintenance::Maintenance;
-pub use pace::{FreshLimits, Pace, WriteThrottle};
+pub use write_throttle::{FreshLimits, ThrottleVerdict, WriteThrottle};

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use bulk_load::Loader;
 use executor::Executor;
-use plan::PlanScan;
+use plan::TableScanPlanner;
 use tokio::sync::Mutex;
 use txn::Transactions;
 use types::Clock;
 
-use crate::pace::WriteThrottle;
+use crate::write_throttle::WriteThrottle;
 
 /// Service that flushes fresh rows to shards and compacts shards, one table at a time.
 #[derive(Debug)]
 pub struct Maintenance {
     pub(crate) transactions: Arc<Transactions>,
-    pub(crate) scans: Arc<dyn PlanScan>,
+    pub(crate) scans: Arc<dyn TableScanPlanner>,
     pub(crate) executor: Arc<Executor>,
     pub(crate) loader: Loader,
     pub(crate) throttle: Arc<WriteThrottle>,
@@ -29,7 +29,7 @@ impl Maintenance {
     #[must_use]
     pub fn new(
         transactions: Arc<Transactions>,
-        scans: Arc<dyn PlanScan>,
+        scans: Arc<dyn TableScanPlanner>,
         executor: Arc<Executor>,
         loader: Loader,
         throttle: Arc<WriteThrottle>,

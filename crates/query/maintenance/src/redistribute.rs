@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use scan::bucket_keys;
 use types::{Oid, SqlResult};
 
-use crate::choose;
+use crate::compaction_choice;
 use crate::maintenance::Maintenance;
 
 impl Maintenance {
@@ -26,7 +26,7 @@ impl Maintenance {
             let snapshot = self.transactions.current();
             let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(count) };
             let Some(keys) = bucket_keys(&definition) else { return Ok(count) };
-            let chosen = choose::unbucketed(&snapshot.state.rows(table).shards, &keys);
+            let chosen = compaction_choice::select_unbucketed(&snapshot.state.rows(table).shards, &keys);
             if chosen.is_empty() {
                 return Ok(count);
             }

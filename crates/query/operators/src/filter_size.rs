@@ -19,7 +19,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, StatisticsArgs,
 };
-use optimizer::filter_size::{FILTER_NODES_MAX, held};
+use optimizer::filter_size::{FILTER_NODES_MAX, too_large_to_push};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -36,7 +36,7 @@ impl BoundedFilterPushdownRule {
 }
 
 /// Name of the rule that pushes filters; another one pushes dynamic filters.
-const OF_FILTERS: &str = "FilterPushdown";
+const FILTER_PUSHDOWN: &str = "FilterPushdown";
 
 /// Returns true if a filter of the plan could be pushed further. Filters directly above leaves cannot: no leaf of
 /// Kiln's plans accepts a filter at planning time. The check avoids DataFusion's comparison of each filter with its
@@ -50,7 +50,7 @@ fn may_push_filters(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 
 impl PhysicalOptimizerRule for BoundedFilterPushdownRule {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        if self.rule.name() == OF_FILTERS && !may_push_filters(&plan)? {
+        if self.rule.name() == FILTER_PUSHDOWN && !may_push_filters(&plan)? {
             return Ok(plan);
         }
         let bounded = plan.transform_up(|operator| {
@@ -91,26 +91,26 @@ impl BoundedProjection {
     fn try_new(operator: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let projection = operator.downcast_ref::<ProjectionExec>()?;
         let sizes: Vec<usize> =
-            projection.expr().iter().map(|column| nodes(&column.expr, &|_| 1, usize::MAX)).collect();
+            projection.expr().iter().map(|column| count_nodes(&column.expr, &|_| 1, usize::MAX)).collect();
         sizes.iter().any(|size| 1 < *size).then(|| Self { projection: Arc::clone(operator), sizes })
     }
 
     /// Returns the number of nodes that a filter has below the projection, if it grows there.
-    fn grown(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    fn grown_size(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<usize> {
         let of_column = |column: &Column| self.sizes.get(column.index()).copied().unwrap_or(1);
-        let above = nodes(filter, &|_| 1, usize::MAX);
-        let below = nodes(filter, &of_column, above.max(FILTER_NODES_MAX));
+        let above = count_nodes(filter, &|_| 1, usize::MAX);
+        let below = count_nodes(filter, &of_column, above.max(FILTER_NODES_MAX));
         (above < below).then_some(below)
     }
 }
 
 /// Counts the nodes of an expression in which each column counts as `of_column` says; stops beyond `most`. Lists of
 /// literals, which no projection enlarges, do not count.
-fn nodes(expr: &Arc<dyn PhysicalExpr>, of_column: &dyn Fn(&Column) -> usize, most: usize) -> usize {
+fn count_nodes(expr: &Arc<dyn PhysicalExpr>, of_column: &dyn Fn(&Column) -> usize, nodes_max: usize) -> usize {
     let (mut count, mut open) = (0_usize, vec![expr]);
     while let Some(part) = open.pop() {
         count = count.saturating_add(part.downcast_ref::<Column>().map_or(1, of_column));
-        if most < count {
+        if nodes_max < count {
             break;
         }
         match part.downcast_ref::<InListExpr>() {
@@ -125,7 +125,7 @@ fn nodes(expr: &Arc<dyn PhysicalExpr>, of_column: &dyn Fn(&Column) -> usize, mos
 }
 
 /// Returns a filter of a column that does not exist, which a projection refuses.
-fn refusable() -> Arc<dyn PhysicalExpr> {
+fn impossible_filter() -> Arc<dyn PhysicalExpr> {
     Arc::new(Column::new("\u{0}refused", usize::MAX))
 }
 
@@ -174,10 +174,10 @@ impl ExecutionPlan for BoundedProjection {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterDescription> {
-        let grown: Vec<Option<usize>> = filters.iter().map(|filter| self.grown(filter)).collect();
-        let refused = held(&grown);
+        let grown: Vec<Option<usize>> = filters.iter().map(|filter| self.grown_size(filter)).collect();
+        let refused = too_large_to_push(&grown);
         let filters = filters.into_iter().zip(refused);
-        let filters = filters.map(|(filter, is_refused)| if is_refused { refusable() } else { filter });
+        let filters = filters.map(|(filter, is_refused)| if is_refused { impossible_filter() } else { filter });
         self.projection.gather_filters_for_pushdown(phase, filters.collect(), config)
     }
 

@@ -5,18 +5,18 @@
 //! Start at [`plan_operators`] in `plan.rs`.
 //!
 //! - `planner.rs`: operators of single plan nodes,
-//! - `rules.rs`: the physical optimizer rules: DataFusion's, with corrections (`fenced.rs`, `filter_size.rs`), and
+//! - `rules.rs`: the physical optimizer rules: DataFusion's, with corrections (`fenced_rule.rs`, `filter_size.rs`), and
 //!   Kiln's own,
-//! - `undivided.rs`, `partitioned.rs`: single-threaded plans, and their conversion for several threads,
+//! - `single_threaded.rs`, `partitioning.rs`: single-threaded plans, and their conversion for several threads,
 //! - `shared_rows/`: subplans computed once for several readers,
 //! - `subplan/`: correlated subqueries without a join form,
 //! - `project_set/`: the rows of `generate_series`,
 //! - `rank_limit/`: removes rows whose rank exceeds a limit before they are sorted,
 //! - `portable.rs`: Kiln's own operators as plain data, to be sent to workers.
 
-mod fenced;
+mod fenced_rule;
 mod filter_size;
-mod partitioned;
+mod partitioning;
 mod plan;
 mod planner;
 pub mod portable;
@@ -24,11 +24,11 @@ mod project_set;
 mod rank_limit;
 mod rules;
 mod shared_rows;
+mod single_threaded;
 mod subplan;
-mod undivided;
 
-pub use self::partitioned::IsWhole;
-pub use self::plan::{Division, partition_operators, plan_operators, plan_query};
+pub use self::partitioning::CoversEntirePlan;
+pub use self::plan::{Threading, partition_operators, plan_operators, plan_query};
 #[cfg(test)]
 pub(crate) use self::planner::OperatorPlanner;
 pub use self::planner::operator_planning;

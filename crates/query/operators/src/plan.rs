@@ -3,30 +3,30 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use binder::{Phase, QueryPlan, Step, undivided};
+use binder::{PlanningPhase, QueryPlan, Step, with_single_partition};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use functions::error::from_datafusion;
-use optimizer::Optimized;
-use optimizer::dependent::lift;
-use plan::levels;
-use plan::stop::stoppable;
+use optimizer::OptimizedPlan;
+use optimizer::correlated_subqueries::lift;
+use plan::cancellation::make_cancellable;
+use plan::plan_limits;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use types::SqlResult;
-use types::stack::{PlanningStack, with_planning_stack};
+use types::stack::{PlanningStackFuture, with_planning_stack};
 
-use crate::partitioned::{IsWhole, partitioned};
-use crate::shared_rows::RowsOfRun;
+use crate::partitioning::{CoversEntirePlan, partition_plan};
+use crate::shared_rows::SharedRowsRegistry;
 
 /// Threads that a plan is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Division {
+pub enum Threading {
     /// One thread, for plans that the engine replaces and divides itself. Such plans are made faster.
-    None,
+    Single,
     /// As many threads as the settings say.
-    Threads,
+    Multiple,
 }
 
 /// Plans the operators of a query; they fail with `57014` soon after `stop` fires.
@@ -34,7 +34,7 @@ pub enum Division {
 /// # Errors
 /// Errors of constant folding (such as division by zero) and of planning scans; `XX000` for bugs.
 pub async fn plan_query(query: &QueryPlan, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    plan_operators(query, &query.optimized(stop).await?, Division::Threads, stop).await
+    plan_operators(query, &query.optimized(stop).await?, Threading::Multiple, stop).await
 }
 
 /// Plans the operators of one run of an optimized plan ([`QueryPlan::optimized`]) and of its shared rows. They fail
@@ -44,21 +44,21 @@ pub async fn plan_query(query: &QueryPlan, stop: &CancellationToken) -> SqlResul
 /// As [`plan_query`]; `54001` if the plan is nested too deeply.
 pub async fn plan_operators(
     query: &QueryPlan,
-    optimized: &Optimized,
-    division: Division,
+    optimized: &OptimizedPlan,
+    division: Threading,
     stop: &CancellationToken,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    let begun = query.phases.begin();
+    let begun = query.planning_timings.start();
     let state = match division {
-        Division::None => Cow::Owned(undivided(&query.state)),
-        Division::Threads => Cow::Borrowed(query.state.as_ref()),
+        Threading::Single => Cow::Owned(with_single_partition(&query.state)),
+        Threading::Multiple => Cow::Borrowed(query.state.as_ref()),
     };
-    let operators = operators_of_run(optimized, &state, stop).instrument(Step::PlanOperators.span()).await;
-    query.phases.end(Phase::Operators, begun);
+    let operators = plan_run(optimized, &state, stop).instrument(Step::PlanOperators.span()).await;
+    query.planning_timings.end(PlanningPhase::PhysicalPlanning, begun);
     operators
 }
 
-/// Partitions operators of [`Division::None`], compiled fragments among them, into as many partitions as the settings
+/// Partitions operators of [`Threading::None`], compiled fragments among them, into as many partitions as the settings
 /// say, and those of shared rows as well, unless `is_whole` holds for these. The caller measures the time.
 ///
 /// # Errors
@@ -66,30 +66,30 @@ pub async fn plan_operators(
 pub fn partition_operators(
     query: &QueryPlan,
     operators: Arc<dyn ExecutionPlan>,
-    is_whole: IsWhole<'_>,
+    covers_entire_plan: CoversEntirePlan<'_>,
     stop: &CancellationToken,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
     let _step = Step::Partition.span().entered();
-    with_planning_stack(|| partitioned(operators, &query.state, is_whole, stop)).map_err(from_datafusion)
+    with_planning_stack(|| partition_plan(operators, &query.state, covers_entire_plan, stop)).map_err(from_datafusion)
 }
 
 /// Plans the operators of an optimized plan and of its shared rows, for one run.
-pub(crate) async fn operators_of_run(
-    optimized: &Optimized,
+pub(crate) async fn plan_run(
+    optimized: &OptimizedPlan,
     state: &SessionState,
     stop: &CancellationToken,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
     if optimized.shared().is_empty() {
-        return operators(optimized.plan(), state, stop).await;
+        return create_operators(optimized.plan(), state, stop).await;
     }
-    let (state, rows) = RowsOfRun::within(state);
+    let (state, rows) = SharedRowsRegistry::with_state(state);
     for shared in optimized.shared() {
-        rows.add(&shared.table, &shared.columns, operators(&shared.plan, &state, stop).await?);
+        rows.register(&shared.table, &shared.columns, create_operators(&shared.plan, &state, stop).await?);
     }
-    operators(optimized.plan(), &state, stop).await
+    create_operators(optimized.plan(), &state, stop).await
 }
 
-async fn operators(
+async fn create_operators(
     plan: &LogicalPlan,
     state: &SessionState,
     stop: &CancellationToken,
@@ -97,8 +97,8 @@ async fn operators(
     let plan = lift(plan).map_err(from_datafusion)?;
     let operators = async {
         let operators = state.query_planner().create_physical_plan(&plan, state).await?;
-        levels::check_operators(&operators)?;
-        stoppable(operators, stop)
+        plan_limits::check_operators(&operators)?;
+        make_cancellable(operators, stop)
     };
-    PlanningStack::new(operators).await.map_err(from_datafusion)
+    PlanningStackFuture::new(operators).await.map_err(from_datafusion)
 }

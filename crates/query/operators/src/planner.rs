@@ -12,7 +12,7 @@ use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use futures::future::{BoxFuture, ready};
-use optimizer::dependent::SubPlan;
+use optimizer::correlated_subqueries::SubPlan;
 use optimizer::series::ProjectSet;
 use plan::OperatorPlanning;
 

@@ -20,41 +20,41 @@ use functions::error::to_datafusion;
 use plan::OperatorRules;
 use types::interrupt;
 
-use crate::fenced::{Fenced, is_limit};
+use crate::fenced_rule::{FencedRule, is_limit};
 use crate::filter_size::BoundedFilterPushdownRule;
 use crate::rank_limit::LimitRanks;
-use crate::undivided;
+use crate::single_threaded;
 
 /// Returns DataFusion's rules with these corrections, and Kiln's own rules unless `is_on` is false.
 pub(crate) fn rules(is_on: bool) -> OperatorRules {
     let careful = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name() {
         name if name.starts_with("FilterPushdown") => {
-            Fenced::around(BoundedFilterPushdownRule::wrap(rule), |operator, _| is_ambiguous(operator))
+            FencedRule::wrap(BoundedFilterPushdownRule::wrap(rule), |operator, _| is_ambiguous(operator))
         }
-        "EnsureRequirements" => {
-            Fenced::around(rule, |operator, is_counted| is_limit(operator) || (is_counted && operator.is::<SortExec>()))
-        }
+        "EnsureRequirements" => FencedRule::wrap(rule, |operator, is_counted| {
+            is_limit(operator) || (is_counted && operator.is::<SortExec>())
+        }),
         _ => rule,
     };
     let rules = PhysicalOptimizer::new().rules.into_iter().map(careful);
     if is_on {
-        undivided::sparing(rules).chain([Arc::new(LimitRanks) as _]).map(Interruptible::around).collect()
+        single_threaded::restrict_rules(rules).chain([Arc::new(LimitRanks) as _]).map(InterruptibleRule::wrap).collect()
     } else {
-        rules.map(Interruptible::around).collect()
+        rules.map(InterruptibleRule::wrap).collect()
     }
 }
 
 /// Rule that fails before it runs if planning was cancelled.
 #[derive(Debug)]
-struct Interruptible(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+struct InterruptibleRule(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
-impl Interruptible {
-    fn around(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+impl InterruptibleRule {
+    fn wrap(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
         Arc::new(Self(rule))
     }
 }
 
-impl PhysicalOptimizerRule for Interruptible {
+impl PhysicalOptimizerRule for InterruptibleRule {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         interrupt::check().map_err(to_datafusion)?;
         self.0.optimize(plan, config)
@@ -81,10 +81,10 @@ impl PhysicalOptimizerRule for Interruptible {
 /// Returns true if a column name is ambiguous in an operator's output, or in an input that it reads by name again.
 fn is_ambiguous(operator: &Arc<dyn ExecutionPlan>) -> bool {
     let narrows = operator.downcast_ref::<FilterExec>().is_some_and(|filter| filter.projection().is_some());
-    has_namesakes(operator) || (narrows && operator.children().into_iter().any(has_namesakes))
+    has_duplicate_names(operator) || (narrows && operator.children().into_iter().any(has_duplicate_names))
 }
 
-fn has_namesakes(operator: &Arc<dyn ExecutionPlan>) -> bool {
+fn has_duplicate_names(operator: &Arc<dyn ExecutionPlan>) -> bool {
     let schema = operator.schema();
     let mut seen = HashSet::with_capacity(schema.fields().len());
     schema.fields().iter().any(|field| !seen.insert(field.name().as_str()))

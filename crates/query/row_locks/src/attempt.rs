@@ -6,7 +6,7 @@ pub enum Attempt<T> {
     Done(T),
     /// Another transaction came first: nothing is staged, and the statement has to be planned and run again on a newer
     /// snapshot. The locks that it has taken are not released.
-    Again,
+    Conflict,
 }
 
 impl<T> Attempt<T> {
@@ -17,7 +17,7 @@ impl<T> Attempt<T> {
     pub fn ok_or<E>(self, conflict: E) -> Result<T, E> {
         match self {
             Self::Done(done) => Ok(done),
-            Self::Again => Err(conflict),
+            Self::Conflict => Err(conflict),
         }
     }
 }

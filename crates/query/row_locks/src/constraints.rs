@@ -8,11 +8,11 @@ use scan::KeyLookup;
 use txn::Transaction;
 use types::{ColumnId, RowId, SqlResult};
 
-use super::{Attempt, Waits, foreign, unique};
+use super::{Attempt, LockWaits, foreign, unique};
 
 /// Row to be written to a table, or a row that is replaced or deleted, with its keys.
 #[derive(Debug, Clone)]
-pub struct NewRow {
+pub struct CheckedRow {
     /// Id of the row that it replaces.
     pub id: Option<RowId>,
     /// Values of the row.
@@ -24,16 +24,16 @@ pub struct NewRow {
 ///
 /// # Errors
 /// `23505`, `23503`; errors of locks: `40P01`, `55P03`, `57014`.
-pub async fn check(
+pub async fn check_constraints(
     lookup: &KeyLookup,
     table: &Arc<Table>,
-    new: &[NewRow],
-    old: &[NewRow],
+    new: &[CheckedRow],
+    old: &[CheckedRow],
     set: Option<&[ColumnId]>,
     transaction: &Transaction,
-    waits: &Waits,
+    waits: &LockWaits,
 ) -> SqlResult<Attempt<()>> {
-    unique::check(lookup, table, new, old, set, transaction, waits).await?;
+    unique::check_unique(lookup, table, new, old, set, transaction, waits).await?;
     foreign::check_references(lookup, table, new, set, transaction, waits).await?;
     Ok(Attempt::Done(()))
 }

@@ -12,19 +12,19 @@ use txn::locks::KeyLock;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::constraints::may_differ;
-use super::shown::shown;
-use super::unique::newest;
-use super::{NewRow, Waits};
+use super::key_text::key_text;
+use super::unique::newest_rows;
+use super::{CheckedRow, LockWaits};
 
 /// Fails with `23503` if a referenced row is missing. The referenced keys are locked in shared mode, so that they
 /// cannot be deleted.
 pub(super) async fn check_references(
     lookup: &KeyLookup,
     table: &Arc<Table>,
-    new: &[NewRow],
+    new: &[CheckedRow],
     set: Option<&[ColumnId]>,
     transaction: &Transaction,
-    waits: &Waits,
+    waits: &LockWaits,
 ) -> SqlResult<()> {
     let view = transaction.view();
     for constraint in table.constraints.iter().filter(|constraint| constraint.enforced) {
@@ -47,17 +47,17 @@ pub(super) async fn check_references(
         }
         let index = key_index(target, referenced);
         if let Some(index) = index {
-            let locked = transaction.lock_keys(index, &keys, KeyLock::Shared, waits.wait());
-            waits.interruptibly(locked).await?;
+            let locked = transaction.lock_keys(index, &keys, KeyLock::Shared, waits.lock_wait());
+            waits.wait_for(locked).await?;
         }
         let of = KeyColumns { table: target, index, columns: referenced };
-        let mut found = lookup.find(of, &*newest(transaction, target)?, &keys).await?;
+        let mut found = lookup.find_rows(of, &*newest_rows(transaction, target)?, &keys).await?;
         if *references == table.oid {
-            add_own(table, referenced, new, &keys, &mut found)?;
+            add_statement_rows(table, referenced, new, &keys, &mut found)?;
         }
         for (row, found) in wanted.values().zip(found) {
             if found.is_empty() {
-                return Err(missing(table, constraint, columns, row, target));
+                return Err(missing_reference(table, constraint, columns, row, target));
             }
         }
     }
@@ -65,19 +65,19 @@ pub(super) async fn check_references(
 }
 
 /// Adds the new rows themselves: rows of one statement may refer to each other.
-fn add_own(
+fn add_statement_rows(
     table: &Table,
     referenced: &[ColumnId],
-    new: &[NewRow],
+    new: &[CheckedRow],
     keys: &[Vec<u8>],
-    found: &mut [Vec<scan::Found>],
+    found: &mut [Vec<scan::LocatedRow>],
 ) -> SqlResult<()> {
     let positions: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(at, key)| (key.as_slice(), at)).collect();
     for row in new {
         let (key, _) = table.index_key(referenced, &row.tuple).map_err(from_catalog)?;
         if let Some(position) = positions.get(key.as_slice()) {
-            let place = catalog::RowPlace::Fresh;
-            found[*position].push(scan::Found { row: row.id.unwrap_or_default(), place });
+            let place = catalog::RowPosition::Fresh;
+            found[*position].push(scan::LocatedRow { row: row.id.unwrap_or_default(), place });
         }
     }
     Ok(())
@@ -89,10 +89,16 @@ pub fn key_index(table: &Table, columns: &[ColumnId]) -> Option<Oid> {
     table.row_indexes().find(|index| index.columns == columns).map(|index| index.oid)
 }
 
-fn missing(table: &Table, constraint: &Constraint, columns: &[ColumnId], row: &Tuple, target: &Table) -> SqlError {
+fn missing_reference(
+    table: &Table,
+    constraint: &Constraint,
+    columns: &[ColumnId],
+    row: &Tuple,
+    target: &Table,
+) -> SqlError {
     let message =
         format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", table.name, constraint.name);
-    let (names, values) = shown(table, columns, row);
+    let (names, values) = key_text(table, columns, row);
     SqlError::new(Condition::ForeignKeyViolation, message)
         .with_detail(format!("Key ({names})=({values}) is not present in table \"{}\".", target.name))
         .with_constraint(&constraint.name)
@@ -100,7 +106,7 @@ fn missing(table: &Table, constraint: &Constraint, columns: &[ColumnId], row: &T
 
 /// Returns the `23503` error of a deleted or changed key that other rows refer to.
 #[must_use]
-pub fn referred(
+pub fn still_referenced(
     table: &Table,
     columns: &[ColumnId],
     row: &Tuple,
@@ -111,7 +117,7 @@ pub fn referred(
         "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
         table.name, constraint.name, referring.name
     );
-    let (names, values) = shown(table, columns, row);
+    let (names, values) = key_text(table, columns, row);
     SqlError::new(Condition::ForeignKeyViolation, message)
         .with_detail(format!("Key ({names})=({values}) is still referenced from table \"{}\".", referring.name))
         .with_constraint(&constraint.name)

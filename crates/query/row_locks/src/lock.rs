@@ -8,28 +8,28 @@ use std::time::Duration;
 use catalog::{Constraint, ConstraintKind, Table};
 use executor::RunContext;
 use tokio_util::sync::CancellationToken;
-use txn::locks::{LockError, LockWait, Locked, Resource, TableLock, WaitsFor};
+use txn::locks::{LockError, LockOutcome, LockWait, Resource, TableLock, WaitEdge};
 use txn::{Isolation, Transaction};
-use types::interrupt::canceled;
+use types::interrupt::canceled_error;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 /// Limits of a statement's waits for locks.
 #[derive(Debug, Clone)]
-pub struct Waits {
+pub struct LockWaits {
     timeout: Option<Duration>,
     cancel: CancellationToken,
 }
 
-impl Waits {
+impl LockWaits {
     /// Takes the limits from the statement's settings and cancellation.
     #[must_use]
-    pub fn of(context: &RunContext) -> Self {
+    pub fn from_context(context: &RunContext) -> Self {
         Self { timeout: context.settings.lock_timeout(), cancel: context.cancel.clone() }
     }
 
     /// Returns the wait mode of one lock request.
     #[must_use]
-    pub fn wait(&self) -> LockWait {
+    pub fn lock_wait(&self) -> LockWait {
         LockWait::Block { timeout: self.timeout }
     }
 
@@ -37,12 +37,15 @@ impl Waits {
     ///
     /// # Errors
     /// `57014` if cancelled; `40P01` and `55P03` if the lock is not granted.
-    pub async fn interruptibly(&self, locked: impl Future<Output = Result<Locked, LockError>>) -> SqlResult<Locked> {
+    pub async fn wait_for(
+        &self,
+        lock_request: impl Future<Output = Result<LockOutcome, LockError>>,
+    ) -> SqlResult<LockOutcome> {
         tokio::select! {
             biased;
             // Most locks are granted at once.
-            locked = locked => locked.map_err(|error| from_lock(&error)),
-            () = self.cancel.cancelled() => Err(canceled()),
+            locked = lock_request => locked.map_err(|error| lock_error(&error)),
+            () = self.cancel.cancelled() => Err(canceled_error()),
         }
     }
 }
@@ -53,13 +56,13 @@ impl Waits {
 /// # Errors
 /// `55P03`, `40P01`; `57014` if cancelled.
 pub async fn lock_for_rows(table: &Table, transaction: &Transaction, context: &RunContext) -> SqlResult<bool> {
-    let waits = Waits::of(context);
-    let locked = transaction.lock_table(table.oid, TableLock::RowExclusive, waits.wait());
-    Ok(waits.interruptibly(locked).await?.waited || is_newly_referred(table, transaction))
+    let waits = LockWaits::from_context(context);
+    let locked = transaction.lock_table(table.oid, TableLock::RowExclusive, waits.lock_wait());
+    Ok(waits.wait_for(locked).await?.waited || has_new_references(table, transaction))
 }
 
 /// Returns true if foreign keys refer to the table that are not in the transaction's snapshot yet.
-fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
+fn has_new_references(table: &Table, transaction: &Transaction) -> bool {
     if transaction.isolation() != Isolation::ReadCommitted || transaction.sees_newest() {
         return false;
     }
@@ -78,12 +81,12 @@ fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
 
 /// Returns the `40001` error of a conflict; `None` under READ COMMITTED, where the statement is run again.
 #[must_use]
-pub fn refused(isolation: Isolation, what: &str) -> Option<SqlError> {
+pub fn serialization_failure(isolation: Isolation, what: &str) -> Option<SqlError> {
     let message = format!("could not serialize access due to concurrent {what}");
     (isolation != Isolation::ReadCommitted).then(|| SqlError::new(Condition::SerializationFailure, message))
 }
 
-fn what(resource: &Resource) -> String {
+fn describe_resource(resource: &Resource) -> String {
     match resource {
         Resource::Table(table) => format!("relation {table}"),
         Resource::Row(table, row) => format!("row {} of relation {table}", row.0),
@@ -101,32 +104,32 @@ fn what(resource: &Resource) -> String {
 pub async fn lock_tables(
     tables: &BTreeSet<Oid>,
     referred: &BTreeSet<Oid>,
-    are_checked: bool,
+    checks_rows: bool,
     transaction: &Transaction,
     context: &RunContext,
 ) -> SqlResult<bool> {
-    let waits = Waits::of(context);
+    let waits = LockWaits::from_context(context);
     let mut waited = false;
     for table in tables {
-        let locked = transaction.lock_table(*table, TableLock::AccessExclusive, waits.wait());
-        waited |= waits.interruptibly(locked).await?.waited;
+        let locked = transaction.lock_table(*table, TableLock::AccessExclusive, waits.lock_wait());
+        waited |= waits.wait_for(locked).await?.waited;
     }
     for table in referred.difference(tables) {
-        let locked = transaction.lock_table(*table, TableLock::ShareRowExclusive, waits.wait());
-        waited |= waits.interruptibly(locked).await?.waited;
+        let locked = transaction.lock_table(*table, TableLock::ShareRowExclusive, waits.lock_wait());
+        waited |= waits.wait_for(locked).await?.waited;
     }
     // Rows committed after the snapshot and before the lock would escape the check.
     let now = transaction.newest();
-    let has_new = |table: &Oid| transaction.history(*table).written < now.state.rows(*table).history.written;
-    if are_checked && !waited && tables.iter().chain(referred).any(has_new) {
-        return refused(transaction.isolation(), "update").map_or(Ok(true), Err);
+    let has_new = |table: &Oid| transaction.row_counters(*table).writes < now.state.rows(*table).counters.writes;
+    if checks_rows && !waited && tables.iter().chain(referred).any(has_new) {
+        return serialization_failure(transaction.isolation(), "update").map_or(Ok(true), Err);
     }
     Ok(waited)
 }
 
 /// Converts a lock error to PostgreSQL's `40P01` or `55P03`.
 #[must_use]
-pub fn from_lock(error: &LockError) -> SqlError {
+pub fn lock_error(error: &LockError) -> SqlError {
     match error {
         LockError::NotAvailable { resource } => {
             let what = match resource {
@@ -138,9 +141,9 @@ pub fn from_lock(error: &LockError) -> SqlError {
         LockError::Timeout { .. } => {
             SqlError::new(Condition::LockNotAvailable, "canceling statement due to lock timeout")
         }
-        LockError::Deadlock { circle } => {
-            let wait = |wait: &WaitsFor| {
-                let what = what(&wait.resource);
+        LockError::Deadlock { cycle: circle } => {
+            let wait = |wait: &WaitEdge| {
+                let what = describe_resource(&wait.resource);
                 format!("Transaction {} waits for {what}; blocked by transaction {}.", wait.waiter.0, wait.blocker.0)
             };
             let waits = circle.iter().map(wait).collect::<Vec<_>>().join("\n");

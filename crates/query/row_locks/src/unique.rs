@@ -6,37 +6,37 @@ use std::sync::Arc;
 
 use catalog::{RowIndex, Table, TableRows};
 use rowstore::Tuple;
-use scan::{Found, KeyColumns, KeyLookup};
+use scan::{KeyColumns, KeyLookup, LocatedRow};
 use storage_error::{from_catalog, from_txn};
 use txn::Transaction;
 use txn::locks::KeyLock;
 use types::{ColumnId, Condition, RowId, SqlError, SqlResult};
 
 use super::constraints::may_differ;
-use super::shown::shown;
-use super::{NewRow, Waits};
+use super::key_text::key_text;
+use super::{CheckedRow, LockWaits};
 
 /// Fails with `23505` if a row that is not replaced has the key of a new row.
-pub(super) async fn check(
+pub(super) async fn check_unique(
     lookup: &KeyLookup,
     table: &Arc<Table>,
-    new: &[NewRow],
-    old: &[NewRow],
+    new: &[CheckedRow],
+    old: &[CheckedRow],
     set: Option<&[ColumnId]>,
     transaction: &Transaction,
-    waits: &Waits,
+    waits: &LockWaits,
 ) -> SqlResult<()> {
     let replaced: HashSet<RowId> = new.iter().chain(old).filter_map(|row| row.id).collect();
     for index in table.row_indexes().filter(|index| index.unique && may_differ(index.columns, set)) {
         let mut keys = Vec::with_capacity(new.len());
-        let mut known = HashMap::with_capacity(new.len());
+        let mut rows_by_key = HashMap::with_capacity(new.len());
         for row in new {
             let (key, has_null) = table.index_key(index.columns, &row.tuple).map_err(from_catalog)?;
             if has_null {
                 continue;
             }
-            if known.insert(key.clone(), &row.tuple).is_some() {
-                return Err(violation(table, index, &row.tuple));
+            if rows_by_key.insert(key.clone(), &row.tuple).is_some() {
+                return Err(unique_violation(table, index, &row.tuple));
             }
             keys.push(key);
         }
@@ -44,10 +44,10 @@ pub(super) async fn check(
             continue;
         }
         keys.sort_unstable();
-        let taken = taken(lookup, table, index, &keys, transaction, waits).await?;
+        let taken = lock_and_find_keys(lookup, table, index, &keys, transaction, waits).await?;
         for (key, found) in keys.iter().zip(taken) {
             if found.iter().any(|found| !replaced.contains(&found.row)) {
-                return Err(violation(table, index, known[key]));
+                return Err(unique_violation(table, index, rows_by_key[key]));
             }
         }
     }
@@ -58,33 +58,33 @@ pub(super) async fn check(
 ///
 /// # Errors
 /// Errors of locks (`40P01`, `55P03`, `57014`) and of the storage.
-pub async fn taken(
+pub async fn lock_and_find_keys(
     lookup: &KeyLookup,
     table: &Arc<Table>,
     index: RowIndex<'_>,
     keys: &[Vec<u8>],
     transaction: &Transaction,
-    waits: &Waits,
-) -> SqlResult<Vec<Vec<Found>>> {
-    let locked = transaction.lock_keys(index.oid, keys, KeyLock::Exclusive, waits.wait());
-    waits.interruptibly(locked).await?;
+    waits: &LockWaits,
+) -> SqlResult<Vec<Vec<LocatedRow>>> {
+    let locked = transaction.lock_keys(index.oid, keys, KeyLock::Exclusive, waits.lock_wait());
+    waits.wait_for(locked).await?;
     let of = KeyColumns { table, index: Some(index.oid), columns: index.columns };
-    lookup.find(of, &*newest(transaction, table)?, keys).await
+    lookup.find_rows(of, &*newest_rows(transaction, table)?, keys).await
 }
 
 /// Returns the newest committed rows of a table, overlaid by the transaction's own changes.
 ///
 /// # Errors
 /// Errors of the transaction.
-pub fn newest(transaction: &Transaction, table: &Table) -> SqlResult<Arc<TableRows>> {
-    transaction.over_newest(table.oid).map_err(from_txn)
+pub fn newest_rows(transaction: &Transaction, table: &Table) -> SqlResult<Arc<TableRows>> {
+    transaction.rows_over_newest(table.oid).map_err(from_txn)
 }
 
 /// Returns the `23505` error of a duplicate key.
-fn violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlError {
+fn unique_violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlError {
     let name = table.index_name(index.oid);
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
-    let (columns, values) = shown(table, index.columns, row);
+    let (columns, values) = key_text(table, index.columns, row);
     SqlError::new(Condition::UniqueViolation, message)
         .with_detail(format!("Key ({columns})=({values}) already exists."))
         .with_constraint(name)

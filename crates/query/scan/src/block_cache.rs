@@ -1,6 +1,6 @@
 //! Cache of column pages, created from the configuration.
 
-use scheduler::Config;
+use scheduler::ResourceConfig;
 use shards::BlockCache;
 use types::{Condition, SqlError, SqlResult};
 
@@ -8,7 +8,7 @@ use types::{Condition, SqlError, SqlResult};
 ///
 /// # Errors
 /// `58030` if its folder cannot be used.
-pub fn block_cache(config: &Config) -> SqlResult<BlockCache> {
+pub fn block_cache(config: &ResourceConfig) -> SqlResult<BlockCache> {
     let Some(disk) = &config.cache_disk else { return Ok(BlockCache::new(config.cache_bytes)) };
     BlockCache::with_disk(config.cache_bytes, disk.clone())
         .map_err(|error| SqlError::new(Condition::IoError, format!("could not use the cache's folder: {error}")))

@@ -21,8 +21,8 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use shards::{Predicate, ShardReader};
 
 use crate::pages::PageRun;
-use crate::parts::{Part, Parts, Runs};
-use crate::rows::{PartitionScan, counter};
+use crate::partition_scan::{PartitionScan, counter};
+use crate::parts::{Part, Parts, ScanRuns};
 use crate::scan::Scan;
 
 /// Operator that reads the shards and unflushed rows of a table. Its partitions take parts from one queue, so that none
@@ -34,13 +34,13 @@ pub struct ShardScanExec {
     limit: Option<usize>,
     /// Dynamic filters of joins and top-k above, which become stricter while the query runs. They prune; the operators
     /// above test them again.
-    dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
     properties: Arc<PlanProperties>,
-    runs: Runs,
+    runs: ScanRuns,
     /// Address of the process that reads it, if it is one share of a distributed scan.
     home: Option<Arc<str>>,
     /// True if each process reads the entire scan.
-    by_all: bool,
+    is_replicated: bool,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -68,61 +68,71 @@ impl ShardScanExec {
         let metrics = ExecutionPlanMetricsSet::new();
         let pruned = scan.shard_count - scan.shards.len();
         MetricBuilder::new(&metrics).global_counter(counter::SHARDS_PRUNED).add(pruned);
-        Self { scan, parts, limit, dynamic, properties, runs: Runs::default(), home: None, by_all: false, metrics }
+        Self {
+            scan,
+            parts,
+            limit,
+            dynamic_filters: dynamic,
+            properties,
+            runs: ScanRuns::default(),
+            home: None,
+            is_replicated: false,
+            metrics,
+        }
     }
 
     /// Returns a copy that has not run, with this limit and these dynamic filters.
-    fn fresh(&self, limit: Option<usize>, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
+    fn new_run(&self, limit: Option<usize>, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         let (scan, properties) = (Arc::clone(&self.scan), Arc::clone(&self.properties));
-        let (home, by_all) = (self.home.clone(), self.by_all);
-        Self { home, by_all, ..Self::assemble(scan, self.parts.clone(), limit, dynamic, properties) }
+        let (home, by_all) = (self.home.clone(), self.is_replicated);
+        Self { home, is_replicated: by_all, ..Self::assemble(scan, self.parts.clone(), limit, dynamic, properties) }
     }
 
     /// Sets the dynamic filters.
-    pub(super) fn with_dynamic(self, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
-        Self { dynamic, ..self }
+    pub(super) fn with_dynamic_filters(self, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
+        Self { dynamic_filters: dynamic, ..self }
     }
 
     /// Sets the process that reads the scan.
-    pub(super) fn at(self, home: &str) -> Self {
+    pub(super) fn with_home(self, home: &str) -> Self {
         Self { home: Some(home.into()), ..self }
     }
 
     /// Returns a copy that each process with a part of the plan reads entirely.
-    pub fn by_all(&self) -> Self {
-        Self { by_all: true, ..self.fresh(self.limit, self.dynamic.clone()) }
+    pub fn replicated_copy(&self) -> Self {
+        Self { is_replicated: true, ..self.new_run(self.limit, self.dynamic_filters.clone()) }
     }
 
     /// Returns a copy with one partition per worker thread: a worker's share of a small scan may be joined with its
     /// share of a large one.
-    pub fn for_workers(&self, threads: usize) -> Self {
+    pub fn with_worker_partitions(&self, threads: usize) -> Self {
         let is_shared = self.scan.table.distribution == Distribution::Random;
-        let parts = self.parts_for(threads);
+        let parts = self.cut_parts(threads);
         let partitions = if is_shared { threads.clamp(1, parts.len().max(1)) } else { threads.max(1) };
-        self.of_parts(parts, partitions)
+        self.with_parts(parts, partitions)
     }
 
-    fn parts_for(&self, threads: usize) -> Parts {
+    fn cut_parts(&self, threads: usize) -> Parts {
         // A scan with a limit has only the parts that the limit needs.
-        if self.limit.is_some() { self.parts.clone() } else { self.scan.parts(None, threads) }
+        if self.limit.is_some() { self.parts.clone() } else { self.scan.cut_parts(None, threads) }
     }
 
     /// Returns a copy with other parts that has not run.
-    fn of_parts(&self, parts: Parts, partitions: usize) -> Self {
+    fn with_parts(&self, parts: Parts, partitions: usize) -> Self {
         let properties = self.properties.as_ref().clone();
         let properties = Arc::new(properties.with_partitioning(Partitioning::UnknownPartitioning(partitions)));
-        let scan = Self::assemble(Arc::clone(&self.scan), parts, self.limit, self.dynamic.clone(), properties);
-        Self { by_all: self.by_all, ..scan }
+        let scan = Self::assemble(Arc::clone(&self.scan), parts, self.limit, self.dynamic_filters.clone(), properties);
+        Self { is_replicated: self.is_replicated, ..scan }
     }
 
     /// Returns true if each process reads the entire scan.
-    pub fn is_by_all(&self) -> bool {
-        self.by_all
+    pub fn is_replicated(&self) -> bool {
+        self.is_replicated
     }
 
     /// Returns the dynamic filters, which become stricter while the query runs.
-    pub fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
-        &self.dynamic
+    pub fn dynamic_filters(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.dynamic_filters
     }
 
     /// Returns the address of the process that reads it, if it is one share of a distributed scan.
@@ -141,8 +151,15 @@ impl ShardScanExec {
 
     /// Starts a run whose rows come as pages, to be divided among the engine's workers. Rows that fail the `known`
     /// predicates over the scan's columns may be left out.
-    pub fn pages(&self, known: Vec<Predicate>, batch_rows: usize) -> PageRun {
-        PageRun::new(&self.scan, &self.parts, self.dynamic.clone(), known, batch_rows, self.metrics.clone())
+    pub fn start_page_run(&self, known_predicates: Vec<Predicate>, batch_rows: usize) -> PageRun {
+        PageRun::new(
+            &self.scan,
+            &self.parts,
+            self.dynamic_filters.clone(),
+            known_predicates,
+            batch_rows,
+            self.metrics.clone(),
+        )
     }
 
     /// Returns its parts, in order.
@@ -193,7 +210,7 @@ impl ExecutionPlan for ShardScanExec {
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
     ) -> DfResult<TreeNodeRecursion> {
-        for filter in &self.dynamic {
+        for filter in &self.dynamic_filters {
             if visit(filter)? == TreeNodeRecursion::Stop {
                 return Ok(TreeNodeRecursion::Stop);
             }
@@ -204,16 +221,16 @@ impl ExecutionPlan for ShardScanExec {
     fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
         // The operators above get new dynamic filters when they are reset; the old ones would leave out rows of the
         // next run.
-        Ok(Arc::new(self.fresh(self.limit, Vec::new())))
+        Ok(Arc::new(self.new_run(self.limit, Vec::new())))
     }
 
     fn repartitioned(&self, threads: usize, _: &ConfigOptions) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
         if self.home.is_some() || threads <= self.partitions() {
             return Ok(None);
         }
-        let parts = self.parts_for(threads);
+        let parts = self.cut_parts(threads);
         let partitions = threads.clamp(1, parts.len().max(1));
-        Ok((self.partitions() < partitions).then(|| Arc::new(self.of_parts(parts, partitions)) as _))
+        Ok((self.partitions() < partitions).then(|| Arc::new(self.with_parts(parts, partitions)) as _))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
@@ -221,12 +238,12 @@ impl ExecutionPlan for ShardScanExec {
         let scan = PartitionScan {
             scan: Arc::clone(&self.scan),
             queue: self.runs.queue(&self.parts, partition, partitions),
-            dynamic: self.dynamic.clone(),
-            known: Vec::new(),
+            dynamic_filters: self.dynamic_filters.clone(),
+            known_predicates: Vec::new(),
             batch_rows: context.session_config().batch_size(),
             limit: self.limit,
         };
-        let rows = scan.rows(self.schema(), &self.metrics, partition);
+        let rows = scan.into_stream(self.schema(), &self.metrics, partition);
         Ok(Box::pin(cooperative(rows)))
     }
 
@@ -251,7 +268,7 @@ impl ExecutionPlan for ShardScanExec {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        Some(Arc::new(self.fresh(limit, self.dynamic.clone())))
+        Some(Arc::new(self.new_run(limit, self.dynamic_filters.clone())))
     }
 
     fn fetch(&self) -> Option<usize> {
@@ -267,14 +284,14 @@ impl ExecutionPlan for ShardScanExec {
         let filters = pushed.parent_filters.iter().map(|filter| &filter.filter);
         let propagation =
             FilterPushdownPropagation::with_parent_pushdown_result(vec![PushedDown::No; pushed.parent_filters.len()]);
-        let mut dynamic = self.dynamic.clone();
+        let mut dynamic = self.dynamic_filters.clone();
         if phase == FilterPushdownPhase::Post {
             dynamic.extend(filters.filter(|filter| is_dynamic(filter)).map(Arc::clone));
         }
-        if dynamic.len() == self.dynamic.len() {
+        if dynamic.len() == self.dynamic_filters.len() {
             return Ok(propagation);
         }
-        let scan: Arc<dyn ExecutionPlan> = Arc::new(self.fresh(self.limit, dynamic));
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(self.new_run(self.limit, dynamic));
         Ok(propagation.with_updated_node(scan))
     }
 }

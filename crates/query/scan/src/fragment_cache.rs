@@ -2,10 +2,10 @@
 //! Used by `compile/reuse`.
 
 use engine::aggregate::CompactGroups;
-use shards::ShardResults;
+use shards::ShardResultCache;
 
 /// Cache of groups by shard, by fingerprint of the computation, and by the rows that were visible.
-pub type FragmentCache = ShardResults<CompactGroups>;
+pub type FragmentCache = ShardResultCache<CompactGroups>;
 
 /// Name of this cache in the list of cache tiers.
 pub(crate) const FRAGMENT_TIER: &str = "fragment";

@@ -7,53 +7,56 @@
 //!
 //! - `scan_planner.rs`, `scan.rs`, `exec.rs`: planning of a scan, its data, its operator,
 //! - `predicates/`: filters as tests that statistics can answer,
-//! - `parts.rs`, `rows.rs`, `pages.rs`: the parts of a scan, read as record batches by operators or as pages by the
+//! - `parts.rs`, `partition_scan.rs`, `pages.rs`: the parts of a scan, read as record batches by operators or as pages by the
 //!   engine,
-//! - `by_key.rs`, `fresh.rs`: unflushed rows, found by an index or all, as batches,
-//! - `divided.rs`, `by_buckets.rs`, `portable.rs`: scans divided among workers, by parts or by buckets, and sent there,
+//! - `unflushed_by_index.rs`, `unflushed.rs`: unflushed rows, found by an index or all, as batches,
+//! - `part_division.rs`, `bucket_division.rs`, `portable.rs`: scans divided among workers, by parts or by buckets, and sent there,
 //! - `order.rs`: unique and sorted columns, proven by statistics,
 //! - `lookup/`: rows by key,
-//! - `opened.rs`, `block_cache.rs`, `fragment_cache.rs`: caches of shard footers, column pages and aggregated groups,
-//! - `table_columns.rs`, `table_rows.rs`, `column_form.rs`, `row_bytes.rs`: columns and rows of tables between batches
+//! - `open_shards.rs`, `block_cache.rs`, `fragment_cache.rs`: caches of shard footers, column pages and aggregated groups,
+//! - `table_columns.rs`, `table_rows.rs`, `column_conversion.rs`, `row_bytes.rs`: columns and rows of tables between batches
 //!   and storage.
 
 mod block_cache;
-mod by_buckets;
-mod by_key;
-mod column_form;
-mod divided;
+mod bucket_division;
+mod column_conversion;
 mod exec;
 mod fragment_cache;
-mod fresh;
 mod lookup;
-mod opened;
+mod open_shards;
 mod order;
 mod pages;
+mod part_division;
+mod partition_scan;
 mod parts;
 mod portable;
 pub mod predicates;
 mod row_bytes;
-mod rows;
 mod scan;
 mod scan_planner;
 mod table_columns;
 mod table_rows;
+mod unflushed;
+mod unflushed_by_index;
 
 pub use block_cache::block_cache;
-pub use by_buckets::{ForWorkers, Lies};
-pub use column_form::{in_form_of, with_digits};
-pub use divided::PartKey;
+pub use bucket_division::{PlanForWorkers, RowDistribution};
+pub use column_conversion::{convert_to_column_type, rescale_numeric};
 pub use exec::ShardScanExec;
 pub use fragment_cache::FragmentCache;
-pub use fresh::{FRESH_PLACE, place_value, stored_column};
-pub use lookup::{Access, Comparison, Found, KeyColumns, KeyLookup, KeyRange, comparison_of, fresh_in_order, pieces};
-pub use opened::OpenedShards;
-pub use pages::{PageRun, PageScan, Read};
+pub use lookup::{
+    Comparison, IndexAccess, KeyColumns, KeyLookup, KeyRange, LocatedRow, comparison_of, count_blocks,
+    unflushed_in_key_order,
+};
+pub use open_shards::OpenShardCache;
+pub use pages::{PageEvent, PageReader, PageRun};
+pub use part_division::PartLocation;
+pub use partition_scan::counter;
 pub use parts::Part;
-pub use portable::{Malformed, PortableScan, Stays};
+pub use portable::{MalformedScan, NotPortable, PortableScan};
 pub use row_bytes::row_bytes;
-pub use rows::counter;
 pub use scan::{Scan, ScanShard};
 pub use scan_planner::ScanPlanner;
-pub use table_columns::{Bucketing, bucket_keys, column_def, column_defs, place_columns};
-pub use table_rows::{columns_from, ordered_rows, tuples};
+pub use table_columns::{BucketAssigner, bucket_keys, column_def, column_defs, row_locator_columns};
+pub use table_rows::{encode_reordered, encode_table_rows, slice_columns};
+pub use unflushed::{UNFLUSHED_PLACE, encode_place, stored_column};

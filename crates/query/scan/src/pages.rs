@@ -8,20 +8,20 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder}
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use shards::Predicate;
-use shards::cache::Piece;
+use shards::cache::ScanBatch;
 
-use crate::parts::{Parts, Queue};
-use crate::rows::{Opened, PartitionScan, PartsReader, counter, failed};
+use crate::partition_scan::{OpenPart, PartitionScan, PartsReader, counter, shard_error};
+use crate::parts::{PartQueue, Parts};
 use crate::scan::Scan;
 
 /// One run of a scan, divided among the engine's workers.
 pub struct PageRun {
     scan: Arc<Scan>,
-    queue: Arc<Queue>,
-    dynamic: Vec<Arc<dyn PhysicalExpr>>,
-    known: Vec<Predicate>,
+    queue: Arc<PartQueue>,
+    dynamic_filters: Vec<Arc<dyn PhysicalExpr>>,
+    known_predicates: Vec<Predicate>,
     batch_rows: usize,
-    is_ahead: bool,
+    reads_ahead: bool,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -34,15 +34,23 @@ impl PageRun {
         batch_rows: usize,
         metrics: ExecutionPlanMetricsSet,
     ) -> Self {
-        let queue = Queue::new(parts);
-        Self { scan: Arc::clone(scan), queue, dynamic, known, batch_rows, is_ahead: true, metrics }
+        let queue = PartQueue::new(parts);
+        Self {
+            scan: Arc::clone(scan),
+            queue,
+            dynamic_filters: dynamic,
+            known_predicates: known,
+            batch_rows,
+            reads_ahead: true,
+            metrics,
+        }
     }
 
     /// Disables read-ahead: a part is opened only when its turn comes, so that dynamic filters have become stricter by
     /// then.
     #[must_use]
-    pub fn one_by_one(self) -> Self {
-        Self { is_ahead: false, ..self }
+    pub fn without_read_ahead(self) -> Self {
+        Self { reads_ahead: false, ..self }
     }
 
     /// Returns the number of parts.
@@ -53,105 +61,107 @@ impl PageRun {
     /// Leaves out the shards for which `is_known` is true, because their groups are cached. The other shards are read
     /// without dynamic filters, so that their groups can be cached as well.
     #[must_use]
-    pub fn without(self, is_known: impl Fn(usize) -> bool) -> Self {
+    pub fn without_cached_shards(self, is_known: impl Fn(usize) -> bool) -> Self {
         let known = (0..self.scan.shards.len()).filter(|shard| is_known(*shard)).count();
         MetricBuilder::new(&self.metrics).global_counter(counter::SHARDS_KNOWN).add(known);
-        let queue = Queue::new(&self.queue.parts().of_shards(|shard| !is_known(shard)));
-        Self { queue, dynamic: Vec::new(), known: Vec::new(), ..self }
+        let queue = PartQueue::new(&self.queue.parts().restrict_to_shards(|shard| !is_known(shard)));
+        Self { queue, dynamic_filters: Vec::new(), known_predicates: Vec::new(), ..self }
     }
 
     /// Returns the reader of one worker; workers take parts from a shared queue.
-    pub fn worker(&self, number: usize) -> PageScan {
+    pub fn worker_reader(&self, number: usize) -> PageReader {
         let scan = PartitionScan {
             scan: Arc::clone(&self.scan),
             queue: Arc::clone(&self.queue),
-            dynamic: self.dynamic.clone(),
-            known: self.known.clone(),
+            dynamic_filters: self.dynamic_filters.clone(),
+            known_predicates: self.known_predicates.clone(),
             batch_rows: self.batch_rows,
             limit: None,
         };
-        let parts = scan.parts(&self.metrics, number);
-        PageScan { parts, current: None, next: None, passed: Vec::new(), is_ahead: self.is_ahead }
+        let parts = scan.into_reader(&self.metrics, number);
+        PageReader { parts, current: None, next: None, pruned_shards: Vec::new(), reads_ahead: self.reads_ahead }
     }
 }
 
 /// Stream of the pages and rows of a part.
-type Pieces = BoxStream<'static, DfResult<Piece>>;
+type Pieces = BoxStream<'static, DfResult<ScanBatch>>;
 
 /// Event in a worker's share of a scan.
-pub enum Read {
+pub enum PageEvent {
     /// The pages that follow belong to a part of the shard at this position among those of the scan; `None` for
     /// unflushed rows.
-    Begun(Option<usize>),
-    Piece(Piece),
+    PartStarted(Option<usize>),
+    Piece(ScanBatch),
     /// A part of this shard is pruned entirely and has no pages. The pages that follow belong to other parts.
-    Passed(usize),
+    PartPruned(usize),
 }
 
 /// Reader of a worker's pages, part after part.
-pub struct PageScan {
+pub struct PageReader {
     parts: PartsReader,
     current: Option<Pieces>,
     /// Next part, which is being fetched, with its shard.
     next: Option<(Option<usize>, Pieces)>,
     /// Shards of pruned parts that have not been reported yet.
-    passed: Vec<usize>,
-    is_ahead: bool,
+    pruned_shards: Vec<usize>,
+    reads_ahead: bool,
 }
 
-impl PageScan {
+impl PageReader {
     /// Returns the next event; `None` at the end.
-    pub async fn next(&mut self) -> DfResult<Option<Read>> {
+    pub async fn next(&mut self) -> DfResult<Option<PageEvent>> {
         loop {
-            if let Some(shard) = self.passed.pop() {
-                return Ok(Some(Read::Passed(shard)));
+            if let Some(shard) = self.pruned_shards.pop() {
+                return Ok(Some(PageEvent::PartPruned(shard)));
             }
             let Some(pieces) = &mut self.current else {
                 let opened = match self.next.take() {
                     Some(next) => Some(next),
-                    None => self.open().await?,
+                    None => self.open_next().await?,
                 };
                 let Some((shard, pieces)) = opened else {
-                    match self.passed.is_empty() {
+                    match self.pruned_shards.is_empty() {
                         true => return Ok(None),
                         false => continue,
                     }
                 };
                 self.current = Some(pieces);
-                if self.is_ahead {
-                    self.next = self.open().await?;
+                if self.reads_ahead {
+                    self.next = self.open_next().await?;
                 }
-                return Ok(Some(Read::Begun(shard)));
+                return Ok(Some(PageEvent::PartStarted(shard)));
             };
             let piece = pieces.next().await.transpose();
             self.parts.counters.flush();
             match piece? {
-                Some(piece) => return Ok(Some(Read::Piece(piece))),
+                Some(piece) => return Ok(Some(PageEvent::Piece(piece))),
                 None => self.current = None,
             }
         }
     }
 
-    async fn open(&mut self) -> DfResult<Option<(Option<usize>, Pieces)>> {
-        while let Some(opened) = self.parts.open().await? {
+    async fn open_next(&mut self) -> DfResult<Option<(Option<usize>, Pieces)>> {
+        while let Some(opened) = self.parts.open_next().await? {
             let (reader, read, shard, place) = match opened {
-                Opened::Settled { reader, read, shard, place } => (reader, read, shard, place),
-                Opened::Fresh(rows) => return Ok(Some((None, self.parts.fresh(rows).map_ok(Piece::Rows).boxed()))),
+                OpenPart::Flushed { reader, read, shard, scan_position: place } => (reader, read, shard, place),
+                OpenPart::Unflushed(rows) => {
+                    return Ok(Some((None, self.parts.read_unflushed(rows).map_ok(ScanBatch::Rows).boxed())));
+                }
             };
-            let pages = reader.read_pages(&read, &self.parts.scan.scan.blocks).map_err(failed)?;
-            if self.parts.counters.prune(&read, pages.pruning) {
-                self.passed.push(place);
+            let pages = reader.read_pages(&read, &self.parts.scan.scan.blocks).map_err(shard_error)?;
+            if self.parts.counters.count_pruned(&read, pages.pruning) {
+                self.pruned_shards.push(place);
                 continue;
             }
             // Locations are computed per row, and such rows come as arrays.
-            let pieces = pages.pieces.map_err(failed);
-            if !self.parts.has_places() {
+            let pieces = pages.batches.map_err(shard_error);
+            if !self.parts.reads_place_column() {
                 return Ok(Some((Some(place), pieces.boxed())));
             }
-            let parts = self.parts.places_of(shard);
+            let parts = self.parts.place_mapper(shard);
             let placed = pieces.map(move |piece| match piece? {
-                Piece::Rows(rows) => parts(rows).map(Piece::Rows),
-                page @ Piece::Page(_) => Ok(page),
+                ScanBatch::Rows(rows) => parts(rows).map(ScanBatch::Rows),
+                page @ ScanBatch::Page(_) => Ok(page),
             });
             return Ok(Some((Some(place), placed.boxed())));
         }

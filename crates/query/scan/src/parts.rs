@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::by_key::FreshRows;
 use crate::scan::ScanShard;
+use crate::unflushed_by_index::UnflushedRows;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -24,12 +24,14 @@ pub enum Part {
 }
 
 /// Number of unflushed rows in a part.
-const FRESH_ROWS: usize = 16_384;
+const UNFLUSHED_PART_ROWS: usize = 16_384;
 
 impl Part {
     /// Divides this number of unflushed rows into parts.
-    pub(super) fn all_fresh(rows: usize) -> impl Iterator<Item = Self> {
-        (0..rows).step_by(FRESH_ROWS).map(move |start| Self::Fresh(start..rows.min(start + FRESH_ROWS)))
+    pub(super) fn cut_unflushed(rows: usize) -> impl Iterator<Item = Self> {
+        (0..rows)
+            .step_by(UNFLUSHED_PART_ROWS)
+            .map(move |start| Self::Fresh(start..rows.min(start + UNFLUSHED_PART_ROWS)))
     }
 
     fn rows(&self) -> &Range<usize> {
@@ -48,13 +50,13 @@ pub(crate) struct Parts {
 impl Parts {
     /// Cuts the row groups of `shards` into pieces of `piece_rows` rows, a few pages each, followed by the unflushed
     /// rows; no more parts than hold `limit` rows.
-    pub(crate) fn of(
+    pub(crate) fn cut(
         shards: &[ScanShard],
         fresh: usize,
         limit: Option<usize>,
-        piece_rows: impl Fn(&ScanShard, usize) -> usize,
+        part_rows: impl Fn(&ScanShard, usize) -> usize,
     ) -> Self {
-        let piece_rows = &piece_rows;
+        let piece_rows = &part_rows;
         let row_groups = shards.iter().enumerate().flat_map(|(shard, scanned)| {
             let groups = scanned.meta.row_groups.iter().enumerate();
             groups.map(move |(row_group, group)| (shard, row_group, group.rows, piece_rows(scanned, row_group)))
@@ -68,7 +70,7 @@ impl Parts {
             };
             (0..rows).step_by(step).map(piece)
         });
-        let fresh = Part::all_fresh(fresh);
+        let fresh = Part::cut_unflushed(fresh);
         let limit = limit.unwrap_or(usize::MAX);
         let all_live = shards.iter().all(|shard| shard.deleted.is_none());
         let mut rows = 0;
@@ -91,7 +93,7 @@ impl Parts {
     }
 
     /// Returns the parts of unflushed rows, and those of the shards for which `is_read` is true.
-    pub(super) fn of_shards(&self, is_read: impl Fn(usize) -> bool) -> Self {
+    pub(super) fn restrict_to_shards(&self, is_read: impl Fn(usize) -> bool) -> Self {
         let is_left = |part: &&Part| match part {
             Part::Settled { shard, .. } => is_read(*shard),
             Part::Fresh(_) => true,
@@ -113,17 +115,17 @@ impl FromIterator<Part> for Parts {
 
 /// Queue that deals each part once, in order, to the next free reader.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct PartQueue {
     parts: Parts,
     next: AtomicUsize,
     /// Unflushed rows of this run, if dynamic filters leave only few.
-    pub(super) few: OnceLock<Option<FreshRows>>,
+    pub(super) few_unflushed: OnceLock<Option<UnflushedRows>>,
 }
 
-impl Queue {
+impl PartQueue {
     /// Creates a queue of all parts.
     pub(super) fn new(parts: &Parts) -> Arc<Self> {
-        Arc::new(Self { parts: parts.clone(), next: AtomicUsize::new(0), few: OnceLock::new() })
+        Arc::new(Self { parts: parts.clone(), next: AtomicUsize::new(0), few_unflushed: OnceLock::new() })
     }
 
     /// Returns the number of parts, dealt or not.
@@ -135,7 +137,7 @@ impl Queue {
         &self.parts
     }
 
-    pub(crate) fn next(&self) -> Option<Part> {
+    pub(crate) fn take_next(&self) -> Option<Part> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         self.parts.parts.get(next).cloned()
     }
@@ -143,25 +145,25 @@ impl Queue {
 
 /// Runs of a scan, one after the other: the partitions of a run share its queue.
 #[derive(Debug, Default)]
-pub(crate) struct Runs {
-    current: Mutex<Option<Run>>,
+pub(crate) struct ScanRuns {
+    current: Mutex<Option<ScanRun>>,
 }
 
 /// Run of a scan.
 #[derive(Debug)]
-struct Run {
-    queue: Arc<Queue>,
+struct ScanRun {
+    queue: Arc<PartQueue>,
     /// True for each partition that has started.
-    begun: Vec<bool>,
+    started: Vec<bool>,
 }
 
-impl Runs {
+impl ScanRuns {
     /// Returns the queue of the current run for `partition`; a partition that starts a second time begins a new run.
-    pub(crate) fn queue(&self, parts: &Parts, partition: usize, partitions: usize) -> Arc<Queue> {
+    pub(crate) fn queue(&self, parts: &Parts, partition: usize, partitions: usize) -> Arc<PartQueue> {
         let mut current = self.current.lock();
-        let run = current.take().filter(|run| !run.begun[partition]);
-        let mut run = run.unwrap_or_else(|| Run { queue: Queue::new(parts), begun: vec![false; partitions] });
-        run.begun[partition] = true;
+        let run = current.take().filter(|run| !run.started[partition]);
+        let mut run = run.unwrap_or_else(|| ScanRun { queue: PartQueue::new(parts), started: vec![false; partitions] });
+        run.started[partition] = true;
         let queue = Arc::clone(&run.queue);
         *current = Some(run);
         queue

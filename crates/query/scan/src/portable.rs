@@ -11,22 +11,22 @@ use datafusion::common::{Result as DfResult, Statistics};
 use datafusion::physical_expr::PhysicalExpr;
 use functions::error::to_datafusion;
 use roaring::RoaringBitmap;
-use rowstore::{Row, Tuple};
+use rowstore::{RowVersion, Tuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use shards::{ColumnDef, ColumnStats, Hll, Predicate, ShardMeta, ShardReader};
 use storage_error::from_rowstore;
 use types::{CachePolicy, ColumnId, Oid, RowId};
 
-use crate::by_key::FreshRows;
 use crate::exec::ShardScanExec;
 use crate::parts::Part;
 use crate::scan::{Scan, ScanShard};
 use crate::scan_planner::ScanPlanner;
+use crate::unflushed_by_index::UnflushedRows;
 
 /// Maximum bytes of unflushed rows sent with a scan, in their stored form; a scan with more runs in the instance.
-const FRESH_BYTES_MAX: usize = 4 << 20;
+const UNFLUSHED_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of unflushed rows sent with a scan.
-const FRESH_ROWS_MAX: usize = 65_536;
+const UNFLUSHED_ROWS_MAX: usize = 65_536;
 
 /// Serializable form of a scan, without its dynamic filters.
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,10 +66,10 @@ struct Bytes(Vec<u8>);
 
 /// Reason why a scan cannot be sent to a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stays {
+pub enum NotPortable {
     /// It reads an external table, whose files are open in this process only.
-    FilesOfOthers,
-    FreshRows,
+    ExternalTable,
+    UnflushedRows,
 }
 
 impl PortableScan {
@@ -81,21 +81,22 @@ impl PortableScan {
 
 impl ShardScanExec {
     /// Returns the reason why it cannot be sent to a worker; `None` if it can.
-    pub fn stays(&self) -> Option<Stays> {
+    pub fn not_portable_because(&self) -> Option<NotPortable> {
         let scan = &self.scan;
         if scan.shards.iter().any(|shard| shard.file.is_some()) {
-            return Some(Stays::FilesOfOthers);
+            return Some(NotPortable::ExternalTable);
         }
-        if !self.reads_fresh() {
+        if !self.reads_unflushed() {
             return None;
         }
-        let rows = scan.fresh();
-        let bytes = |rows: &[(RowId, Arc<Row>)]| rows.iter().map(|(_, row)| row.tuple.as_bytes().len()).sum::<usize>();
-        let is_large = FRESH_ROWS_MAX < rows.len() || FRESH_BYTES_MAX < bytes(rows);
-        is_large.then_some(Stays::FreshRows)
+        let rows = scan.unflushed();
+        let bytes =
+            |rows: &[(RowId, Arc<RowVersion>)]| rows.iter().map(|(_, row)| row.tuple.as_bytes().len()).sum::<usize>();
+        let is_large = UNFLUSHED_ROWS_MAX < rows.len() || UNFLUSHED_BYTES_MAX < bytes(rows);
+        is_large.then_some(NotPortable::UnflushedRows)
     }
 
-    pub(super) fn reads_fresh(&self) -> bool {
+    pub(super) fn reads_unflushed(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Fresh(_)))
     }
 
@@ -103,9 +104,9 @@ impl ShardScanExec {
     ///
     /// # Errors
     /// `XX000` if it [cannot be sent](Self::stays).
-    pub fn portable(&self) -> DfResult<PortableScan> {
+    pub fn to_portable(&self) -> DfResult<PortableScan> {
         let refused = |why: &str| to_datafusion(types::SqlError::internal(format!("scan cannot be sent: {why}")));
-        if let Some(stays) = self.stays() {
+        if let Some(stays) = self.not_portable_because() {
             return Err(refused(&format!("{stays:?}")));
         }
         let scan = &self.scan;
@@ -126,13 +127,13 @@ impl ShardScanExec {
                 buckets: None,
                 ..shard.meta.as_ref().clone()
             },
-            number: shard.number,
-            deleted: shard.deleted.as_deref().map(bitmap_bytes),
-            of_others: shard.of_others.clone(),
+            number: shard.table_position,
+            deleted: shard.deleted.as_deref().map(serialize_bitmap),
+            of_others: shard.rows_of_others.clone(),
             buckets: shard.buckets,
         };
         let shards = scan.shards.iter().map(shard).collect();
-        let fresh = if self.reads_fresh() { scan.fresh() } else { &[] };
+        let fresh = if self.reads_unflushed() { scan.unflushed() } else { &[] };
         // The number of rows in an index range was an estimate when the parts were cut.
         let fresh_rows = fresh.len();
         let part = |part: &Part| match part {
@@ -152,13 +153,13 @@ impl ShardScanExec {
             parts: self.parts.iter().map(part).collect(),
             partitions: self.partitions(),
             limit: self.row_limit(),
-            fresh: fresh.iter().map(|(id, row)| Ok((id.0, self.stored(row)?))).collect::<DfResult<_>>()?,
+            fresh: fresh.iter().map(|(id, row)| Ok((id.0, self.encode_row(row)?))).collect::<DfResult<_>>()?,
             rows: scan.statistics.num_rows.get_value().copied(),
         })
     }
 
     /// Encodes the columns of an unflushed row that the scan reads.
-    fn stored(&self, row: &Row) -> DfResult<Bytes> {
+    fn encode_row(&self, row: &RowVersion) -> DfResult<Bytes> {
         let mut columns: Vec<_> = self.scan.columns.iter().map(|column| column.id).collect();
         columns.sort_unstable();
         columns.dedup();
@@ -172,29 +173,30 @@ impl ShardScanExec {
     ///
     /// # Errors
     /// A form that is inconsistent.
-    pub fn of_portable(
+    pub fn try_from_portable(
         form: PortableScan,
         planner: &ScanPlanner,
         dynamic: Vec<Arc<dyn PhysicalExpr>>,
-    ) -> Result<Self, Malformed> {
+    ) -> Result<Self, MalformedScan> {
         let columns: Arc<[ColumnDef]> = form.columns.into();
         let table_columns = columns.iter().chain(&form.tested).cloned().collect();
         let schema = ShardReader::schema(&columns);
-        let fresh: FreshRows = form.fresh.into_iter().map(fresh_row).collect::<Result<_, _>>()?;
-        let shards: Vec<ScanShard> = form.shards.into_iter().map(PortableShard::shard).collect::<Result<_, _>>()?;
+        let fresh: UnflushedRows = form.fresh.into_iter().map(parse_unflushed_row).collect::<Result<_, _>>()?;
+        let shards: Vec<ScanShard> =
+            form.shards.into_iter().map(PortableShard::into_scan_shard).collect::<Result<_, _>>()?;
         if form.shard_count < shards.len() {
-            return Err(Malformed("it reads more shards than its table has"));
+            return Err(MalformedScan("it reads more shards than its table has"));
         }
-        if form.partitions == 0 || !form.parts.iter().all(|part| part.is_of(&shards, fresh.len())) {
-            return Err(Malformed("a part lies outside its shards or unflushed rows"));
+        if form.partitions == 0 || !form.parts.iter().all(|part| part.is_within(&shards, fresh.len())) {
+            return Err(MalformedScan("a part lies outside its shards or unflushed rows"));
         }
         let mut statistics = Statistics::new_unknown(&schema);
         statistics.num_rows = form.rows.map_or(Precision::Absent, Precision::Inexact);
-        let table = Arc::new(named_table(form.table, form.name, form.cache));
+        let table = Arc::new(table_stub(form.table, form.name, form.cache));
         let scan = Scan {
             objects: planner.objects.clone(),
             opened: Arc::clone(&planner.opened),
-            blocks: planner.blocks.of(table.oid, table.cache),
+            blocks: planner.blocks.for_table(table.oid, table.cache),
             fragments: Arc::clone(&planner.fragments),
             table,
             columns,
@@ -204,20 +206,20 @@ impl ShardScanExec {
             shards,
             bucketed_by: form.bucketed_by,
             rows: Arc::new(TableRows::default()),
-            keyed: None,
-            fresh_rows_max: fresh.len(),
-            fresh: OnceLock::from(fresh),
+            unflushed_range: None,
+            unflushed_rows_max: fresh.len(),
+            unflushed: OnceLock::from(fresh),
             statistics,
             _pin: None,
         };
         let parts = form.parts.into_iter().collect();
-        Ok(Self::new(Arc::new(scan), parts, form.partitions, form.limit).with_dynamic(dynamic))
+        Ok(Self::new(Arc::new(scan), parts, form.partitions, form.limit).with_dynamic_filters(dynamic))
     }
 }
 
 impl Part {
     /// Returns true if its rows exist.
-    fn is_of(&self, shards: &[ScanShard], fresh_rows: usize) -> bool {
+    fn is_within(&self, shards: &[ScanShard], fresh_rows: usize) -> bool {
         match self {
             Self::Settled { shard, row_group, rows } => {
                 let group = shards.get(*shard).and_then(|shard| shard.meta.row_groups.get(*row_group));
@@ -229,37 +231,44 @@ impl Part {
 }
 
 impl PortableShard {
-    fn shard(self) -> Result<ScanShard, Malformed> {
+    fn into_scan_shard(self) -> Result<ScanShard, MalformedScan> {
         let deleted = self.deleted.map(|bytes| RoaringBitmap::deserialize_from(bytes.0.as_slice())).transpose();
-        let deleted = deleted.map_err(|_| Malformed("the bitmap of deleted rows is damaged"))?.map(Arc::new);
+        let deleted = deleted.map_err(|_| MalformedScan("the bitmap of deleted rows is damaged"))?.map(Arc::new);
         let (meta, number, of_others) = (Arc::new(self.meta), self.number, self.of_others);
         if of_others.iter().any(|rows| rows.end < rows.start || meta.rows < u64::from(rows.end)) {
-            return Err(Malformed("rows of other processes lie outside their shard"));
+            return Err(MalformedScan("rows of other processes lie outside their shard"));
         }
-        let shard = ScanShard { meta, number, deleted, of_others, buckets: self.buckets, file: None };
+        let shard = ScanShard {
+            meta,
+            table_position: number,
+            deleted,
+            rows_of_others: of_others,
+            buckets: self.buckets,
+            file: None,
+        };
         // For this process they are as good as deleted.
-        Ok(ScanShard { deleted: shard.left_out(), of_others: Vec::new(), ..shard })
+        Ok(ScanShard { deleted: shard.excluded_rows(), rows_of_others: Vec::new(), ..shard })
     }
 }
 
 /// Error of an inconsistent serialized scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed scan: {0}")]
-pub struct Malformed(&'static str);
+pub struct MalformedScan(&'static str);
 
-fn fresh_row((id, bytes): (u64, Bytes)) -> Result<(RowId, Arc<Row>), Malformed> {
-    let tuple = Tuple::parse(bytes.0.into()).map_err(|_| Malformed("an unflushed row is damaged"))?;
-    Ok((RowId(id), Arc::new(Row { ts: Row::UNCOMMITTED, tuple, keys: Arc::default() })))
+fn parse_unflushed_row((id, bytes): (u64, Bytes)) -> Result<(RowId, Arc<RowVersion>), MalformedScan> {
+    let tuple = Tuple::validate(bytes.0.into()).map_err(|_| MalformedScan("an unflushed row is damaged"))?;
+    Ok((RowId(id), Arc::new(RowVersion { commit_ts: RowVersion::UNCOMMITTED, tuple, index_entries: Arc::default() })))
 }
 
-fn bitmap_bytes(bitmap: &RoaringBitmap) -> Bytes {
+fn serialize_bitmap(bitmap: &RoaringBitmap) -> Bytes {
     let mut bytes = Vec::with_capacity(bitmap.serialized_size());
     bitmap.serialize_into(&mut bytes).expect("writing to a vector cannot fail");
     Bytes(bytes)
 }
 
 /// Creates a table descriptor with only the properties that scans read.
-fn named_table(oid: Oid, name: String, cache: CachePolicy) -> Table {
+fn table_stub(oid: Oid, name: String, cache: CachePolicy) -> Table {
     Table {
         oid,
         schema: Schema::PUBLIC,

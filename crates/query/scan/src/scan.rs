@@ -8,24 +8,24 @@ use catalog::TableRows;
 use datafusion::common::Statistics;
 use objects::Objects;
 use roaring::RoaringBitmap;
-use rowstore::Row;
-use session_context::Pin;
-use shards::{ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, far_stretch_rows};
+use rowstore::RowVersion;
+use session_context::SnapshotPin;
+use shards::{ColumnDef, FETCH_ROWS_MIN, Predicate, ShardMeta, ShardReader, TableCache, remote_fetch_rows};
 use types::{ColumnId, RowId};
 
-use crate::by_key::{FreshRows, Keyed};
 use crate::fragment_cache::FragmentCache;
-use crate::opened::OpenedShards;
+use crate::open_shards::OpenShardCache;
 use crate::parts::Parts;
+use crate::unflushed_by_index::{UnflushedIndexRange, UnflushedRows};
 
 /// Minimum number of parts per thread, so that all threads end at about the same time.
-const PARTS_OF_THREAD: usize = 4;
+const PARTS_PER_THREAD: usize = 4;
 
 /// Data of a scan that all of its partitions share.
 #[derive(Debug)]
 pub struct Scan {
     pub objects: Objects,
-    pub opened: Arc<OpenedShards>,
+    pub opened: Arc<OpenShardCache>,
     pub blocks: TableCache,
     /// Cache of groups aggregated per shard.
     pub fragments: Arc<FragmentCache>,
@@ -42,22 +42,22 @@ pub struct Scan {
     pub bucketed_by: Option<ColumnId>,
     pub rows: Arc<TableRows>,
     /// Index range that contains the wanted unflushed rows.
-    pub(crate) keyed: Option<Keyed>,
+    pub(crate) unflushed_range: Option<UnflushedIndexRange>,
     /// Unflushed rows, listed when the first of them is read.
-    pub(crate) fresh: OnceLock<FreshRows>,
+    pub(crate) unflushed: OnceLock<UnflushedRows>,
     /// Upper bound of the number of unflushed rows: those in an index range are counted only when they are read.
-    pub(crate) fresh_rows_max: usize,
+    pub(crate) unflushed_rows_max: usize,
     /// Number of shards of the table.
     pub shard_count: usize,
     pub statistics: Statistics,
     /// Pin that keeps the shards of a historical snapshot from being deleted.
-    pub(crate) _pin: Option<Held>,
+    pub(crate) _pin: Option<OpaquePin>,
 }
 
 /// Pin with a `Debug` form that shows nothing.
-pub(crate) struct Held(#[expect(dead_code, reason = "held until it is dropped")] pub(crate) Pin);
+pub(crate) struct OpaquePin(#[expect(dead_code, reason = "held until it is dropped")] pub(crate) SnapshotPin);
 
-impl fmt::Debug for Held {
+impl fmt::Debug for OpaquePin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Held")
     }
@@ -68,11 +68,11 @@ impl fmt::Debug for Held {
 pub struct ScanShard {
     pub meta: Arc<ShardMeta>,
     /// Position among the table's shards.
-    pub number: usize,
+    pub table_position: usize,
     /// Deleted rows.
     pub deleted: Option<Arc<RoaringBitmap>>,
     /// Rows that other processes read, as far as they lie in parts of this scan.
-    pub of_others: Vec<Range<u32>>,
+    pub rows_of_others: Vec<Range<u32>>,
     /// Bit set of the buckets that its rows may belong to; all bits are set if they are unknown.
     pub buckets: u64,
     /// Reader of a file of an external table, opened when the file was listed.
@@ -81,12 +81,12 @@ pub struct ScanShard {
 
 impl ScanShard {
     /// Returns all rows to leave out: deleted ones and those that other processes read.
-    pub fn left_out(&self) -> Option<Arc<RoaringBitmap>> {
-        if self.of_others.is_empty() {
+    pub fn excluded_rows(&self) -> Option<Arc<RoaringBitmap>> {
+        if self.rows_of_others.is_empty() {
             return self.deleted.clone();
         }
         let mut all = self.deleted.as_deref().cloned().unwrap_or_default();
-        for rows in &self.of_others {
+        for rows in &self.rows_of_others {
             all.insert_range(rows.clone());
         }
         Some(Arc::new(all))
@@ -96,30 +96,30 @@ impl ScanShard {
 impl Scan {
     /// Cuts the scan into parts of a few pages. Parts of remote files are larger, so that each request is worth its
     /// latency, unless too few parts would be left for all threads.
-    pub(crate) fn parts(&self, limit: Option<usize>, threads: usize) -> Parts {
+    pub(crate) fn cut_parts(&self, limit: Option<usize>, threads: usize) -> Parts {
         let is_far =
-            |shard: &ScanShard| shard.file.as_ref().map_or_else(|| !self.objects.is_local(), ShardReader::is_far);
+            |shard: &ScanShard| shard.file.as_ref().map_or_else(|| !self.objects.is_local(), ShardReader::is_remote);
         let of_far = |shard: &ScanShard, row_group: usize| {
-            if is_far(shard) { far_stretch_rows(&shard.meta, row_group, &self.columns) } else { SEGMENT_ROWS }
+            if is_far(shard) { remote_fetch_rows(&shard.meta, row_group, &self.columns) } else { FETCH_ROWS_MIN }
         };
-        let parts = Parts::of(&self.shards, self.fresh_rows_max, limit, |_, _| SEGMENT_ROWS);
+        let parts = Parts::cut(&self.shards, self.unflushed_rows_max, limit, |_, _| FETCH_ROWS_MIN);
         if limit.is_some() || !self.shards.iter().any(is_far) {
             return parts;
         }
-        let fewer = Parts::of(&self.shards, self.fresh_rows_max, limit, of_far);
-        if fewer.len() < threads.saturating_mul(PARTS_OF_THREAD) { parts } else { fewer }
+        let fewer = Parts::cut(&self.shards, self.unflushed_rows_max, limit, of_far);
+        if fewer.len() < threads.saturating_mul(PARTS_PER_THREAD) { parts } else { fewer }
     }
 
     /// Returns true if there may be unflushed rows.
-    pub(crate) fn has_fresh_rows(&self) -> bool {
+    pub(crate) fn may_have_unflushed_rows(&self) -> bool {
         // A scan from another process has its unflushed rows listed, and no other rows of the table.
-        self.fresh.get().is_some_and(|fresh| !fresh.is_empty())
-            || self.rows.fresh.len() + self.rows.own.layer.len() != self.rows.own.layer.gone_len()
+        self.unflushed.get().is_some_and(|fresh| !fresh.is_empty())
+            || self.rows.fresh.len() + self.rows.own_rows.layer.len() != self.rows.own_rows.layer.hidden_len()
     }
 
     /// Returns the unflushed rows in a fixed order.
-    pub fn fresh(&self) -> &[(RowId, Arc<Row>)] {
-        self.fresh.get_or_init(|| match &self.keyed {
+    pub fn unflushed(&self) -> &[(RowId, Arc<RowVersion>)] {
+        self.unflushed.get_or_init(|| match &self.unflushed_range {
             Some(keyed) => keyed.rows(&self.rows, usize::MAX),
             None => self.rows.fresh_rows().map(|(id, row)| (id, Arc::clone(row))).collect(),
         })

@@ -10,33 +10,33 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use objects::Objects;
-use plan::{PlanScan, ShardTable};
-use shards::{BlockCache, BucketKeys, ColumnDef, Predicate, ShardMeta, ShardReader, TierUse};
+use plan::{ShardTable, TableScanPlanner};
+use shards::{BlockCache, BucketKeys, ColumnDef, Predicate, ShardMeta, ShardReader, TierStats};
 
-use crate::by_buckets::ForWorkers;
-use crate::by_key::Keyed;
+use crate::bucket_division::PlanForWorkers;
 use crate::exec::ShardScanExec;
 use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
-use crate::opened::OpenedShards;
+use crate::open_shards::OpenShardCache;
 use crate::predicates;
-use crate::scan::{Held, Scan, ScanShard};
-use crate::table_columns::{bucket_keys, column_defs, place_columns};
+use crate::scan::{OpaquePin, Scan, ScanShard};
+use crate::table_columns::{bucket_keys, column_defs, row_locator_columns};
+use crate::unflushed_by_index::UnflushedIndexRange;
 
 /// Maximum number of unflushed rows in an index range that are listed at planning time, so that their number is known
 /// exactly.
-const FEW_ROWS: usize = 512;
+const LISTED_ROWS_MAX: usize = 512;
 
 /// Number of shards from which on a scan with a limit looks only at the first shards, without pruning.
-const MANY_SHARDS: usize = 256;
+const UNPRUNED_SHARDS_MIN: usize = 256;
 
 /// Estimated size of an unflushed row, in bytes.
-const FRESH_ROW_BYTES: u64 = 100;
+const UNFLUSHED_ROW_BYTES: u64 = 100;
 
 /// Planner of scans over one storage.
 #[derive(Debug)]
 pub struct ScanPlanner {
     pub(crate) objects: Objects,
-    pub(crate) opened: Arc<OpenedShards>,
+    pub(crate) opened: Arc<OpenShardCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) fragments: Arc<FragmentCache>,
 }
@@ -44,7 +44,7 @@ pub struct ScanPlanner {
 impl ScanPlanner {
     pub fn new(
         objects: Objects,
-        opened: Arc<OpenedShards>,
+        opened: Arc<OpenShardCache>,
         blocks: Arc<BlockCache>,
         fragments: Arc<FragmentCache>,
     ) -> Self {
@@ -54,17 +54,17 @@ impl ScanPlanner {
 
 impl ScanPlanner {
     /// Returns a shard, and opens it on first use.
-    pub async fn open(&self, shard: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
-        self.opened.get(&self.objects, shard).await
+    pub async fn open_shard(&self, shard: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
+        self.opened.get_or_open(&self.objects, shard).await
     }
 
     /// Returns usage statistics of the page cache and of the fragment cache.
-    pub fn cache_tiers(&self) -> Vec<TierUse> {
-        self.blocks.tiers().into_iter().chain([self.fragments.tier(FRAGMENT_TIER)]).collect()
+    pub fn cache_tiers(&self) -> Vec<TierStats> {
+        self.blocks.tier_stats().into_iter().chain([self.fragments.tier_stats(FRAGMENT_TIER)]).collect()
     }
 }
 
-impl PlanScan for ScanPlanner {
+impl TableScanPlanner for ScanPlanner {
     fn plan_scan(
         &self,
         table: &ShardTable,
@@ -75,8 +75,8 @@ impl PlanScan for ScanPlanner {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let mut table_columns = column_defs(&table.table);
         let real = table_columns.len();
-        if table.places {
-            table_columns.extend(place_columns());
+        if table.has_row_positions {
+            table_columns.extend(row_locator_columns());
         }
         let table_columns: Arc<[ColumnDef]> = table_columns.into();
         let columns = match projection {
@@ -85,39 +85,42 @@ impl PlanScan for ScanPlanner {
         };
         let predicates = static_predicates(table, filters, &table_columns[..real], session)?;
         let rows = &table.rows;
-        let left = match limit.filter(|_| filters.is_empty() && MANY_SHARDS <= rows.shards.shards.len()) {
+        let left = match limit.filter(|_| filters.is_empty() && UNPRUNED_SHARDS_MIN <= rows.shards.shards.len()) {
             Some(limit) => rows.first_shards(limit as u64),
-            None => rows.shards.matching(&predicates, &table_columns[..real]),
+            None => rows.shards.prune(&predicates, &table_columns[..real]),
         };
         let keys = bucket_keys(&table.table);
-        let buckets = |shard: &ShardMeta| Some(shard.buckets_by(keys.as_ref()?)?.present());
+        let buckets = |shard: &ShardMeta| Some(shard.buckets_for_keys(keys.as_ref()?)?.bucket_set());
         let shard = |(number, shard): &(usize, Arc<ShardMeta>)| ScanShard {
             meta: Arc::clone(shard),
-            number: *number,
-            deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
-            of_others: Vec::new(),
+            table_position: *number,
+            deleted: rows.deleted_positions(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
+            rows_of_others: Vec::new(),
             buckets: buckets(shard).unwrap_or(u64::MAX),
             file: table.files.as_ref().and_then(|files| files.get(*number).cloned()),
         };
         let shards: Vec<ScanShard> = left.iter().map(shard).collect();
 
-        let keyed = Keyed::of(&table.table, filters);
-        let few = keyed.as_ref().map(|keyed| keyed.rows(rows, FEW_ROWS + 1)).filter(|few| few.len() <= FEW_ROWS);
+        let keyed = UnflushedIndexRange::choose(&table.table, filters);
+        let few = keyed
+            .as_ref()
+            .map(|keyed| keyed.rows(rows, LISTED_ROWS_MAX + 1))
+            .filter(|few| few.len() <= LISTED_ROWS_MAX);
         // Upper bound: the number of rows in an index range is known only when they are read.
-        let most = rows.fresh.len() + rows.own.layer.len() - rows.own.layer.gone_len();
+        let most = rows.fresh.len() + rows.own_rows.layer.len() - rows.own_rows.layer.hidden_len();
         let fresh = few.as_ref().map_or(most, Vec::len);
 
         let shard_count = rows.shards.shards.len();
         let statistics = table.table_statistics(projection);
         let is_whole = shards.len() == shard_count && few.is_none();
-        let mut statistics = if is_whole { statistics } else { scaled(statistics, table, &shards, fresh) };
+        let mut statistics = if is_whole { statistics } else { scale_statistics(statistics, table, &shards, fresh) };
         if let Some(few) = few.as_ref().filter(|_| shards.is_empty()) {
             statistics.num_rows = Precision::Exact(few.len());
         }
         let scan = Scan {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),
-            blocks: self.blocks.of(table.table.oid, table.table.cache),
+            blocks: self.blocks.for_table(table.table.oid, table.table.cache),
             fragments: Arc::clone(&self.fragments),
             table: Arc::clone(&table.table),
             columns,
@@ -128,17 +131,17 @@ impl PlanScan for ScanPlanner {
             shards,
             bucketed_by: keys.as_ref().and_then(BucketKeys::only_column),
             rows: Arc::clone(rows),
-            keyed,
-            fresh: few.map_or_else(OnceLock::new, OnceLock::from),
-            fresh_rows_max: fresh,
-            _pin: table.pin.clone().map(Held),
+            unflushed_range: keyed,
+            unflushed: few.map_or_else(OnceLock::new, OnceLock::from),
+            unflushed_rows_max: fresh,
+            _pin: table.pin.clone().map(OpaquePin),
         };
         let threads = session.config().target_partitions();
-        let parts = scan.parts(limit, threads);
+        let parts = scan.cut_parts(limit, threads);
         let partitions = threads.clamp(1, parts.len().max(1));
         let scan = ShardScanExec::new(Arc::new(scan), parts, partitions, limit);
-        let is_for_workers = session.config().get_extension::<ForWorkers>().is_some();
-        Ok(Arc::new(if is_for_workers { scan.for_workers(threads) } else { scan }))
+        let is_for_workers = session.config().get_extension::<PlanForWorkers>().is_some();
+        Ok(Arc::new(if is_for_workers { scan.with_worker_partitions(threads) } else { scan }))
     }
 }
 
@@ -157,18 +160,18 @@ fn static_predicates(
     let schema = DFSchema::try_from(schema)?;
     let mut predicates = Vec::new();
     for filter in filters {
-        let filter = unqualified(filter.clone())?;
+        let filter = remove_qualifiers(filter.clone())?;
         // Types are resolved by now. A filter without a physical form only does not prune: the operator above tests it
         // anyway.
         let context = PhysicalPlanningContext::default();
         if let Ok(filter) = create_physical_expr(&filter, &schema, session.execution_props(), &context) {
-            predicates.extend(predicates::of(&filter, columns));
+            predicates.extend(predicates::extract_predicates(&filter, columns));
         }
     }
     Ok(predicates)
 }
 
-fn unqualified(filter: Expr) -> DfResult<Expr> {
+fn remove_qualifiers(filter: Expr) -> DfResult<Expr> {
     use datafusion::common::Column as Name;
     use datafusion::common::tree_node::{Transformed, TreeNode};
     let plain = filter.transform(|expr| {
@@ -183,9 +186,9 @@ fn unqualified(filter: Expr) -> DfResult<Expr> {
 }
 
 /// Scales the statistics to the shards and the unflushed rows that are left.
-fn scaled(statistics: Statistics, table: &ShardTable, shards: &[ScanShard], fresh: usize) -> Statistics {
+fn scale_statistics(statistics: Statistics, table: &ShardTable, shards: &[ScanShard], fresh: usize) -> Statistics {
     let rows: u64 = shards.iter().map(|shard| shard.meta.rows).sum::<u64>() + fresh as u64;
-    let bytes: u64 = shards.iter().map(|shard| shard.meta.bytes).sum::<u64>() + fresh as u64 * FRESH_ROW_BYTES;
+    let bytes: u64 = shards.iter().map(|shard| shard.meta.bytes).sum::<u64>() + fresh as u64 * UNFLUSHED_ROW_BYTES;
     let part = |count: Precision<usize>| match count.get_value() {
         #[expect(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "an estimate")]
         #[expect(clippy::cast_possible_truncation, reason = "not more than the count itself")]

@@ -2,12 +2,12 @@
 
 use arrow::array::RecordBatch;
 use catalog::{Column, Distribution, Table};
-use plan::{PLACE, ROW_ID};
+use plan::{ROW_ID, ROW_POSITION};
 use shards::{BucketKeys, ColumnDef, ORDINAL_COLUMN, ROW_ID_COLUMN};
 use storage_error::from_shards;
 use types::{ColumnId, SqlResult, SqlType};
 
-use crate::column_form::in_form_of;
+use crate::column_conversion::convert_to_column_type;
 
 /// Describes all columns, in the order of the table.
 #[must_use]
@@ -28,8 +28,8 @@ pub fn column_def(column: &Column) -> ColumnDef {
 
 /// Returns the two columns that identify each row, its id and its location, as statements that change rows read them.
 #[must_use]
-pub fn place_columns() -> [ColumnDef; 2] {
-    [(ROW_ID_COLUMN, ROW_ID), (ORDINAL_COLUMN, PLACE)].map(|(id, name)| ColumnDef {
+pub fn row_locator_columns() -> [ColumnDef; 2] {
+    [(ROW_ID_COLUMN, ROW_ID), (ORDINAL_COLUMN, ROW_POSITION)].map(|(id, name)| ColumnDef {
         id,
         name: name.to_owned(),
         sql_type: SqlType::Int8,
@@ -49,15 +49,15 @@ pub fn bucket_keys(table: &Table) -> Option<BucketKeys> {
 
 /// Assignment of a table's rows to buckets.
 #[derive(Debug, Clone)]
-pub struct Bucketing {
+pub struct BucketAssigner {
     pub keys: BucketKeys,
     /// Positions and types of the key columns.
     columns: Vec<(usize, SqlType)>,
 }
 
-impl Bucketing {
+impl BucketAssigner {
     /// Returns the assignment for a table; `None` if it is not distributed on columns that have a hash.
-    pub fn of(table: &Table) -> Option<Self> {
+    pub fn try_new(table: &Table) -> Option<Self> {
         let keys = bucket_keys(table)?;
         let column = |id: ColumnId| table.columns.iter().enumerate().find(|(_, column)| column.id == id);
         let columns = keys.columns().filter_map(|id| column(id).map(|(at, column)| (at, column.sql_type.clone())));
@@ -68,8 +68,8 @@ impl Bucketing {
     ///
     /// # Errors
     /// A value that does not fit its column's type.
-    pub fn buckets(&self, batch: &RecordBatch) -> SqlResult<Vec<u8>> {
-        let values = self.columns.iter().map(|(at, sql_type)| in_form_of(batch.column(*at), sql_type));
+    pub fn assign_buckets(&self, batch: &RecordBatch) -> SqlResult<Vec<u8>> {
+        let values = self.columns.iter().map(|(at, sql_type)| convert_to_column_type(batch.column(*at), sql_type));
         self.keys.buckets(&values.collect::<SqlResult<Vec<_>>>()?).map_err(from_shards)
     }
 }

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use shards::CacheDisk;
+use shards::DiskTierSettings;
 use types::{Clock, Condition, SqlError, SqlResult};
 
 use crate::runtime::SpillSettings;
-use crate::threads::Threads;
+use crate::threads::QueryThreads;
 
 /// Minimum memory for planning, however little operators have: the longest accepted statements need as much.
 const PLANNING_MEMORY_BYTES_MIN: usize = 256 << 20;
 
 /// Limits of the machine's resources for queries.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct ResourceConfig {
     /// Memory of all running operators together, in bytes. Sorts, aggregations and joins that need more spill, or fail
     /// with 53200.
     pub memory_bytes: usize,
@@ -23,7 +23,7 @@ pub struct Config {
     /// Memory of the fragment cache, which holds partial aggregates of shards, in bytes; 0 disables it.
     pub fragment_cache_bytes: u64,
     /// Disk part of the caches, if there is one.
-    pub cache_disk: Option<CacheDisk>,
+    pub cache_disk: Option<DiskTierSettings>,
     /// Folder that operators spill to. Leftovers of an earlier run are removed at start.
     pub spill_folder: PathBuf,
     /// Maximum bytes in the spill folder.
@@ -32,7 +32,7 @@ pub struct Config {
     pub threads: usize,
 }
 
-impl Config {
+impl ResourceConfig {
     /// Returns the memory for all statements that are being planned, in bytes, in addition to that of operators.
     #[must_use]
     pub fn planning_memory_bytes(&self) -> usize {
@@ -48,12 +48,12 @@ impl Config {
     /// Returns the number of partitions of a plan: one per thread. Simulations, which have no threads, use a fixed
     /// number, so that they do the same on every machine.
     #[must_use]
-    pub fn parts(&self) -> usize {
+    pub fn partitions(&self) -> usize {
         if self.threads == 0 { SIMULATED_PARTS } else { self.threads }
     }
 }
 
-impl Default for Config {
+impl Default for ResourceConfig {
     fn default() -> Self {
         Self {
             memory_bytes: 1 << 30,
@@ -74,7 +74,7 @@ const SIMULATED_PARTS: usize = 2;
 ///
 /// # Errors
 /// `58030` if they cannot be started.
-pub fn query_threads(config: &Config, clock: &Arc<dyn Clock>) -> SqlResult<Threads> {
-    Threads::start(config.threads, clock)
+pub fn start_query_threads(config: &ResourceConfig, clock: &Arc<dyn Clock>) -> SqlResult<QueryThreads> {
+    QueryThreads::start(config.threads, clock)
         .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))
 }

@@ -7,7 +7,7 @@
 //!
 //! - `config.rs` holds the limits.
 //! - `threads/` runs tasks in time slices ("turns").
-//! - `runtime.rs` sets up what all operators share: the memory pool and the spill folder. `spill_room.rs` adapts the
+//! - `runtime.rs` sets up what all operators share: the memory pool and the spill folder. `spill_limit.rs` adapts the
 //!   spill limit to the free disk space.
 //! - `query_memory.rs` is the memory pool of one query, `worker_memory.rs` that of a worker.
 //! - `lease.rs` is what a statement holds of a worker while it runs.
@@ -16,17 +16,17 @@ mod config;
 mod lease;
 mod query_memory;
 mod runtime;
-mod spill_room;
+mod spill_limit;
 mod threads;
 mod worker_memory;
 
-pub use config::{Config, query_threads};
-pub use lease::{Hold, Lease};
+pub use config::{ResourceConfig, start_query_threads};
+pub use lease::{Lease, WorkerRegistration};
 pub use query_memory::{MemoryUse, QueryMemory};
-pub use runtime::{SpillSettings, bound_values, runtime};
-pub use spill_room::keep_spill_room;
+pub use runtime::{SpillSettings, limit_large_values, operator_runtime};
+pub use spill_limit::enforce_spill_limit;
 pub use threads::{
-    PlanningThreads, Priority, QueryShare, StandingThread, Threads, at_length, beside, clock, outside, pause, place,
-    standing_threads,
+    PlanningThreads, Priority, QueryShare, QueryThreads, StuckThread, block_outside_turn, clock, in_same_query,
+    long_run_permit, run_long, stuck_threads, yield_if_due,
 };
 pub use worker_memory::WorkerMemory;

@@ -8,21 +8,21 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use functions::error::from_datafusion;
-use types::allocated::limit_large;
+use types::allocation_counters::set_large_block_limit;
 use types::{Condition, SqlError, SqlResult};
 
 /// Prefix of DataFusion's spill folders.
 const SPILL_PREFIX: &str = "datafusion-";
 
 /// Approximate bytes of large blocks that the process needs besides queries and caches.
-const OWN_BYTES: usize = 256 << 20;
+const PROCESS_BYTES: usize = 256 << 20;
 
 /// Limits the memory of values that no operator has accounted yet, given the memory of queries and caches. The limit
 /// for all large blocks is a third above that of queries, by default four fifths of the machine.
-pub fn bound_values(memory_bytes: usize, cache_bytes: u64) {
+pub fn limit_large_values(memory_bytes: usize, cache_bytes: u64) {
     let with_caches =
-        memory_bytes.saturating_add(usize::try_from(cache_bytes).unwrap_or(usize::MAX)).saturating_add(OWN_BYTES);
-    limit_large(with_caches.max(memory_bytes.saturating_add(memory_bytes / 3)));
+        memory_bytes.saturating_add(usize::try_from(cache_bytes).unwrap_or(usize::MAX)).saturating_add(PROCESS_BYTES);
+    set_large_block_limit(with_caches.max(memory_bytes.saturating_add(memory_bytes / 3)));
 }
 
 /// Spill folder of operators and its limit.
@@ -39,8 +39,8 @@ pub struct SpillSettings {
 ///
 /// # Errors
 /// `58030` if the folder cannot be used.
-pub fn runtime(memory_bytes: usize, spill: &SpillSettings) -> SqlResult<Arc<RuntimeEnv>> {
-    clean(&spill.folder).map_err(|error| {
+pub fn operator_runtime(memory_bytes: usize, spill: &SpillSettings) -> SqlResult<Arc<RuntimeEnv>> {
+    clean_spill_folder(&spill.folder).map_err(|error| {
         let folder = spill.folder.display();
         SqlError::new(Condition::IoError, format!("could not use the spill folder \"{folder}\": {error}"))
     })?;
@@ -55,7 +55,7 @@ pub fn runtime(memory_bytes: usize, spill: &SpillSettings) -> SqlResult<Arc<Runt
 }
 
 /// Creates the folder if it is missing, and removes leftovers of a killed server.
-fn clean(folder: &Path) -> io::Result<()> {
+fn clean_spill_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -59,9 +59,9 @@ pub fn from_objects(error: objects::Error) -> SqlError {
     let condition = match &error {
         full if full.is_disk_full() => Condition::DiskFull,
         objects::Error::NotFound { .. } => Condition::UndefinedFile,
-        objects::Error::Denied { .. } => Condition::InsufficientPrivilege,
-        objects::Error::Url { .. } | objects::Error::Name { .. } => Condition::InvalidParameterValue,
-        objects::Error::Truncated { .. } | objects::Error::Range { .. } => Condition::DataCorrupted,
+        objects::Error::AccessDenied { .. } => Condition::InsufficientPrivilege,
+        objects::Error::InvalidUrl { .. } | objects::Error::InvalidName { .. } => Condition::InvalidParameterValue,
+        objects::Error::Truncated { .. } | objects::Error::RangeBeyondEnd { .. } => Condition::DataCorrupted,
         _ => Condition::IoError,
     };
     SqlError::new(condition, with_causes(&error))
@@ -96,8 +96,8 @@ pub fn from_txn(error: txn::Error) -> SqlError {
 #[must_use]
 pub fn from_rowstore(error: rowstore::Error) -> SqlError {
     let condition = match &error {
-        rowstore::Error::Damaged(_) | rowstore::Error::Format(_) => Condition::DataCorrupted,
-        rowstore::Error::TooLarge { .. } | rowstore::Error::Full(_) => Condition::ProgramLimitExceeded,
+        rowstore::Error::Damaged(_) | rowstore::Error::UnknownFormat(_) => Condition::DataCorrupted,
+        rowstore::Error::TooLarge { .. } | rowstore::Error::ArrayOverflow(_) => Condition::ProgramLimitExceeded,
         _ => Condition::InternalError,
     };
     SqlError::new(condition, error.to_string())

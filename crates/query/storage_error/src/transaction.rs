@@ -8,7 +8,7 @@ pub fn from_transaction(error: txn::Error) -> SqlError {
     match error {
         txn::Error::Conflict(conflict) => {
             let message = match conflict.reason {
-                txn::Reason::ReadChanged => {
+                txn::ConflictReason::ReadChanged => {
                     "could not serialize access due to read/write dependencies among transactions"
                 }
                 _ => "could not serialize access due to concurrent update",
@@ -60,7 +60,7 @@ fn from_catalog(error: catalog::Error) -> SqlError {
         catalog::Error::DuplicateConstraint { .. } => Condition::DuplicateObject,
         catalog::Error::Dependants { .. }
         | catalog::Error::ColumnDependants { .. }
-        | catalog::Error::Required { .. } => Condition::DependentObjectsStillExist,
+        | catalog::Error::RequiredObject { .. } => Condition::DependentObjectsStillExist,
         catalog::Error::SecondPrimaryKey { .. }
         | catalog::Error::NullablePrimaryKey { .. }
         | catalog::Error::TooManyColumns { .. } => Condition::InvalidTableDefinition,
@@ -69,10 +69,10 @@ fn from_catalog(error: catalog::Error) -> SqlError {
         catalog::Error::ImpossibleSequence { .. } => Condition::InvalidParameterValue,
         catalog::Error::IdentitySequence { .. } => Condition::DependentObjectsStillExist,
         catalog::Error::LastSuperuser { .. } => Condition::ObjectInUse,
-        catalog::Error::Damaged { .. } | catalog::Error::Format { .. } | catalog::Error::UnknownKey { .. } => {
+        catalog::Error::Damaged { .. } | catalog::Error::NewerFormat { .. } | catalog::Error::UnknownKey { .. } => {
             Condition::DataCorrupted
         }
-        catalog::Error::Moved { .. } => Condition::SerializationFailure,
+        catalog::Error::RowsMoved { .. } => Condition::SerializationFailure,
         catalog::Error::Store(source) if source.is_damage() => Condition::DataCorrupted,
         catalog::Error::Store(_) => Condition::IoError,
         catalog::Error::Missing { .. }

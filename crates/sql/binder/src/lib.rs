@@ -11,32 +11,32 @@
 //! - `semantics/` has analyzer rules for that plan, which resolve the types of expressions (`resolve.rs`) with
 //!   PostgreSQL's semantics,
 //! - `write/` plans INSERT, UPDATE, DELETE, MERGE and COPY,
-//! - `planned.rs` has the plans of statements, `query_plan.rs` the plan of a query and its optimization,
+//! - `statement_plan.rs` has the plans of statements, `query_plan.rs` the plan of a query and its optimization,
 //!   `session_command.rs` commands to the session,
-//! - `settled.rs` tells how long an expression's value stays valid, `phases.rs` measures planning, and `step.rs` has
+//! - `value_lifetime.rs` tells how long an expression's value stays valid, `planning_timings.rs` measures planning, and `step.rs` has
 //!   the steps of a statement as log spans.
 
 mod bind;
-mod phases;
-mod planned;
+mod planning_timings;
 mod query_plan;
 mod rewrite;
 mod semantics;
 mod session_command;
-mod settled;
+mod statement_plan;
 mod step;
+mod value_lifetime;
 pub mod write;
 
 pub use self::bind::{
-    Binder, Environment, LIMIT_UNKNOWN, count_of, is_numeric, moment_of, parameter_index, parts_within, statement_at,
-    types_with_values, undivided,
+    Binder, Environment, UNKNOWN_LIMIT, context_at_snapshot, is_numeric, parameter_index, partitions_for_memory,
+    read_count, time_travel_target, types_with_values, with_single_partition,
 };
-pub use self::phases::{Begun, Phase, Phases};
-pub use self::planned::{
-    Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
-    ExplainPlan, ModifyPlan, Password, Planned, ReferencePlan, ReferencePlans, RowCheck, WritePlan,
-};
-pub use self::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
+pub use self::planning_timings::{PhaseStart, PlanningPhase, PlanningTimings};
+pub use self::query_plan::{OptimizedPlanCache, OuterLimit, OutputColumn, QueryPlan, RowLocks};
 pub use self::session_command::{ClusterCommand, SessionCommand, check_storage_columns};
-pub use self::settled::{for_statement, is_settled, settled};
+pub use self::statement_plan::{
+    Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
+    ExplainPlan, ModifyPlan, NoRowCheck, Password, ReferencePlan, ReferencePlans, StatementPlan, WritePlan,
+};
 pub use self::step::Step;
+pub use self::value_lifetime::{expression_lifetime, is_fixed_at_planning, rebind_to_session};

@@ -12,14 +12,14 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use functions::error::from_datafusion;
-use optimizer::dependent::DependentSubqueries;
-use optimizer::shared::{self, Optimized};
+use optimizer::common_subplans::{self, OptimizedPlan};
+use optimizer::correlated_subqueries::CorrelatedSubqueryRule;
 use plan::{ShardTable, StreamTable};
 use tokio_util::sync::CancellationToken;
-use types::stack::{PlanningStack, with_planning_stack};
+use types::stack::{PlanningStackFuture, with_planning_stack};
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
-use crate::phases::{Phase, Phases};
+use crate::planning_timings::{PlanningPhase, PlanningTimings};
 use crate::step::Step;
 
 /// Column of a result.
@@ -47,18 +47,18 @@ pub struct QueryPlan {
     /// the plan's output.
     pub locks: Vec<RowLocks>,
     /// LIMIT and OFFSET of a query with `locks`; the plan has none, because rows are locked before they are counted.
-    pub locked_limit: LockedLimit,
+    pub locked_limit: OuterLimit,
     /// True if the plan contains a value that depends on the time of planning, such as `'today'`.
-    pub has_read_now: bool,
+    pub depends_on_time: bool,
     /// Cache of the optimized plan, if it is optimized only once.
-    pub optimized: OptimizedOnce,
+    pub optimized: OptimizedPlanCache,
     /// Timings of planning.
-    pub phases: Phases,
+    pub planning_timings: PlanningTimings,
 }
 
 /// Shared cache of the optimized form of a plan that runs repeatedly.
 #[derive(Debug, Clone, Default)]
-pub struct OptimizedOnce(Option<Arc<OnceLock<Optimized>>>);
+pub struct OptimizedPlanCache(Option<Arc<OnceLock<OptimizedPlan>>>);
 
 /// Row locks of a query on one table.
 #[derive(Debug, Clone)]
@@ -73,12 +73,12 @@ pub struct RowLocks {
 
 /// LIMIT and OFFSET that are applied outside of the plan.
 #[derive(Debug, Clone, Default)]
-pub struct LockedLimit {
+pub struct OuterLimit {
     pub(crate) offset: Option<Expr>,
     pub(crate) limit: Option<Expr>,
 }
 
-impl LockedLimit {
+impl OuterLimit {
     /// Returns the number of rows to skip, and the limit. Parameters must have values.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ fn count(expr: Option<&Expr>, clause: &str, negative: Condition) -> SqlResult<Op
 }
 
 /// Limit on the operators and expression nodes of a small plan. Most benchmark queries have fewer.
-const SMALL_PARTS: usize = 500;
+const SMALL_PLAN_NODES: usize = 500;
 
 impl QueryPlan {
     /// Binds values to all parameters, each of its parameter's Arrow type.
@@ -131,41 +131,41 @@ impl QueryPlan {
         let values = ParamValues::from(values);
         let locked_limit = self.locked_limit.with_parameters(&values)?;
         let plan = with_planning_stack(|| self.plan.with_param_values(values)).map_err(from_datafusion)?;
-        Ok(QueryPlan { plan, parameters: Vec::new(), locked_limit, optimized: OptimizedOnce::default(), ..self })
+        Ok(QueryPlan { plan, parameters: Vec::new(), locked_limit, optimized: OptimizedPlanCache::default(), ..self })
     }
 
     /// Returns the plan for one run in which the leaf `input` reads these streams.
     #[must_use]
-    pub fn fed(&self, input: &StreamTable, streams: Vec<SendableRecordBatchStream>) -> QueryPlan {
-        QueryPlan { state: Arc::new(input.fed(&self.state, streams)), ..self.clone() }
+    pub fn with_input_streams(&self, input: &StreamTable, streams: Vec<SendableRecordBatchStream>) -> QueryPlan {
+        QueryPlan { state: Arc::new(input.with_streams(&self.state, streams)), ..self.clone() }
     }
 
     /// Returns a copy with another logical plan.
     pub(crate) fn with_plan(&self, plan: LogicalPlan) -> QueryPlan {
-        QueryPlan { plan, optimized: OptimizedOnce::default(), ..self.clone() }
+        QueryPlan { plan, optimized: OptimizedPlanCache::default(), ..self.clone() }
     }
 
     /// Returns whether both share one cache of their optimized plan: whichever runs first is optimized.
     #[must_use]
-    pub fn is_optimized_with(&self, other: &QueryPlan) -> bool {
+    pub fn shares_optimized_plan(&self, other: &QueryPlan) -> bool {
         let both = self.optimized.0.as_ref().zip(other.optimized.0.as_ref());
         both.is_some_and(|(own, others)| Arc::ptr_eq(own, others))
     }
 
     /// Returns the plan with a cache, so that it is optimized on first use, once for all copies.
     #[must_use]
-    pub fn optimized_once(self) -> QueryPlan {
+    pub fn with_optimized_plan_cache(self) -> QueryPlan {
         if self.optimized.0.is_some() {
             return self;
         }
-        QueryPlan { optimized: OptimizedOnce(Some(Arc::default())), ..self }
+        QueryPlan { optimized: OptimizedPlanCache(Some(Arc::default())), ..self }
     }
 
     /// Returns whether optimization takes a few milliseconds at most: the plan has few nodes, or is optimized
     /// already.
     #[must_use]
     pub fn is_small(&self) -> bool {
-        let OptimizedOnce(known) = &self.optimized;
+        let OptimizedPlanCache(known) = &self.optimized;
         if known.as_ref().is_some_and(|known| known.get().is_some()) {
             return true;
         }
@@ -175,12 +175,12 @@ impl QueryPlan {
             node.apply_expressions(|expr| {
                 expr.apply(|_| {
                     parts += 1;
-                    Ok(if parts <= SMALL_PARTS { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+                    Ok(if parts <= SMALL_PLAN_NODES { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
                 })
             })?;
-            Ok(if parts <= SMALL_PARTS { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+            Ok(if parts <= SMALL_PLAN_NODES { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
         });
-        walked.is_ok() && parts <= SMALL_PARTS
+        walked.is_ok() && parts <= SMALL_PLAN_NODES
     }
 
     /// Returns the optimized plan, from the cache if there is one. Correlated subqueries in it end when `stop` fires.
@@ -188,25 +188,25 @@ impl QueryPlan {
     ///
     /// # Errors
     /// Errors of constant folding (such as division by zero), and internal errors.
-    pub async fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
-        PlanningStack::new(self.optimize(stop)).await
+    pub async fn optimized(&self, stop: &CancellationToken) -> SqlResult<OptimizedPlan> {
+        PlanningStackFuture::new(self.optimize(stop)).await
     }
 
-    async fn optimize(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
-        let OptimizedOnce(known) = &self.optimized;
+    async fn optimize(&self, stop: &CancellationToken) -> SqlResult<OptimizedPlan> {
+        let OptimizedPlanCache(known) = &self.optimized;
         if let Some(known) = known.as_ref().and_then(|known| known.get()) {
             return Ok(known.clone());
         }
         let _step = Step::Optimize.span().entered();
-        let begun = self.phases.begin();
+        let begun = self.planning_timings.start();
         // Not an analyzer rule, because parameters must have values before subplans are hidden inside of functions.
-        let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
+        let dependent = CorrelatedSubqueryRule::new(Arc::clone(&self.state), stop.clone());
         let lower = |plan| dependent.analyze(plan, self.state.config_options());
-        let optimized = shared::optimize(self.plan.clone(), &self.state, &lower).map_err(from_datafusion)?;
-        self.phases.end(Phase::Rules, begun);
+        let optimized = common_subplans::optimize(self.plan.clone(), &self.state, &lower).map_err(from_datafusion)?;
+        self.planning_timings.end(PlanningPhase::Optimization, begun);
         match known {
             // A cached plan with hidden subplans would depend on this run's stop signal.
-            Some(known) if !optimized.hides_plans().map_err(from_datafusion)? => {
+            Some(known) if !optimized.has_correlated_calls().map_err(from_datafusion)? => {
                 // Another run may have filled the cache first.
                 let _ = known.set(optimized.clone());
                 Ok(optimized)
@@ -220,24 +220,25 @@ impl QueryPlan {
     ///
     /// # Errors
     /// Those of [`QueryPlan::optimized`].
-    pub async fn optimized_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
+    pub async fn optimized_without_sharing(&self, stop: &CancellationToken) -> SqlResult<Option<OptimizedPlan>> {
         // Most plans share nothing.
-        if !shared::reads_a_table_twice(&self.plan).map_err(from_datafusion)? {
+        if !common_subplans::reads_a_table_twice(&self.plan).map_err(from_datafusion)? {
             let optimized = self.optimized(stop).await?;
-            if !optimized.has_shared_rows() {
+            if !optimized.has_shared_tables() {
                 return Ok(Some(optimized));
             }
         }
-        PlanningStack::new(self.optimize_apart(stop)).await
+        PlanningStackFuture::new(self.optimize_without_sharing(stop)).await
     }
 
-    async fn optimize_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
+    async fn optimize_without_sharing(&self, stop: &CancellationToken) -> SqlResult<Option<OptimizedPlan>> {
         let _step = Step::Optimize.span().entered();
-        let begun = self.phases.begin();
-        let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
+        let begun = self.planning_timings.start();
+        let dependent = CorrelatedSubqueryRule::new(Arc::clone(&self.state), stop.clone());
         let lower = |plan| dependent.analyze(plan, self.state.config_options());
-        let optimized = shared::optimize_apart(self.plan.clone(), &self.state, &lower).map_err(from_datafusion);
-        self.phases.end(Phase::Rules, begun);
+        let optimized =
+            common_subplans::optimize_without_sharing(self.plan.clone(), &self.state, &lower).map_err(from_datafusion);
+        self.planning_timings.end(PlanningPhase::Optimization, begun);
         optimized
     }
 

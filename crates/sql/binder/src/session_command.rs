@@ -2,7 +2,7 @@
 
 use cluster_model::Change;
 use datafusion::sql::sqlparser::ast;
-use syntax::Parsed;
+use syntax::ParsedStatement;
 use syntax::statement::{Discard, FetchDirection, TransactionModes};
 use types::{Oid, SqlType};
 
@@ -50,7 +50,7 @@ pub enum SessionCommand {
     Prepare {
         name: String,
         types: Vec<Option<SqlType>>,
-        statement: Box<Parsed>,
+        statement: Box<ParsedStatement>,
     },
     /// `EXECUTE name (arguments)`; the planner evaluates the arguments once the parameter types are resolved.
     Execute {
@@ -86,7 +86,7 @@ pub enum SessionCommand {
     /// `CHECK STORAGE`: compare the bucket with the catalog; rows as in [`check_storage_columns`].
     CheckStorage,
     /// Statement without an effect in Kiln, which succeeds: its command tag (`ANALYZE`, `CHECKPOINT`).
-    Nothing(&'static str),
+    NoEffect(&'static str),
 }
 
 /// Command about clusters, which is neither part of the transaction nor of the catalog.

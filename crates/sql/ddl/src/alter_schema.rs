@@ -17,24 +17,24 @@ use super::{create_schema, name, view_text};
 /// schema.
 pub fn alter_schema(context: &StatementContext, alter: &AlterSchema) -> SqlResult<DefinePlan> {
     let old = name::existing_schema(context, &alter.name.value)?;
-    name::must_own(context, old.owner, "schema", &old.name)?;
+    name::check_owner(context, old.owner, "schema", &old.name)?;
     if old.is_system() {
         let message = format!("permission denied to alter schema \"{}\"", old.name);
         return Err(SqlError::new(Condition::InsufficientPrivilege, message)
             .with_detail("System catalog modifications are currently disallowed."));
     }
-    let mut plan = DefinePlan { tag: "ALTER SCHEMA".to_owned(), ..DefinePlan::default() };
+    let mut plan = DefinePlan { command_tag: "ALTER SCHEMA".to_owned(), ..DefinePlan::default() };
     let mut schema = Schema::clone(&old);
     match &alter.action {
-        AlterSchemaAction::OwnerTo(role) => schema.owner = name::new_owner(context, role)?.oid,
+        AlterSchemaAction::OwnerTo(role) => schema.owner = name::resolve_new_owner(context, role)?.oid,
         AlterSchemaAction::RenameTo(new) => {
             create_schema::refuse_reserved(&new.value)?;
             if context.snapshot.schema_by_name(&new.value).is_some() {
-                return Err(create_schema::taken(&new.value));
+                return Err(create_schema::duplicate_schema(&new.value));
             }
             schema.name.clone_from(&new.value);
             let moved = context.snapshot.relations(old.oid).map(|relation| relation.oid()).collect::<Vec<_>>();
-            plan.changes = view_text::with_schema_renamed(&context.snapshot, &moved, &old.name, &new.value)?;
+            plan.changes = view_text::rewrite_for_renamed_schema(&context.snapshot, &moved, &old.name, &new.value)?;
         }
     }
     plan.changes.push(Change::PutSchema(Arc::new(schema)));

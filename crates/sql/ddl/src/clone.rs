@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use binder::{Binder, DefinePlan, moment_of, statement_at};
+use binder::{Binder, DefinePlan, context_at_snapshot, time_travel_target};
 use catalog::{Change, Column, ConstraintKind, Identity, Sequence, SequenceOwner, Table};
 use datafusion::sql::sqlparser::ast::{ObjectName, TableVersion};
 use session_context::{LastDrop, StatementContext};
 use syntax::statement::CreateTable;
-use system_catalog::next_of;
-use types::{CommitTs, Condition, Moment, SqlError, SqlResult};
+use system_catalog::nextval_default;
+use types::{CommitTs, Condition, SqlError, SqlResult, TimeTravelTarget};
 
 use super::constraint_name::{choose_sequence_name, is_relation};
-use super::create_table::already_exists;
-use super::name::{self, Found};
+use super::create_table::already_exists_notice;
+use super::name::{self, ResolvedRelation};
 
 /// Creates a table with the columns, keys, checks, indexes and rows of another, at present or at an earlier snapshot.
 /// Foreign keys are left out.
@@ -27,31 +27,32 @@ pub fn clone_table(
     version: Option<&TableVersion>,
 ) -> SqlResult<DefinePlan> {
     let context = binder.context();
-    let name::Target { schema, name: new_name, temporary, .. } = name::target(context, &create.name, false)?;
+    let name::CreationTarget { schema, name: new_name, temporary, .. } =
+        name::creation_target(context, &create.name, false)?;
     if temporary {
         return Err(SqlError::unsupported("a clone among temporary tables"));
     }
-    let mut plan = DefinePlan { tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
-    if name::find_in(&context.snapshot, &schema.name, new_name).is_some() {
+    let mut plan = DefinePlan { command_tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
+    if name::find_relation_in(&context.snapshot, &schema.name, new_name).is_some() {
         if !create.if_not_exists {
-            return Err(name::taken(new_name));
+            return Err(name::duplicate_relation(new_name));
         }
-        plan.notices.push(already_exists(new_name));
+        plan.notices.push(already_exists_notice(new_name));
         return Ok(plan);
     }
-    let past = match version {
+    let historical = match version {
         Some(version) => {
-            let (past, pin) = statement_at(context, moment_of(binder, version)?)?;
+            let (past, pin) = context_at_snapshot(context, time_travel_target(binder, version)?)?;
             plan.pins.push(pin);
             Some(past)
         }
         None => None,
     };
-    let then = past.as_deref().unwrap_or(context);
-    let old = match name::find(then, source)?.ok_or_else(|| name::no_relation(source))? {
-        Found::Table(table) => table,
-        Found::System => return Err(name::system_table(source)),
-        _ => return Err(name::wrong_kind(name::split(context, source)?.1, "table")),
+    let then = historical.as_deref().unwrap_or(context);
+    let old = match name::resolve_relation(then, source)?.ok_or_else(|| name::undefined_relation(source))? {
+        ResolvedRelation::Table(table) => table,
+        ResolvedRelation::SystemTable => return Err(name::system_table_error(source)),
+        _ => return Err(name::wrong_kind_error(name::split_name(context, source)?.1, "table")),
     };
     if !context.owns(old.owner) {
         let message = format!("permission denied for table {}", old.name);
@@ -72,22 +73,22 @@ pub fn clone_table(
     let mut taken: Vec<String> = Vec::new();
     for position in 0..table.columns.len() {
         let mut column = table.columns[position].clone();
-        let mine = then.snapshot.sequences_of(old.oid);
-        let Some(sequence) = mine.into_iter().find(|sequence| gives_values_of(sequence, &old, &column)) else {
+        let mine = then.snapshot.owned_sequences(old.oid);
+        let Some(sequence) = mine.into_iter().find(|sequence| supplies_values_of(sequence, &old, &column)) else {
             continue;
         };
-        let sequence = continued(context, sequence, &table, &mut column, &mut taken);
+        let sequence = continue_sequence(context, sequence, &table, &mut column, &mut taken);
         table.columns[position] = column;
         let owner = SequenceOwner { table: table.oid, column: table.columns[position].id };
         owned.push(Change::PutSequence(Arc::new(Sequence { owned_by: Some(owner), ..sequence.clone() })));
         plan.changes.push(Change::PutSequence(Arc::new(sequence)));
     }
-    plan.copied = past.is_none().then_some(old.oid);
+    plan.copied_table = historical.is_none().then_some(old.oid);
     let rows = Arc::clone(then.snapshot.rows(old.oid));
     let oid = table.oid;
     plan.changes.push(Change::PutTable(Arc::new(table)));
     plan.changes.extend(owned);
-    plan.changes.push(Change::Clone { table: oid, rows });
+    plan.changes.push(Change::CloneRows { table: oid, rows });
     Ok(plan)
 }
 
@@ -121,14 +122,14 @@ fn rename_keys(context: &StatementContext, table: &mut Table, old: &Table) {
 }
 
 /// Whether the sequence is owned by the column and supplies its identity or `serial` values.
-fn gives_values_of(sequence: &Sequence, table: &Table, column: &Column) -> bool {
+fn supplies_values_of(sequence: &Sequence, table: &Table, column: &Column) -> bool {
     let is_used = column.identity.is_some_and(|identity| identity.sequence == sequence.oid)
         || column.sequences.contains(&sequence.oid);
     is_used && sequence.owned_by == Some(SequenceOwner { table: table.oid, column: column.id })
 }
 
 /// Creates a sequence for the new table's column that continues at the old sequence's current position.
-fn continued(
+fn continue_sequence(
     context: &StatementContext,
     old: &Sequence,
     table: &Table,
@@ -144,7 +145,7 @@ fn continued(
     match column.identity {
         Some(identity) => column.identity = Some(Identity { sequence: oid, ..identity }),
         None => {
-            column.default = Some(next_of(oid));
+            column.default = Some(nextval_default(oid));
             column.sequences = vec![oid];
         }
     }
@@ -167,15 +168,15 @@ fn continued(
 /// # Errors
 /// Errors of an invalid name, and errors of the storage.
 pub fn last_drop(context: &StatementContext, written: &ObjectName) -> SqlResult<Option<LastDrop>> {
-    let name::Target { schema, name, .. } = name::target(context, written, false)?;
-    let last = context.past.last_drop(schema.oid, name)?;
+    let name::CreationTarget { schema, name, .. } = name::creation_target(context, written, false)?;
+    let last = context.time_travel.last_drop(schema.oid, name)?;
     Ok(last.filter(|last| context.snapshot.table(last.table).is_none()))
 }
 
 /// Returns the last point in time at which the table existed.
 #[must_use]
-pub fn moment_before(drop: &LastDrop) -> Moment {
-    Moment::Commit(CommitTs(drop.commit.0.saturating_sub(1)))
+pub fn time_before_drop(drop: &LastDrop) -> TimeTravelTarget {
+    TimeTravelTarget::Commit(CommitTs(drop.commit.0.saturating_sub(1)))
 }
 
 /// Restores the most recently dropped table of a name, as of before the drop, with its sequences.
@@ -184,30 +185,31 @@ pub fn moment_before(drop: &LastDrop) -> Moment {
 /// `42P01` if none was dropped within the retention period, `42P07` for an existing name, `42501` for a table of
 /// another owner.
 pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResult<DefinePlan> {
-    let name::Target { schema, name: table_name, temporary, .. } = name::target(context, written, false)?;
+    let name::CreationTarget { schema, name: table_name, temporary, .. } =
+        name::creation_target(context, written, false)?;
     if temporary {
         return Err(SqlError::unsupported("UNDROP of a temporary table"));
     }
-    if name::find_in(&context.snapshot, &schema.name, table_name).is_some() {
-        return Err(name::taken(table_name));
+    if name::find_relation_in(&context.snapshot, &schema.name, table_name).is_some() {
+        return Err(name::duplicate_relation(table_name));
     }
     let nothing = || {
         let message = format!("table \"{table_name}\" was not dropped");
         SqlError::new(Condition::UndefinedTable, message).with_detail("Or it was dropped before the retention period.")
     };
     let drop = context.inputs.last_drop.ok_or_else(nothing)?;
-    let (past, pin) = statement_at(context, moment_before(&drop))?;
+    let (past, pin) = context_at_snapshot(context, time_before_drop(&drop))?;
     let old = past.snapshot.table(drop.table).ok_or_else(nothing)?;
-    name::must_own(context, old.owner, "table", &old.name)?;
-    let mut plan = DefinePlan { tag: "UNDROP TABLE".to_owned(), pins: vec![pin], ..DefinePlan::default() };
+    name::check_owner(context, old.owner, "table", &old.name)?;
+    let mut plan = DefinePlan { command_tag: "UNDROP TABLE".to_owned(), pins: vec![pin], ..DefinePlan::default() };
     let mut table = Table::clone(old);
     if context.snapshot.role(table.owner).is_none() {
         table.owner = context.role.oid;
     }
     let names = table.constraints.iter().filter(|constraint| constraint.kind.is_key()).map(|key| &key.name);
     for name in names.chain(table.indexes.iter().map(|index| &index.name)) {
-        if name::find_in(&context.snapshot, &schema.name, name).is_some() {
-            return Err(name::taken(name));
+        if name::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
+            return Err(name::duplicate_relation(name));
         }
     }
     table.constraints.retain(|constraint| {
@@ -220,7 +222,7 @@ pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResu
         }
         is_there
     });
-    let sequences: Vec<&Arc<Sequence>> = past.snapshot.sequences_of(old.oid).collect();
+    let sequences: Vec<&Arc<Sequence>> = past.snapshot.owned_sequences(old.oid).collect();
     for needed in table.columns.iter().flat_map(|column| &column.sequences) {
         if context.snapshot.sequence(*needed).is_none() && sequences.iter().all(|own| own.oid != *needed) {
             return Err(SqlError::new(Condition::UndefinedTable, "the sequence of a column default does not exist"));
@@ -236,6 +238,6 @@ pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResu
         sequences.iter().map(|sequence| Change::PutSequence(Arc::new(with_owner(sequence)))).collect();
     plan.changes.push(Change::PutTable(Arc::new(table)));
     plan.changes.extend(owned);
-    plan.changes.push(Change::Clone { table: old.oid, rows: Arc::clone(past.snapshot.rows(old.oid)) });
+    plan.changes.push(Change::CloneRows { table: old.oid, rows: Arc::clone(past.snapshot.rows(old.oid)) });
     Ok(plan)
 }

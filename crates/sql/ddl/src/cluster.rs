@@ -24,7 +24,7 @@ pub fn cluster(context: &StatementContext, statement: &ClusterStatement) -> SqlR
                 AlterClusterAction::Set(options) => Change::Alter { name, options },
                 AlterClusterAction::RenameTo(to) => Change::Rename { name, to },
                 AlterClusterAction::OwnerTo(role) => {
-                    let owner = name::new_owner(context, &role)?;
+                    let owner = name::resolve_new_owner(context, &role)?;
                     Change::SetOwner { name, owner: RoleRef { oid: owner.oid, name: owner.name.clone() } }
                 }
                 AlterClusterAction::Suspend => Change::Suspend { name },
@@ -64,6 +64,6 @@ fn grantee(context: &StatementContext, named: &GranteeSpec) -> SqlResult<Grantee
 }
 
 fn role_ref(context: &StatementContext, named: &RoleSpec) -> SqlResult<RoleRef> {
-    let role = name::role(context, named)?;
+    let role = name::resolve_role(context, named)?;
     Ok(RoleRef { oid: role.oid, name: role.name.clone() })
 }

@@ -4,24 +4,24 @@ use binder::Binder;
 use binder::write::{ACTION, is_assignable};
 use catalog::{Column, Table};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
-use functions::type_rules::plain;
-use plan::{PLACE, ROW_ID};
+use functions::type_rules::plain_type_name;
+use plan::{ROW_ID, ROW_POSITION};
 use syntax::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
-use syntax::text_of;
-use system_catalog::settled_default;
+use syntax::to_sql_text;
+use system_catalog::resolve_default;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::column_sequence::{self, NewSequence, serial_type};
 use super::name;
 
 /// Reserved column names: PostgreSQL's system columns, and columns that plans of data-modifying statements add.
-const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, PLACE, ACTION];
+const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, ROW_POSITION, ACTION];
 
 /// Builds a column from its definition, without an id and without table constraints, and the sequence that it needs.
 ///
 /// # Errors
 /// `42601` for contradictory clauses, `0A000` for types that tables cannot have, and errors of the type or the DEFAULT.
-pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefinition) -> SqlResult<Defined> {
+pub(super) fn build_column(binder: &Binder<'_>, table: &str, definition: &ColumnDefinition) -> SqlResult<NewColumn> {
     let name = &definition.name.value;
     let serial = serial_type(&definition.data_type);
     let sql_type = serial.clone().map_or_else(|| binder.sql_type(&definition.data_type), Ok)?;
@@ -76,15 +76,15 @@ pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefin
         sequences: sequences.unwrap_or_default(),
     };
     let sequence = match identity {
-        Some(identity) => Some(column_sequence::identity(binder.context(), &mut column, identity)?),
-        None if serial.is_some() => Some(column_sequence::serial(binder.context(), &mut column)?),
+        Some(identity) => Some(column_sequence::make_identity(binder.context(), &mut column, identity)?),
+        None if serial.is_some() => Some(column_sequence::make_serial(binder.context(), &mut column)?),
         None => None,
     };
-    Ok(Defined { column, sequence })
+    Ok(NewColumn { column, sequence })
 }
 
 /// Column from a definition, with the sequence to create for it.
-pub(super) struct Defined {
+pub(super) struct NewColumn {
     pub(super) column: Column,
     pub(super) sequence: Option<NewSequence>,
 }
@@ -100,23 +100,23 @@ pub(super) fn default_text(
     default: &Expr,
     sql_type: &SqlType,
 ) -> SqlResult<Option<(String, Vec<Oid>)>> {
-    let given = binder.default_type(default)?;
-    if !is_assignable(&given, sql_type) {
+    let default_type = binder.default_type(default)?;
+    if !is_assignable(&default_type, sql_type) {
         let message = format!(
             "column \"{column}\" is of type {} but default expression is of type {}",
-            plain(sql_type),
-            plain(&given)
+            plain_type_name(sql_type),
+            plain_type_name(&default_type)
         );
         return Err(SqlError::new(Condition::DatatypeMismatch, message)
             .with_hint("You will need to rewrite or cast the expression."));
     }
-    binder.default_expression(default, sql_type)?;
-    let (default, sequences) = settled_default(binder.context(), default)?;
+    binder.bind_default_expression(default, sql_type)?;
+    let (default, sequences) = resolve_default(binder.context(), default)?;
     let text = match &default {
         Expr::Value(value) => match &value.value {
             Value::Null => None,
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
-                Some(format!("{}::{}", system_catalog::quote_literal(text), unmodified(sql_type)))
+                Some(format!("{}::{}", system_catalog::quote_literal(text), name_without_modifier(sql_type)))
             }
             other => Some(other.to_string()),
         },
@@ -126,9 +126,9 @@ pub(super) fn default_text(
                 let number_type = number_type(&number);
                 Some(format!("'{number}'::{number_type}"))
             }
-            _ => Some(text_of(&default)),
+            _ => Some(to_sql_text(&default)),
         },
-        other => Some(text_of(other)),
+        other => Some(to_sql_text(other)),
     };
     Ok(text.map(|text| (text, sequences)))
 }
@@ -145,12 +145,12 @@ fn number_type(number: &str) -> SqlType {
 }
 
 /// Returns the type's name without its modifier.
-fn unmodified(sql_type: &SqlType) -> String {
+fn name_without_modifier(sql_type: &SqlType) -> String {
     match sql_type {
         SqlType::Varchar(_) => "character varying".to_owned(),
         SqlType::Char(_) => "bpchar".to_owned(),
         SqlType::Numeric { .. } => "numeric".to_owned(),
-        SqlType::Array(element) => format!("{}[]", unmodified(element)),
+        SqlType::Array(element) => format!("{}[]", name_without_modifier(element)),
         other => other.to_string(),
     }
 }
@@ -186,7 +186,7 @@ pub(super) fn check_collation(collation: Option<&ObjectName>, sql_type: &SqlType
         let message = format!("collations are not supported by type {sql_type}");
         return Err(SqlError::new(Condition::DatatypeMismatch, message));
     }
-    let plain = name::plain(collation);
+    let plain = name::join_name(collation);
     match plain.strip_prefix("pg_catalog.").unwrap_or(&plain) {
         "default" | "C" | "POSIX" | "ucs_basic" => Ok(()),
         other => Err(SqlError::unsupported(format!("the collation \"{other}\""))),

@@ -6,12 +6,12 @@ use catalog::{Change, Column, Identity, Sequence, SequenceOwner, Table};
 use datafusion::sql::sqlparser::ast::{DataType, ObjectName};
 use session_context::StatementContext;
 use syntax::statement::{IdentityDefinition, SequenceOption};
-use system_catalog::next_of;
+use system_catalog::nextval_default;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::constraint_name::choose_sequence_name;
 use super::name;
-use super::sequence_options::{self, Use, refuse_other_types};
+use super::sequence_options::{self, SequenceUse, refuse_non_integer_type};
 
 /// New sequence that has no name or owning column yet.
 pub(super) struct NewSequence {
@@ -30,13 +30,13 @@ pub(super) fn serial_type(written: &DataType) -> Option<SqlType> {
 }
 
 /// Makes a column `serial`; returns its new sequence.
-pub(super) fn serial(context: &StatementContext, column: &mut Column) -> SqlResult<NewSequence> {
+pub(super) fn make_serial(context: &StatementContext, column: &mut Column) -> SqlResult<NewSequence> {
     let oid = (context.new_oid)();
-    let mut sequence = sequence_options::new(oid, &[], Use::Plain)?;
+    let mut sequence = sequence_options::new_sequence(oid, &[], SequenceUse::Plain)?;
     if column.sql_type != SqlType::Int8 {
         sequence = Sequence { max: limit(&column.sql_type), sql_type: column.sql_type.clone(), ..sequence };
     }
-    column.default = Some(next_of(oid));
+    column.default = Some(nextval_default(oid));
     column.sequences = vec![oid];
     Ok(NewSequence { sequence, name: None })
 }
@@ -49,16 +49,20 @@ fn limit(sql_type: &SqlType) -> i64 {
 ///
 /// # Errors
 /// `22023` for a type that is no integer, and errors of the options.
-pub(super) fn identity(
+pub(super) fn make_identity(
     context: &StatementContext,
     column: &mut Column,
     definition: &IdentityDefinition,
 ) -> SqlResult<NewSequence> {
-    refuse_other_types(&column.sql_type, Use::Identity)?;
+    refuse_non_integer_type(&column.sql_type, SequenceUse::Identity)?;
     let oid = (context.new_oid)();
-    let sequence = sequence_options::new(oid, &with_type(&definition.options, &column.sql_type)?, Use::Identity)?;
+    let sequence = sequence_options::new_sequence(
+        oid,
+        &add_type_option(&definition.options, &column.sql_type)?,
+        SequenceUse::Identity,
+    )?;
     let name = definition.options.iter().find_map(|option| match option {
-        SequenceOption::Name(name) => Some(name.clone()),
+        SequenceOption::SequenceName(name) => Some(name.clone()),
         _ => None,
     });
     column.identity = Some(Identity { always: definition.always, sequence: oid });
@@ -66,7 +70,7 @@ pub(super) fn identity(
 }
 
 /// Makes a column an identity column like the one that LIKE copies; returns its new sequence.
-pub(super) fn copied(context: &StatementContext, column: &mut Column, from: Identity) -> Option<NewSequence> {
+pub(super) fn copy_identity(context: &StatementContext, column: &mut Column, from: Identity) -> Option<NewSequence> {
     let oid = (context.new_oid)();
     let old = context.snapshot.sequence(from.sequence)?;
     let sequence =
@@ -76,15 +80,15 @@ pub(super) fn copied(context: &StatementContext, column: &mut Column, from: Iden
 }
 
 /// Adds the column's type to the options of an identity's sequence.
-fn with_type(options: &[SequenceOption], sql_type: &SqlType) -> SqlResult<Vec<SequenceOption>> {
+fn add_type_option(options: &[SequenceOption], sql_type: &SqlType) -> SqlResult<Vec<SequenceOption>> {
     if options.iter().any(|option| matches!(option, SequenceOption::As(_) | SequenceOption::OwnedBy(_))) {
         return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
     }
-    Ok(std::iter::once(SequenceOption::As(written_type(sql_type))).chain(options.iter().cloned()).collect())
+    Ok(std::iter::once(SequenceOption::As(integer_type_syntax(sql_type))).chain(options.iter().cloned()).collect())
 }
 
 /// Returns the syntax of an integer type.
-pub(super) fn written_type(sql_type: &SqlType) -> DataType {
+pub(super) fn integer_type_syntax(sql_type: &SqlType) -> DataType {
     match sql_type {
         SqlType::Int2 => DataType::SmallInt(None),
         SqlType::Int4 => DataType::Integer(None),
@@ -94,7 +98,7 @@ pub(super) fn written_type(sql_type: &SqlType) -> DataType {
 
 /// Completes a new sequence for a column of `table`. Returns two changes: one to apply before the table, which refers
 /// to the sequence, and one to apply after it, which makes the column its owner.
-pub(super) fn placed(
+pub(super) fn attach_sequence(
     context: &StatementContext,
     table: &Table,
     column: &Column,
@@ -111,14 +115,14 @@ pub(super) fn placed(
         .collect();
     sequence.name = match &name {
         Some(name) => {
-            let (schema, bare) = name::split(context, name)?;
+            let (schema, bare) = name::split_name(context, name)?;
             let own = context.snapshot.schema(table.schema);
             if schema.is_some_and(|schema| own.is_none_or(|own| own.name != schema)) {
                 let message = "sequence must be in same schema as table it is linked to";
                 return Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message));
             }
             if context.snapshot.relation(table.schema, bare).is_some() || taken.contains(&bare) {
-                return Err(name::taken(bare));
+                return Err(name::duplicate_relation(bare));
             }
             bare.to_owned()
         }

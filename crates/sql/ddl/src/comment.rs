@@ -6,10 +6,10 @@ use binder::DefinePlan;
 use catalog::{Change, Constraint, Database, Role, Schema, Sequence, Table, View};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use session_context::StatementContext;
-use syntax::statement::{Comment, CommentOn};
+use syntax::statement::{Comment, CommentTarget};
 use types::{Condition, SqlError, SqlResult};
 
-use super::name::{self, Found};
+use super::name::{self, ResolvedRelation};
 
 /// Sets or removes the comment of an object; an empty comment is removed.
 ///
@@ -17,52 +17,52 @@ use super::name::{self, Found};
 /// Errors of the name, `42501` for an object of another owner.
 pub fn comment(context: &StatementContext, comment: &Comment) -> SqlResult<DefinePlan> {
     let text = comment.text.clone().filter(|text| !text.is_empty());
-    let change = match &comment.on {
-        CommentOn::Table(name) => {
+    let change = match &comment.target {
+        CommentTarget::Table(name) => {
             let table = name::owned_table(context, name)?;
             Change::PutTable(Arc::new(Table { comment: text, ..Table::clone(&table) }))
         }
-        CommentOn::View(name) => {
+        CommentTarget::View(name) => {
             let view = name::owned_view(context, name)?;
             Change::PutView(Arc::new(View { comment: text, ..View::clone(&view) }))
         }
-        CommentOn::Sequence(name) => {
+        CommentTarget::Sequence(name) => {
             let sequence = name::owned_sequence(context, name)?;
             Change::PutSequence(Arc::new(Sequence { comment: text, ..Sequence::clone(&sequence) }))
         }
-        CommentOn::Column { relation, column } => on_column(context, relation, column, text)?,
-        CommentOn::Constraint { name, table } => on_constraint(context, name, table, text)?,
-        CommentOn::Schema(name) => {
+        CommentTarget::Column { relation, column } => comment_on_column(context, relation, column, text)?,
+        CommentTarget::Constraint { name, table } => comment_on_constraint(context, name, table, text)?,
+        CommentTarget::Schema(name) => {
             let schema = name::existing_schema(context, &name.value)?;
-            name::must_own(context, schema.owner, "schema", &schema.name)?;
+            name::check_owner(context, schema.owner, "schema", &schema.name)?;
             Change::PutSchema(Arc::new(Schema { comment: text, ..Schema::clone(&schema) }))
         }
-        CommentOn::Role(name) => {
-            let role = name::role_named(context, &name.value)?;
-            super::role::may_alter(context, &role)?;
+        CommentTarget::Role(name) => {
+            let role = name::role_by_name(context, &name.value)?;
+            super::role::check_can_alter(context, &role)?;
             Change::PutRole(Arc::new(Role { comment: text, ..Role::clone(&role) }))
         }
-        CommentOn::Database(name) => {
+        CommentTarget::Database(name) => {
             let database = context.snapshot.database();
-            super::role::known_database(context, &name.value)?;
-            name::must_own(context, database.owner, "database", &database.name)?;
+            super::role::check_database_name(context, &name.value)?;
+            name::check_owner(context, database.owner, "database", &database.name)?;
             Change::PutDatabase(Arc::new(Database { comment: text, ..Database::clone(database) }))
         }
     };
-    Ok(DefinePlan { changes: vec![change], tag: "COMMENT".to_owned(), ..DefinePlan::default() })
+    Ok(DefinePlan { changes: vec![change], command_tag: "COMMENT".to_owned(), ..DefinePlan::default() })
 }
 
-fn on_column(
+fn comment_on_column(
     context: &StatementContext,
     relation: &ObjectName,
     column: &Ident,
     text: Option<String>,
 ) -> SqlResult<Change> {
-    if let Some(Found::View(view)) = name::find(context, relation)? {
-        name::must_own(context, view.owner, "relation", &view.name)?;
+    if let Some(ResolvedRelation::View(view)) = name::resolve_relation(context, relation)? {
+        name::check_owner(context, view.owner, "relation", &view.name)?;
         let mut view = View::clone(&view);
         let position = view.columns.iter().position(|(name, _)| *name == column.value);
-        let position = position.ok_or_else(|| no_column(&column.value, &view.name))?;
+        let position = position.ok_or_else(|| undefined_column(&column.value, &view.name))?;
         let id = View::column_id(position);
         match text {
             Some(text) => view.column_comments.insert(id, text),
@@ -72,11 +72,11 @@ fn on_column(
     }
     let mut table = Table::clone(&*name::owned_table(context, relation)?);
     let found = table.columns.iter_mut().find(|known| known.name == column.value);
-    found.ok_or_else(|| no_column(&column.value, &table.name))?.comment = text;
+    found.ok_or_else(|| undefined_column(&column.value, &table.name))?.comment = text;
     Ok(Change::PutTable(Arc::new(table)))
 }
 
-fn on_constraint(
+fn comment_on_constraint(
     context: &StatementContext,
     name: &Ident,
     table: &ObjectName,
@@ -94,7 +94,7 @@ fn on_constraint(
 }
 
 /// Returns the error for an unknown column (`42703`).
-pub(super) fn no_column(column: &str, relation: &str) -> SqlError {
+pub(super) fn undefined_column(column: &str, relation: &str) -> SqlError {
     let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
     SqlError::new(Condition::UndefinedColumn, message)
 }

@@ -6,15 +6,15 @@ use binder::Binder;
 use catalog::{Column, Constraint, ConstraintKind, ReferentialAction, Storage, Table};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident};
 use syntax::statement::{ColumnConstraint, ColumnConstraintKind, References, TableConstraint, TableConstraintKind};
-use syntax::text_of;
+use syntax::to_sql_text;
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use super::constraint_name::{choose_name, is_relation};
-use super::key_type::{has_order, keys_match, no_order};
-use super::name::{self, Found};
+use super::key_type::{has_order, keys_match, unordered_type};
+use super::name::{self, ResolvedRelation};
 
 /// Converts a column constraint to a table constraint; `None` for kinds that are properties of the column.
-pub(super) fn of_column(column: &Ident, written: &ColumnConstraint) -> Option<TableConstraint> {
+pub(super) fn from_column_constraint(column: &Ident, written: &ColumnConstraint) -> Option<TableConstraint> {
     let columns = || vec![column.clone()];
     let kind = match &written.kind {
         ColumnConstraintKind::Null
@@ -37,7 +37,11 @@ pub(super) fn of_column(column: &Ident, written: &ColumnConstraint) -> Option<Ta
 /// # Errors
 /// `42710` or `42P07` for an existing name, `42703` for an unknown column, `42P16` for a second primary key, and errors
 /// of an expression or a foreign key.
-pub(super) fn add(binder: &Binder<'_>, table: &mut Table, constraints: &[TableConstraint]) -> SqlResult<()> {
+pub(super) fn add_constraints(
+    binder: &Binder<'_>,
+    table: &mut Table,
+    constraints: &[TableConstraint],
+) -> SqlResult<()> {
     let rank = |constraint: &&TableConstraint| match &constraint.kind {
         TableConstraintKind::Check(_) => 0,
         TableConstraintKind::PrimaryKey(_) => 1,
@@ -49,17 +53,17 @@ pub(super) fn add(binder: &Binder<'_>, table: &mut Table, constraints: &[TableCo
     let first_new = table.constraints.len();
     for constraint in ordered {
         refuse_duplicate(table, first_new, constraint)?;
-        let added = one(binder, table, constraint)?;
+        let added = build_constraint(binder, table, constraint)?;
         table.constraints.push(added);
     }
     Ok(())
 }
 
-fn one(binder: &Binder<'_>, table: &mut Table, constraint: &TableConstraint) -> SqlResult<Constraint> {
+fn build_constraint(binder: &Binder<'_>, table: &mut Table, constraint: &TableConstraint) -> SqlResult<Constraint> {
     let state = &binder.context().snapshot;
     let enforced = is_enforced(table, constraint);
     let (kind, suggestion) = match &constraint.kind {
-        TableConstraintKind::Check(expression) => check(binder, table, expression)?,
+        TableConstraintKind::Check(expression) => build_check(binder, table, expression)?,
         TableConstraintKind::PrimaryKey(columns) => {
             if table.primary_key().is_some() {
                 let message = format!("multiple primary keys for table \"{}\" are not allowed", table.name);
@@ -72,18 +76,18 @@ fn one(binder: &Binder<'_>, table: &mut Table, constraint: &TableConstraint) -> 
             (ConstraintKind::PrimaryKey { columns }, (None, "pkey"))
         }
         TableConstraintKind::Unique(columns) => {
-            let suggestion = joined(columns);
+            let suggestion = join_names(columns);
             (ConstraintKind::Unique { columns: key_columns(table, columns, "unique")? }, (Some(suggestion), "key"))
         }
         TableConstraintKind::ForeignKey { columns, references } => {
-            let suggestion = joined(columns);
-            (foreign_key(binder, table, columns, references, enforced)?, (Some(suggestion), "fkey"))
+            let suggestion = join_names(columns);
+            (build_foreign_key(binder, table, columns, references, enforced)?, (Some(suggestion), "fkey"))
         }
     };
     let name = match &constraint.name {
         Some(name) => {
             if kind.is_key() && is_relation(state, table, &name.value) {
-                return Err(name::taken(&name.value));
+                return Err(name::duplicate_relation(&name.value));
             }
             name.value.clone()
         }
@@ -106,11 +110,11 @@ fn refuse_duplicate(table: &Table, first_new: usize, constraint: &TableConstrain
         let message = format!("check constraint \"{name}\" already exists");
         return Err(SqlError::new(Condition::DuplicateObject, message));
     }
-    Err(duplicate(name, &table.name))
+    Err(duplicate_constraint(name, &table.name))
 }
 
 /// Returns the error for an existing constraint name (`42710`).
-pub(super) fn duplicate(constraint: &str, table: &str) -> SqlError {
+pub(super) fn duplicate_constraint(constraint: &str, table: &str) -> SqlError {
     let message = format!("constraint \"{constraint}\" for relation \"{table}\" already exists");
     SqlError::new(Condition::DuplicateObject, message)
 }
@@ -118,8 +122,8 @@ pub(super) fn duplicate(constraint: &str, table: &str) -> SqlError {
 type Suggestion = (Option<String>, &'static str);
 
 /// Binds a CHECK; returns it with the parts of its default name: the column, if it uses exactly one, and the label.
-fn check(binder: &Binder<'_>, table: &Table, expression: &Expr) -> SqlResult<(ConstraintKind, Suggestion)> {
-    let bound = binder.column_expression(expression, &table.columns, &SqlType::Bool)?;
+fn build_check(binder: &Binder<'_>, table: &Table, expression: &Expr) -> SqlResult<(ConstraintKind, Suggestion)> {
+    let bound = binder.bind_column_expression(expression, &table.columns, &SqlType::Bool)?;
     let used = bound.column_refs();
     let uses = |column: &&Column| used.iter().any(|reference| reference.name == column.name);
     let columns: Vec<&Column> = table.columns.iter().filter(uses).collect();
@@ -128,7 +132,7 @@ fn check(binder: &Binder<'_>, table: &Table, expression: &Expr) -> SqlResult<(Co
         _ => None,
     };
     let columns = columns.iter().map(|column| column.id).collect();
-    Ok((ConstraintKind::Check { expression: text_of(expression), columns }, (suggestion, "check")))
+    Ok((ConstraintKind::Check { expression: to_sql_text(expression), columns }, (suggestion, "check")))
 }
 
 fn key_columns(table: &Table, names: &[Ident], what: &str) -> SqlResult<Vec<ColumnId>> {
@@ -143,14 +147,14 @@ fn key_columns(table: &Table, names: &[Ident], what: &str) -> SqlResult<Vec<Colu
             return Err(SqlError::new(Condition::DuplicateColumn, message));
         }
         if !has_order(&column.sql_type) {
-            return Err(no_order(&column.sql_type));
+            return Err(unordered_type(&column.sql_type));
         }
         ids.push(column.id);
     }
     Ok(ids)
 }
 
-fn foreign_key(
+fn build_foreign_key(
     binder: &Binder<'_>,
     table: &Table,
     columns: &[Ident],
@@ -159,8 +163,9 @@ fn foreign_key(
 ) -> SqlResult<ConstraintKind> {
     let target = referenced_table(binder, table, references)?;
     let target = target.as_deref().unwrap_or(table);
-    refuse_mixed(table, target)?;
-    let own = columns.iter().map(|name| referencing_column(table, name)).collect::<SqlResult<Vec<&Column>>>()?;
+    refuse_mixed_persistence(table, target)?;
+    let referencing =
+        columns.iter().map(|name| referencing_column(table, name)).collect::<SqlResult<Vec<&Column>>>()?;
     let referenced = if references.columns.is_empty() {
         primary_key(target)?
     } else {
@@ -174,22 +179,22 @@ fn foreign_key(
         return Err(SqlError::new(Condition::InvalidForeignKey, message));
     }
     let is_declared =
-        target.constraints.iter().any(|it| it.kind.is_key() && is_same(it.kind.columns(), &referenced_ids));
+        target.constraints.iter().any(|it| it.kind.is_key() && is_same_column_set(it.kind.columns(), &referenced_ids));
     let has_key = has_enforced_key(target, &referenced_ids);
     if is_declared && enforced && !has_key {
         return Err(key_not_enforced(target));
     }
     if !is_declared && !has_key {
-        return Err(no_key(target));
+        return Err(missing_unique_key(target));
     }
-    if own.len() != referenced.len() {
+    if referencing.len() != referenced.len() {
         let message = "number of referencing and referenced columns for foreign key disagree";
         return Err(SqlError::new(Condition::InvalidForeignKey, message));
     }
     if let Some((own, other)) =
-        own.iter().zip(&referenced).find(|(own, other)| !keys_match(&other.sql_type, &own.sql_type))
+        referencing.iter().zip(&referenced).find(|(own, other)| !keys_match(&other.sql_type, &own.sql_type))
     {
-        let name = choose_name(&binder.context().snapshot, table, Some(&joined(columns)), "fkey", false);
+        let name = choose_name(&binder.context().snapshot, table, Some(&join_names(columns)), "fkey", false);
         let detail = format!(
             "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
             own.name, other.name, own.sql_type, other.sql_type
@@ -197,8 +202,8 @@ fn foreign_key(
         let message = format!("foreign key constraint \"{name}\" cannot be implemented");
         return Err(SqlError::new(Condition::DatatypeMismatch, message).with_detail(detail));
     }
-    let (on_update, on_delete) = (action(references.on_update), action(references.on_delete));
-    let ids_of_own = ids(&own);
+    let (on_update, on_delete) = (referential_action(references.on_update), referential_action(references.on_delete));
+    let ids_of_own = ids(&referencing);
     let mut delete_columns = Vec::with_capacity(references.delete_columns.len());
     for name in &references.delete_columns {
         let column = referencing_column(table, name)?.id;
@@ -220,7 +225,7 @@ fn foreign_key(
 }
 
 /// Refuses foreign keys between permanent and temporary tables (`42P16`).
-fn refuse_mixed(table: &Table, target: &Table) -> SqlResult<()> {
+fn refuse_mixed_persistence(table: &Table, target: &Table) -> SqlResult<()> {
     let message = match (table.temporary.is_some(), target.temporary.is_some()) {
         (false, true) => "constraints on permanent tables may reference only permanent tables",
         (true, false) => "constraints on temporary tables may reference only temporary tables",
@@ -233,47 +238,54 @@ fn refuse_mixed(table: &Table, target: &Table) -> SqlResult<()> {
 pub(super) fn has_enforced_key(table: &Table, columns: &[ColumnId]) -> bool {
     let keys = table.constraints.iter().filter(|it| it.enforced && it.kind.is_key()).map(|it| it.kind.columns());
     let indexes = table.indexes.iter().filter(|index| index.unique).map(|index| index.columns.as_slice());
-    keys.chain(indexes).any(|key| is_same(key, columns))
+    keys.chain(indexes).any(|key| is_same_column_set(key, columns))
 }
 
-fn is_same(key: &[ColumnId], columns: &[ColumnId]) -> bool {
+fn is_same_column_set(key: &[ColumnId], columns: &[ColumnId]) -> bool {
     key.len() == columns.len() && key.iter().all(|id| columns.contains(id))
 }
 
-fn no_key(table: &Table) -> SqlError {
+fn missing_unique_key(table: &Table) -> SqlError {
     let message = format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name);
     SqlError::new(Condition::InvalidForeignKey, message)
 }
 
 /// Returns the error for an enforced foreign key to a key that is not enforced (`42830`).
 pub(super) fn key_not_enforced(table: &Table) -> SqlError {
-    no_key(table).with_detail("The referenced key is declared but not enforced, and the foreign key is to be enforced.")
+    missing_unique_key(table)
+        .with_detail("The referenced key is declared but not enforced, and the foreign key is to be enforced.")
 }
 
 /// Resolves the table that a foreign key refers to; `None` if it is `table` itself.
 fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References) -> SqlResult<Option<Arc<Table>>> {
     let context = binder.context();
     let name = &references.table;
-    let (schema, bare) = name::split(context, name)?;
+    let (schema, bare) = name::split_name(context, name)?;
     let own_schema = context.snapshot.schema(table.schema).map(|schema| schema.name.as_str());
     let is_own = bare == table.name && schema.is_none_or(|schema| Some(schema) == own_schema);
-    match name::find(context, name)? {
-        Some(Found::Table(found)) if found.oid == table.oid => Ok(None),
+    match name::resolve_relation(context, name)? {
+        Some(ResolvedRelation::Table(found)) if found.oid == table.oid => Ok(None),
         // A new table that refers to itself is not in the catalog yet, unless its name resolves to another table.
         None if is_own => Ok(None),
-        Some(Found::Table(found)) => {
+        Some(ResolvedRelation::Table(found)) => {
             if !context.owns(found.owner) {
                 let message = format!("permission denied for table {}", found.name);
                 return Err(SqlError::new(Condition::InsufficientPrivilege, message));
             }
             Ok(Some(found))
         }
-        Some(Found::System) => Err(name::system_table(name)),
-        Some(Found::External(_) | Found::View(_) | Found::Sequence(_) | Found::Key | Found::Index(..)) => {
+        Some(ResolvedRelation::SystemTable) => Err(name::system_table_error(name)),
+        Some(
+            ResolvedRelation::External(_)
+            | ResolvedRelation::View(_)
+            | ResolvedRelation::Sequence(_)
+            | ResolvedRelation::Key
+            | ResolvedRelation::Index(..),
+        ) => {
             let message = format!("referenced relation \"{bare}\" is not a table");
             Err(SqlError::new(Condition::WrongObjectType, message))
         }
-        None => Err(name::no_relation(name)),
+        None => Err(name::undefined_relation(name)),
     }
 }
 
@@ -293,7 +305,7 @@ fn primary_key(table: &Table) -> SqlResult<Vec<&Column>> {
     Ok(key.iter().filter_map(|id| table.column(*id)).collect())
 }
 
-fn action(written: Option<ast::ReferentialAction>) -> ReferentialAction {
+fn referential_action(written: Option<ast::ReferentialAction>) -> ReferentialAction {
     match written {
         None | Some(ast::ReferentialAction::NoAction) => ReferentialAction::NoAction,
         Some(ast::ReferentialAction::Restrict) => ReferentialAction::Restrict,
@@ -303,6 +315,6 @@ fn action(written: Option<ast::ReferentialAction>) -> ReferentialAction {
     }
 }
 
-fn joined(columns: &[Ident]) -> String {
+fn join_names(columns: &[Ident]) -> String {
     columns.iter().map(|column| column.value.as_str()).collect::<Vec<_>>().join("_")
 }

@@ -25,7 +25,7 @@ pub(super) fn choose_name(
                 .any(|other| other.constraints.iter().any(|constraint| constraint.name == name))
     };
     let labels = std::iter::once(label.to_owned()).chain((1..).map(|number| format!("{label}{number}")));
-    let mut names = labels.map(|label| assembled(&table.name, column, &label));
+    let mut names = labels.map(|label| join_truncated(&table.name, column, &label));
     names.find(|name| !is_taken(name)).expect("the numbered names are unlimited, so one of them is free")
 }
 
@@ -34,12 +34,12 @@ pub(super) fn choose_name(
 pub(super) fn choose_sequence_name(state: &CatalogState, table: &Table, column: &str, taken: &[&str]) -> String {
     let is_taken = |name: &str| is_relation(state, table, name) || taken.contains(&name);
     let labels = std::iter::once("seq".to_owned()).chain((1..).map(|number| format!("seq{number}")));
-    let mut names = labels.map(|label| assembled(&table.name, Some(column), &label));
+    let mut names = labels.map(|label| join_truncated(&table.name, Some(column), &label));
     names.find(|name| !is_taken(name)).expect("the numbered names are unlimited, so one of them is free")
 }
 
 /// Joins the parts by underscores; the longer of table and column is truncated until the name fits.
-fn assembled(table: &str, column: Option<&str>, label: &str) -> String {
+fn join_truncated(table: &str, column: Option<&str>, label: &str) -> String {
     let mut table = table.to_owned();
     let mut column = column.map(str::to_owned);
     let length = |table: &String, column: &Option<String>| {
@@ -60,5 +60,5 @@ fn assembled(table: &str, column: Option<&str>, label: &str) -> String {
 /// Whether a relation of the table's schema, or the table itself, has the name; keys share the namespace, as indexes.
 pub(super) fn is_relation(state: &CatalogState, table: &Table, name: &str) -> bool {
     let schema = state.schema(table.schema).map_or("", |schema| schema.name.as_str());
-    name == table.name || name::find_in(state, schema, name).is_some()
+    name == table.name || name::find_relation_in(state, schema, name).is_some()
 }

@@ -17,7 +17,7 @@ use super::name;
 /// an unknown role.
 pub fn create_schema(context: &StatementContext, create: &CreateSchema) -> SqlResult<DefinePlan> {
     let owner = match &create.owner {
-        Some(role) => name::new_owner(context, role)?,
+        Some(role) => name::resolve_new_owner(context, role)?,
         None => Arc::clone(&context.role),
     };
     let name = create.name.as_ref().map_or(&owner.name, |name| &name.value);
@@ -26,10 +26,10 @@ pub fn create_schema(context: &StatementContext, create: &CreateSchema) -> SqlRe
         return Err(SqlError::new(Condition::InsufficientPrivilege, message));
     }
     refuse_reserved(name)?;
-    let mut plan = DefinePlan { tag: "CREATE SCHEMA".to_owned(), ..DefinePlan::default() };
+    let mut plan = DefinePlan { command_tag: "CREATE SCHEMA".to_owned(), ..DefinePlan::default() };
     if context.snapshot.schema_by_name(name).is_some() {
         if !create.if_not_exists {
-            return Err(taken(name));
+            return Err(duplicate_schema(name));
         }
         let message = format!("schema \"{name}\" already exists, skipping");
         plan.notices.push(SqlError::new(Condition::DuplicateSchema, message));
@@ -50,6 +50,6 @@ pub(super) fn refuse_reserved(name: &str) -> SqlResult<()> {
 }
 
 /// Returns the error for an existing schema (`42P06`).
-pub(super) fn taken(name: &str) -> SqlError {
+pub(super) fn duplicate_schema(name: &str) -> SqlError {
     SqlError::new(Condition::DuplicateSchema, format!("schema \"{name}\" already exists"))
 }

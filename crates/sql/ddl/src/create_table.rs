@@ -23,34 +23,35 @@ pub fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResult<Defi
         return Err(SqlError::internal("create_table was called for a CREATE TABLE without a column list"));
     };
     let context = binder.context();
-    let name::Target { schema, name, temporary, made } = name::target(context, &create.name, create.temporary)?;
+    let name::CreationTarget { schema, name, temporary, schema_change: made } =
+        name::creation_target(context, &create.name, create.temporary)?;
     let on_commit = on_commit(create, temporary)?;
-    let mut plan = DefinePlan { tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
-    if name::find_in(&context.snapshot, &schema.name, name).is_some() {
+    let mut plan = DefinePlan { command_tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
+    if name::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
         if !create.if_not_exists {
-            return Err(name::taken(name));
+            return Err(name::duplicate_relation(name));
         }
-        plan.notices.push(already_exists(name));
+        plan.notices.push(already_exists_notice(name));
         return Ok(plan);
     }
-    let mut parts = Parts::default();
+    let mut parts = TableElements::default();
     parts.collect(binder, name, columns, likes)?;
     let mut table = new_table(binder, &schema, name, parts.columns)?;
-    storage_parameter::of_table(&mut table, &create.parameters)?;
+    storage_parameter::apply_to_table(&mut table, &create.parameters)?;
     table.temporary = on_commit;
     plan.changes.extend(made);
     table.constraints = parts.checks;
     parts.constraints.extend(constraints.iter().cloned());
     parts.constraints.extend(parts.keys);
-    constraint::add(binder, &mut table, &parts.constraints)?;
+    constraint::add_constraints(binder, &mut table, &parts.constraints)?;
     for copied in parts.indexes {
-        index::add(context, &mut table, copied);
+        index::add_index(context, &mut table, copied);
     }
-    place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
+    apply_placement(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
     let mut owned = Vec::new();
     for (position, sequence) in parts.sequences {
         let column = &table.columns[position];
-        let (before, after) = column_sequence::placed(context, &table, column, sequence, &plan.changes)?;
+        let (before, after) = column_sequence::attach_sequence(context, &table, column, sequence, &plan.changes)?;
         plan.changes.push(before);
         owned.push(after);
     }
@@ -72,7 +73,7 @@ pub(crate) fn on_commit(create: &CreateTable, temporary: bool) -> SqlResult<Opti
 }
 
 /// Returns the notice of IF NOT EXISTS for an existing relation.
-pub(crate) fn already_exists(name: &str) -> SqlError {
+pub(crate) fn already_exists_notice(name: &str) -> SqlError {
     SqlError::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists, skipping"))
 }
 
@@ -122,23 +123,23 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
 /// # Errors
 /// `42703` for an unknown column, `42701` for a duplicate one, `42883` for one whose type has no hash function or no
 /// order.
-pub(crate) fn place(
+pub(crate) fn apply_placement(
     table: &mut Table,
-    distribution: Option<&statement::Distribution>,
-    order: Option<&statement::Order>,
+    distribution: Option<&statement::DistributionClause>,
+    order: Option<&statement::OrderClause>,
 ) -> SqlResult<()> {
     if let Some(distribution) = distribution {
-        table.distribution = placement::distribution(table, distribution)?;
+        table.distribution = placement::resolve_distribution(table, distribution)?;
     }
     if let Some(order) = order {
-        table.order = placement::order(table, order)?;
+        table.order = placement::resolve_order(table, order)?;
     }
     Ok(())
 }
 
 /// Columns, constraints, indexes and sequences from the column list of CREATE TABLE.
 #[derive(Default)]
-struct Parts {
+struct TableElements {
     columns: Vec<Column>,
     constraints: Vec<TableConstraint>,
     /// Checks that LIKE copies unchanged.
@@ -150,7 +151,7 @@ struct Parts {
     sequences: Vec<(usize, NewSequence)>,
 }
 
-impl Parts {
+impl TableElements {
     fn collect(
         &mut self,
         binder: &Binder<'_>,
@@ -160,7 +161,7 @@ impl Parts {
     ) -> SqlResult<()> {
         for position in 0..=columns.len() {
             for like in likes.iter().filter(|like| like.position == position) {
-                let copied = like::copy(binder, like, self.columns.len())?;
+                let copied = like::copy_like(binder, like, self.columns.len())?;
                 let position = self.columns.len();
                 self.sequences.extend(copied.sequences.into_iter().map(|(at, sequence)| (position + at, sequence)));
                 self.columns.extend(copied.columns);
@@ -169,7 +170,7 @@ impl Parts {
                 self.indexes.extend(copied.indexes);
             }
             let Some(definition) = columns.get(position) else { continue };
-            let defined = column::defined(binder, table, definition)?;
+            let defined = column::build_column(binder, table, definition)?;
             self.sequences.extend(defined.sequence.map(|sequence| (self.columns.len(), sequence)));
             self.columns.push(defined.column);
             self.constraints.extend(column_constraints(definition));
@@ -181,5 +182,5 @@ impl Parts {
 /// Returns the constraints of a column definition as table constraints.
 pub(super) fn column_constraints(definition: &ColumnDefinition) -> impl Iterator<Item = TableConstraint> + '_ {
     let column: &Ident = &definition.name;
-    definition.constraints.iter().filter_map(move |written| constraint::of_column(column, written))
+    definition.constraints.iter().filter_map(move |written| constraint::from_column_constraint(column, written))
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use binder::{Binder, DefinePlan, QueryPlan};
 use catalog::{CatalogState, Change, Relation, View};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, Visitor};
-use syntax::text_of;
+use syntax::to_sql_text;
 use syntax::{Walk, statement::CreateView};
 use system_catalog::SEQUENCE_COLUMNS;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
-use super::name::{self, Found};
+use super::name::{self, ResolvedRelation};
 use super::{column, view_text};
 
 /// Creates a view whose definition has all names resolved, so that it reads the same relations whatever is created or
@@ -23,24 +23,25 @@ use super::{column, view_text};
 /// existing columns, `42701` for a duplicate column, and errors of the query.
 pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<DefinePlan> {
     let context = binder.context();
-    if reads_the_past(&create.query) {
+    if uses_time_travel(&create.query) {
         return Err(SqlError::unsupported("AS OF in a view"));
     }
-    let query = binder.query(&create.query, &[])?;
+    let query = binder.plan_query(&create.query, &[])?;
     if !query.parameters.is_empty() {
         return Err(SqlError::new(Condition::UndefinedParameter, "there is no parameter $1"));
     }
     let columns = columns(create, &query)?;
-    let settled = binder.settled(&create.query)?;
-    let used = Used::of(&context.snapshot, &settled);
+    let resolved = binder.resolve_query_names(&create.query)?;
+    let used = ViewDependencies::collect(&context.snapshot, &resolved);
     let reads_temporary = used.relations.iter().any(|relation| is_temporary(&context.snapshot, *relation));
     let temporary = create.temporary || reads_temporary;
-    let name::Target { schema, name, made, .. } = name::target(context, &create.name, temporary)?;
-    let old = match name::find_in(&context.snapshot, &schema.name, name) {
+    let name::CreationTarget { schema, name, schema_change: made, .. } =
+        name::creation_target(context, &create.name, temporary)?;
+    let old = match name::find_relation_in(&context.snapshot, &schema.name, name) {
         None => None,
-        Some(_) if !create.or_replace => return Err(name::taken(name)),
-        Some(Found::View(view)) => Some(view),
-        Some(_) => return Err(name::wrong_kind(name, "view")),
+        Some(_) if !create.or_replace => return Err(name::duplicate_relation(name)),
+        Some(ResolvedRelation::View(view)) => Some(view),
+        Some(_) => return Err(name::wrong_kind_error(name, "view")),
     };
     let mut view = View {
         oid: Oid(0),
@@ -48,7 +49,7 @@ pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<Define
         name: name.to_owned(),
         owner: context.role.oid,
         columns,
-        definition: text_of(&settled),
+        definition: to_sql_text(&resolved),
         depends_on: used.relations.into_iter().collect(),
         columns_used: used.columns.into_iter().collect(),
         comment: None,
@@ -57,7 +58,7 @@ pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<Define
     match old {
         None => view.oid = (context.new_oid)(),
         Some(old) => {
-            name::must_own(context, old.owner, "view", &old.name)?;
+            name::check_owner(context, old.owner, "view", &old.name)?;
             check_replacement(&old, &view)?;
             refuse_recursion(&context.snapshot, &old, &view)?;
             view.oid = old.oid;
@@ -67,8 +68,8 @@ pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<Define
         }
     }
     // The definition must parse to the query that was planned.
-    view_text::query(&view)?;
-    let mut plan = DefinePlan { tag: "CREATE VIEW".to_owned(), ..DefinePlan::default() };
+    view_text::parse_definition(&view)?;
+    let mut plan = DefinePlan { command_tag: "CREATE VIEW".to_owned(), ..DefinePlan::default() };
     if reads_temporary && !create.temporary {
         let message = format!("view \"{}\" will be a temporary view", view.name);
         plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
@@ -83,7 +84,7 @@ fn is_temporary(state: &CatalogState, relation: Oid) -> bool {
     schema.is_some_and(|schema| schema.is_temporary())
 }
 
-fn reads_the_past(query: &Query) -> bool {
+fn uses_time_travel(query: &Query) -> bool {
     struct AsOf;
     impl Visitor for AsOf {
         type Break = ();
@@ -157,18 +158,18 @@ fn refuse_recursion(state: &CatalogState, old: &View, new: &View) -> SqlResult<(
 }
 
 /// Relations that a query with resolved names reads, and their columns that it mentions.
-struct Used<'a> {
+struct ViewDependencies<'a> {
     state: &'a CatalogState,
     aliases: HashMap<String, Relation>,
     relations: BTreeSet<Oid>,
     columns: BTreeSet<(Oid, ColumnId)>,
 }
 
-impl<'a> Used<'a> {
-    fn of(state: &'a CatalogState, query: &Query) -> Self {
+impl<'a> ViewDependencies<'a> {
+    fn collect(state: &'a CatalogState, query: &Query) -> Self {
         let mut used = Self { state, aliases: HashMap::new(), relations: BTreeSet::new(), columns: BTreeSet::new() };
-        let _: ControlFlow<()> = query.walk(&mut Relations(&mut used));
-        let _: ControlFlow<()> = query.walk(&mut Columns(&mut used));
+        let _: ControlFlow<()> = query.walk(&mut RelationCollector(&mut used));
+        let _: ControlFlow<()> = query.walk(&mut ColumnCollector(&mut used));
         used
     }
 
@@ -179,9 +180,9 @@ impl<'a> Used<'a> {
     }
 }
 
-struct Relations<'u, 'a>(&'u mut Used<'a>);
+struct RelationCollector<'u, 'a>(&'u mut ViewDependencies<'a>);
 
-impl Visitor for Relations<'_, '_> {
+impl Visitor for RelationCollector<'_, '_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
@@ -197,9 +198,9 @@ impl Visitor for Relations<'_, '_> {
     }
 }
 
-struct Columns<'u, 'a>(&'u mut Used<'a>);
+struct ColumnCollector<'u, 'a>(&'u mut ViewDependencies<'a>);
 
-impl Visitor for Columns<'_, '_> {
+impl Visitor for ColumnCollector<'_, '_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {

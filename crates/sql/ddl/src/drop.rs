@@ -9,7 +9,7 @@ use session_context::StatementContext;
 use syntax::statement::{Drop, DropKind};
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use super::name::{self, Found};
+use super::name::{self, ResolvedRelation};
 use super::{dependency, index, role, sequence};
 
 /// Drops objects, and with CASCADE their dependants.
@@ -20,18 +20,18 @@ pub fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
     let (tag, kind) = match drop.kind {
         DropKind::Role => return role::drop_role(context, drop),
         DropKind::Table => ("DROP TABLE", "table"),
-        DropKind::External => ("DROP EXTERNAL TABLE", "external table"),
+        DropKind::ExternalTable => ("DROP EXTERNAL TABLE", "external table"),
         DropKind::View => ("DROP VIEW", "view"),
         DropKind::Schema => ("DROP SCHEMA", "schema"),
         DropKind::Index => return index::drop_index(context, drop),
         DropKind::Sequence => ("DROP SEQUENCE", "sequence"),
     };
-    let mut plan = DefinePlan { tag: tag.to_owned(), ..DefinePlan::default() };
+    let mut plan = DefinePlan { command_tag: tag.to_owned(), ..DefinePlan::default() };
     let mut named: Vec<Oid> = Vec::new();
     for name in &drop.names {
         let found = match drop.kind {
-            DropKind::Schema => schema(context, name)?,
-            _ => relation(context, name, kind)?,
+            DropKind::Schema => find_schema(context, name)?,
+            _ => find_relation(context, name, kind)?,
         };
         match found {
             Ok(oid) if named.contains(&oid) => {}
@@ -43,11 +43,11 @@ pub fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
             Err(missing) => return Err(missing),
         }
     }
-    let dependencies = dependency::of_objects(context, &named);
+    let dependencies = dependency::dependants_of_objects(context, &named);
     if !drop.cascade && !dependencies.is_empty() {
         return Err(match named.as_slice() {
-            [one] => dependency::refusal(&dependency::object(context, *one), &dependencies),
-            _ => several(dependency::refusal("", &dependencies)),
+            [one] => dependency::drop_refusal(&dependency::describe_object(context, *one), &dependencies),
+            _ => for_several_objects(dependency::drop_refusal("", &dependencies)),
         });
     }
     plan.notices.extend(dependency::cascade_notice(&dependencies));
@@ -56,23 +56,26 @@ pub fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
     Ok(plan)
 }
 
-fn several(refusal: SqlError) -> SqlError {
+fn for_several_objects(refusal: SqlError) -> SqlError {
     let message = "cannot drop desired object(s) because other objects depend on them".to_owned();
     SqlError { message, ..refusal }
 }
 
 /// Finds an index and its table; the inner error becomes a notice with IF EXISTS.
-pub(super) fn index(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<(Arc<Table>, Oid), SqlError>> {
-    match name::find(context, name)? {
-        Some(Found::Index(table, oid)) => {
+pub(super) fn find_index(
+    context: &StatementContext,
+    name: &ObjectName,
+) -> SqlResult<Result<(Arc<Table>, Oid), SqlError>> {
+    match name::resolve_relation(context, name)? {
+        Some(ResolvedRelation::Index(table, oid)) => {
             let owns_schema = context.snapshot.schema(table.schema).is_some_and(|schema| context.owns(schema.owner));
             if !owns_schema {
-                name::must_own(context, table.owner, "index", name::split(context, name)?.1)?;
+                name::check_owner(context, table.owner, "index", name::split_name(context, name)?.1)?;
             }
             Ok(Ok((table, oid)))
         }
         // The lookup as a relation returns the error: another kind of relation, or none.
-        _ => relation(context, name, "index").map(|found| {
+        _ => find_relation(context, name, "index").map(|found| {
             Err(match found {
                 Err(missing) => missing,
                 Ok(_) => SqlError::internal("the relation of DROP INDEX was found as a table, although it is no index"),
@@ -82,60 +85,60 @@ pub(super) fn index(context: &StatementContext, name: &ObjectName) -> SqlResult<
 }
 
 /// Finds a table, view or sequence; the inner error becomes a notice with IF EXISTS.
-fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlResult<Result<Oid, SqlError>> {
-    let (schema, bare) = name::split(context, name)?;
-    let Some(found) = name::find(context, name)? else {
+fn find_relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlResult<Result<Oid, SqlError>> {
+    let (schema, bare) = name::split_name(context, name)?;
+    let Some(found) = name::resolve_relation(context, name)? else {
         if let Some(schema) = schema
             && let Err(missing) = name::existing_schema(context, schema)
         {
             return Ok(Err(missing));
         }
         let condition = if kind == "index" { Condition::UndefinedObject } else { Condition::UndefinedTable };
-        let message = format!("{kind} \"{}\" does not exist", name::plain(name));
+        let message = format!("{kind} \"{}\" does not exist", name::join_name(name));
         return Ok(Err(SqlError::new(condition, message)));
     };
     let (oid, schema, owner) = match (&found, kind) {
-        (Found::Table(table), "table") | (Found::External(table), "table" | "external table") => {
+        (ResolvedRelation::Table(table), "table") | (ResolvedRelation::External(table), "table" | "external table") => {
             (table.oid, table.schema, table.owner)
         }
-        (Found::View(view), "view") => (view.oid, view.schema, view.owner),
-        (Found::Sequence(sequence), "sequence") => {
+        (ResolvedRelation::View(view), "view") => (view.oid, view.schema, view.owner),
+        (ResolvedRelation::Sequence(sequence), "sequence") => {
             sequence::refuse_identity(context, sequence)?;
             (sequence.oid, sequence.schema, sequence.owner)
         }
-        (Found::System, _) => return Err(name::system_table(name)),
-        (Found::Key, "index") => {
+        (ResolvedRelation::SystemTable, _) => return Err(name::system_table_error(name)),
+        (ResolvedRelation::Key, "index") => {
             let message = format!("cannot drop index {bare} because a constraint requires it");
             return Err(SqlError::new(Condition::DependentObjectsStillExist, message)
                 .with_hint("You can drop the constraint instead."));
         }
         (other, _) => {
             let right = match other {
-                Found::View(_) => "view",
-                Found::Sequence(_) => "sequence",
-                Found::Key | Found::Index(..) => "index",
-                Found::External(_) => "external table",
-                Found::Table(_) | Found::System => "table",
+                ResolvedRelation::View(_) => "view",
+                ResolvedRelation::Sequence(_) => "sequence",
+                ResolvedRelation::Key | ResolvedRelation::Index(..) => "index",
+                ResolvedRelation::External(_) => "external table",
+                ResolvedRelation::Table(_) | ResolvedRelation::SystemTable => "table",
             };
             let article = if matches!(right, "index" | "external table") { "an" } else { "a" };
             let hint = format!("Use DROP {} to remove {article} {right}.", right.to_uppercase());
-            return Err(name::wrong_kind(bare, kind).with_hint(hint));
+            return Err(name::wrong_kind_error(bare, kind).with_hint(hint));
         }
     };
     let owns_schema = context.snapshot.schema(schema).is_some_and(|schema| context.owns(schema.owner));
     if !owns_schema {
-        name::must_own(context, owner, kind, bare)?;
+        name::check_owner(context, owner, kind, bare)?;
     }
     Ok(Ok(oid))
 }
 
 /// Finds a schema; the inner error becomes a notice with IF EXISTS.
-fn schema(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<Oid, SqlError>> {
-    let schema = match name::existing_schema(context, &name::plain(name)) {
+fn find_schema(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<Oid, SqlError>> {
+    let schema = match name::existing_schema(context, &name::join_name(name)) {
         Ok(schema) => schema,
         Err(missing) => return Ok(Err(missing)),
     };
-    name::must_own(context, schema.owner, "schema", &schema.name)?;
+    name::check_owner(context, schema.owner, "schema", &schema.name)?;
     refuse_system(&schema)?;
     Ok(Ok(schema.oid))
 }

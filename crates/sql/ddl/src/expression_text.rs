@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, VisitorMut};
-use syntax::{Walk, expr_of, text_of};
+use syntax::{Walk, parse_stored_expr, to_sql_text};
 use types::SqlResult;
 
 use super::name;
@@ -12,11 +12,11 @@ use super::name;
 ///
 /// # Errors
 /// `XX000` if the text does not parse.
-pub(super) fn with_column_renamed(text: &str, from: &str, to: &str) -> SqlResult<String> {
-    let mut expression = expr_of(text)?;
+pub(super) fn rename_column(text: &str, from: &str, to: &str) -> SqlResult<String> {
+    let mut expression = parse_stored_expr(text)?;
     // The visitor never breaks.
     let _: ControlFlow<()> = expression.walk_mut(&mut Renamer { from, to });
-    Ok(text_of(&expression))
+    Ok(to_sql_text(&expression))
 }
 
 struct Renamer<'a> {

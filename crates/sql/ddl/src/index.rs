@@ -11,10 +11,10 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::column::check_collation;
 use super::constraint_name::choose_name;
-use super::create_table::already_exists;
+use super::create_table::already_exists_notice;
 use super::key_check;
-use super::key_type::{has_order, no_order};
-use super::name::{self, Found};
+use super::key_type::{has_order, unordered_type};
+use super::name::{self, ResolvedRelation};
 use super::{operator_class, storage_parameter};
 
 /// Creates an index of a table; for UNIQUE, the plan has a check of the existing rows.
@@ -24,43 +24,44 @@ use super::{operator_class, storage_parameter};
 /// `42704` for one whose type has no order, `42P07` for an existing name.
 pub fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResult<DefinePlan> {
     let context = binder.context();
-    let table = match name::find(context, &create.table)?.ok_or_else(|| name::no_relation(&create.table))? {
-        Found::Table(table) => table,
-        Found::System => return Err(name::system_table(&create.table)),
-        Found::External(table) => return Err(not_indexed(&table.name, "external tables")),
-        Found::View(view) => return Err(not_indexed(&view.name, "views")),
-        Found::Sequence(sequence) => return Err(not_indexed(&sequence.name, "sequences")),
-        Found::Key | Found::Index(..) => {
-            return Err(not_indexed(name::split(context, &create.table)?.1, "indexes"));
-        }
-    };
-    name::must_own(context, table.owner, "table", &table.name)?;
+    let table =
+        match name::resolve_relation(context, &create.table)?.ok_or_else(|| name::undefined_relation(&create.table))? {
+            ResolvedRelation::Table(table) => table,
+            ResolvedRelation::SystemTable => return Err(name::system_table_error(&create.table)),
+            ResolvedRelation::External(table) => return Err(not_indexable(&table.name, "external tables")),
+            ResolvedRelation::View(view) => return Err(not_indexable(&view.name, "views")),
+            ResolvedRelation::Sequence(sequence) => return Err(not_indexable(&sequence.name, "sequences")),
+            ResolvedRelation::Key | ResolvedRelation::Index(..) => {
+                return Err(not_indexable(name::split_name(context, &create.table)?.1, "indexes"));
+            }
+        };
+    name::check_owner(context, table.owner, "table", &table.name)?;
     let schema = context.snapshot.schema(table.schema).map(Arc::clone);
     let schema =
         schema.ok_or_else(|| SqlError::internal("the schema of the indexed table is missing in the catalog"))?;
-    let mut plan = DefinePlan { tag: "CREATE INDEX".to_owned(), ..DefinePlan::default() };
+    let mut plan = DefinePlan { command_tag: "CREATE INDEX".to_owned(), ..DefinePlan::default() };
     let name = match &create.name {
-        Some(name) if name::find_in(&context.snapshot, &schema.name, &name.value).is_some() => {
+        Some(name) if name::find_relation_in(&context.snapshot, &schema.name, &name.value).is_some() => {
             if !create.if_not_exists {
-                return Err(name::taken(&name.value));
+                return Err(name::duplicate_relation(&name.value));
             }
-            plan.notices.push(already_exists(&name.value));
+            plan.notices.push(already_exists_notice(&name.value));
             return Ok(plan);
         }
         Some(name) => name.value.clone(),
         None => {
             let columns: Vec<&str> = create.columns.iter().map(|column| column.column.value.as_str()).collect();
             let included = create.included.iter().map(|column| column.value.as_str());
-            named(context, &table, &columns.into_iter().chain(included).collect::<Vec<_>>())
+            default_index_name(context, &table, &columns.into_iter().chain(included).collect::<Vec<_>>())
         }
     };
-    name::may_create_in(context, &schema, &name)?;
-    let mut index = defined(&table, create)?;
+    name::check_can_create_in(context, &schema, &name)?;
+    let mut index = build_index(&table, create)?;
     if create.unique {
-        plan.checks.push(key_check::unique(binder, context, &table, &name, &index.columns)?);
+        plan.checks.push(key_check::unique_check(binder, context, &table, &name, &index.columns)?);
     }
     if create.concurrently {
-        plan.outside_block = Some("CREATE INDEX CONCURRENTLY");
+        plan.forbidden_in_block = Some("CREATE INDEX CONCURRENTLY");
     }
     (index.oid, index.name) = ((context.new_oid)(), name);
     let mut altered = Table::clone(&table);
@@ -70,7 +71,7 @@ pub fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResult<Defi
 }
 
 /// Builds the index that the statement defines, without oid and name.
-fn defined(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
+fn build_index(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
     let mut index = Index {
         oid: Oid(0),
         name: String::new(),
@@ -78,7 +79,7 @@ fn defined(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
         unique: create.unique,
         orders: Vec::new(),
         included: Vec::new(),
-        options: storage_parameter::of_index(&create.parameters)?,
+        options: storage_parameter::index_options(&create.parameters)?,
     };
     let column_named = |name: &Ident| {
         table.column_by_name(&name.value).map(|(_, column)| column).ok_or_else(|| {
@@ -89,17 +90,17 @@ fn defined(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
         let column = column_named(&written.column)?;
         check_collation(written.collation.as_ref(), &column.sql_type)?;
         if !has_order(&column.sql_type) {
-            return Err(no_order(&column.sql_type));
+            return Err(unordered_type(&column.sql_type));
         }
-        let collation = written.collation.as_ref().map(name::plain);
+        let collation = written.collation.as_ref().map(name::join_name);
         let collation = collation.map(|it| it.strip_prefix("pg_catalog.").unwrap_or(&it).to_owned());
-        let operators = written.operators.as_ref();
+        let operators = written.operator_class.as_ref();
         index.columns.push(column.id);
         index.orders.push(KeyOrder {
             descending: written.descending,
             nulls_first: written.nulls_first,
             collation: collation.filter(|it| it != "default"),
-            operators: operators.map(|it| operator_class::of_column(it, &column.sql_type)).transpose()?.flatten(),
+            operators: operators.map(|it| operator_class::check_class(it, &column.sql_type)).transpose()?.flatten(),
         });
     }
     if index.orders.iter().all(|order| *order == KeyOrder::default()) {
@@ -112,19 +113,19 @@ fn defined(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
 }
 
 /// Adds an index to `table` under its default name.
-pub(super) fn add(context: &StatementContext, table: &mut Table, index: Index) {
+pub(super) fn add_index(context: &StatementContext, table: &mut Table, index: Index) {
     let columns = index.all_columns();
     let names = columns.iter().filter_map(|id| table.column(*id)).map(|column| column.name.as_str());
-    let name = named(context, table, &names.collect::<Vec<_>>());
+    let name = default_index_name(context, table, &names.collect::<Vec<_>>());
     table.indexes.push(Index { oid: (context.new_oid)(), name, ..index });
 }
 
 /// Returns PostgreSQL's default name for an index of these columns.
-fn named(context: &StatementContext, table: &Table, columns: &[&str]) -> String {
+fn default_index_name(context: &StatementContext, table: &Table, columns: &[&str]) -> String {
     choose_name(&context.snapshot, table, Some(&columns.join("_")), "idx", true)
 }
 
-fn not_indexed(relation: &str, kind: &str) -> SqlError {
+fn not_indexable(relation: &str, kind: &str) -> SqlError {
     let message = format!("cannot create index on relation \"{relation}\"");
     let detail = format!("This operation is not supported for {kind}.");
     SqlError::new(Condition::WrongObjectType, message).with_detail(detail)
@@ -137,10 +138,11 @@ fn not_indexed(relation: &str, kind: &str) -> SqlError {
 /// another kind of relation.
 pub(super) fn drop_index(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
     let outside_block = drop.concurrently.then_some("DROP INDEX CONCURRENTLY");
-    let mut plan = DefinePlan { tag: "DROP INDEX".to_owned(), outside_block, ..DefinePlan::default() };
+    let mut plan =
+        DefinePlan { command_tag: "DROP INDEX".to_owned(), forbidden_in_block: outside_block, ..DefinePlan::default() };
     let mut snapshot = Arc::clone(&context.snapshot);
     for name in &drop.names {
-        let found = super::drop::index(context, name)?;
+        let found = super::drop::find_index(context, name)?;
         let (table, oid) = match found {
             Ok(found) => found,
             Err(missing) if drop.if_exists => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binder::{Binder, QueryPlan, RowCheck};
+use binder::{Binder, NoRowCheck, QueryPlan};
 use catalog::{Constraint, ConstraintKind, Table};
 use session_context::StatementContext;
 use syntax::Statement;
@@ -11,14 +11,14 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 use super::name;
 
 /// Checks that no two rows of `table`, as of `context`, share the columns; NULLs are distinct.
-pub(super) fn unique(
+pub(super) fn unique_check(
     binder: &Binder<'_>,
     context: &Arc<StatementContext>,
     table: &Table,
     key: &str,
     columns: &[ColumnId],
-) -> SqlResult<RowCheck> {
-    let names = idents(table, columns);
+) -> SqlResult<NoRowCheck> {
+    let names = quoted_names(table, columns);
     let known: Vec<String> = names.iter().map(|name| format!("{name} IS NOT NULL")).collect();
     let text = format!(
         "SELECT 1 FROM {} WHERE {} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
@@ -30,38 +30,38 @@ pub(super) fn unique(
         .with_detail(format!("Values of ({}) are duplicated.", names.join(", ")))
         .with_table(schema(context, table), &table.name)
         .with_constraint(key);
-    Ok(RowCheck { query: planned(binder, context, &text)?, violation })
+    Ok(NoRowCheck { query: plan_query(binder, context, &text)?, violation })
 }
 
 /// Checks that every row of `table`, as of `context`, satisfies the constraint; `None` for a CHECK.
-pub(super) fn constraint(
+pub(super) fn constraint_check(
     binder: &Binder<'_>,
     context: &Arc<StatementContext>,
     table: &Table,
     constraint: &Constraint,
-) -> SqlResult<Option<RowCheck>> {
+) -> SqlResult<Option<NoRowCheck>> {
     match &constraint.kind {
         ConstraintKind::PrimaryKey { columns } | ConstraintKind::Unique { columns } => {
-            unique(binder, context, table, &constraint.name, columns).map(Some)
+            unique_check(binder, context, table, &constraint.name, columns).map(Some)
         }
         ConstraintKind::ForeignKey { columns, references, referenced, .. } => {
             let target = context.snapshot.table(*references);
             let target = target.ok_or_else(|| SqlError::internal("a foreign key's target table is missing"))?;
-            reference(binder, context, table, &constraint.name, columns, (target, referenced)).map(Some)
+            foreign_key_check(binder, context, table, &constraint.name, columns, (target, referenced)).map(Some)
         }
         ConstraintKind::Check { .. } => Ok(None),
     }
 }
 
-fn reference(
+fn foreign_key_check(
     binder: &Binder<'_>,
     context: &Arc<StatementContext>,
     table: &Table,
     key: &str,
     columns: &[ColumnId],
     (target, referenced): (&Table, &[ColumnId]),
-) -> SqlResult<RowCheck> {
-    let (own, others) = (idents(table, columns), idents(target, referenced));
+) -> SqlResult<NoRowCheck> {
+    let (own, others) = (quoted_names(table, columns), quoted_names(target, referenced));
     let known: Vec<String> = own.iter().map(|name| format!("r.{name} IS NOT NULL")).collect();
     let equal: Vec<String> = own.iter().zip(&others).map(|(own, other)| format!("t.{other} = r.{own}")).collect();
     let text = format!(
@@ -77,10 +77,10 @@ fn reference(
         .with_detail(detail)
         .with_table(schema(context, table), &table.name)
         .with_constraint(key);
-    Ok(RowCheck { query: planned(binder, context, &text)?, violation })
+    Ok(NoRowCheck { query: plan_query(binder, context, &text)?, violation })
 }
 
-fn idents(table: &Table, columns: &[ColumnId]) -> Vec<String> {
+fn quoted_names(table: &Table, columns: &[ColumnId]) -> Vec<String> {
     let names = columns.iter().filter_map(|id| table.column(*id));
     names.map(|column| name::ident(&column.name).to_string()).collect()
 }
@@ -94,10 +94,10 @@ fn relation(context: &StatementContext, table: &Table) -> String {
 }
 
 /// Plans a query over the catalog of `context`.
-pub(super) fn planned(binder: &Binder<'_>, context: &Arc<StatementContext>, text: &str) -> SqlResult<QueryPlan> {
+pub(super) fn plan_query(binder: &Binder<'_>, context: &Arc<StatementContext>, text: &str) -> SqlResult<QueryPlan> {
     let binder = Binder::new(binder.environment(), context);
     match syntax::parse(text)?.into_iter().next().map(|parsed| parsed.statement) {
-        Some(Statement::Query(query)) => binder.query(&query, &[]),
+        Some(Statement::Query(query)) => binder.plan_query(&query, &[]),
         _ => Err(SqlError::internal(format!("the text of a row check is not a query: {text}"))),
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn keys_match(key: &SqlType, referring: &SqlType) -> bool {
 }
 
 /// Returns the error for a key column whose type has no order (`42704`).
-pub(super) fn no_order(sql_type: &SqlType) -> SqlError {
+pub(super) fn unordered_type(sql_type: &SqlType) -> SqlError {
     let message = format!("data type {sql_type} has no default operator class for access method \"btree\"");
     SqlError::new(Condition::UndefinedObject, message).with_hint(
         "You must specify an operator class for the index or define a default operator class for the data type.",

@@ -44,7 +44,7 @@ mod view_text;
 
 pub use self::alter_schema::alter_schema;
 pub use self::alter_table::alter_table;
-pub use self::clone::{clone_table, last_drop, moment_before, undrop_table};
+pub use self::clone::{clone_table, last_drop, time_before_drop, undrop_table};
 pub use self::cluster::cluster;
 pub use self::comment::comment;
 pub use self::create_as::create_as;

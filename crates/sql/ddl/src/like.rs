@@ -8,11 +8,11 @@ use syntax::statement::{LikeTable, TableConstraint, TableConstraintKind};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::column_sequence::{self, NewSequence};
-use super::name::{self, Found};
+use super::name::{self, ResolvedRelation};
 
 /// Copies that LIKE adds to the new table.
 #[derive(Default)]
-pub(super) struct Copied {
+pub(super) struct LikeCopies {
     pub(super) columns: Vec<Column>,
     /// Checks, under the same names.
     pub(super) checks: Vec<Constraint>,
@@ -29,15 +29,15 @@ pub(super) struct Copied {
 ///
 /// # Errors
 /// `42P01` or `42809` if the relation has no columns to copy, `42501` for one of another owner.
-pub(super) fn copy(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlResult<Copied> {
+pub(super) fn copy_like(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlResult<LikeCopies> {
     let context = binder.context();
     let name = &like.table;
-    match name::find(context, name)?.ok_or_else(|| name::no_relation(name))? {
-        Found::Table(table) | Found::External(table) => {
+    match name::resolve_relation(context, name)?.ok_or_else(|| name::undefined_relation(name))? {
+        ResolvedRelation::Table(table) | ResolvedRelation::External(table) => {
             may_read(binder, table.owner, "table", &table.name)?;
-            Ok(of_table(binder, like, &table, before))
+            Ok(copy_table(binder, like, &table, before))
         }
-        Found::View(view) => {
+        ResolvedRelation::View(view) => {
             may_read(binder, view.owner, "view", &view.name)?;
             let columns = view.columns.iter().map(|(name, sql_type)| Column {
                 id: ColumnId(0),
@@ -50,16 +50,16 @@ pub(super) fn copy(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlR
                 identity: None,
                 sequences: Vec::new(),
             });
-            Ok(Copied { columns: columns.collect(), ..Copied::default() })
+            Ok(LikeCopies { columns: columns.collect(), ..LikeCopies::default() })
         }
-        Found::Sequence(sequence) => {
+        ResolvedRelation::Sequence(sequence) => {
             let message = format!("relation \"{}\" is invalid in LIKE clause", sequence.name);
             Err(SqlError::new(Condition::WrongObjectType, message)
                 .with_detail("This operation is not supported for sequences."))
         }
-        Found::System => Err(SqlError::unsupported("LIKE of a system table")),
-        Found::Key | Found::Index(..) => {
-            let bare = name::split(context, name)?.1;
+        ResolvedRelation::SystemTable => Err(SqlError::unsupported("LIKE of a system table")),
+        ResolvedRelation::Key | ResolvedRelation::Index(..) => {
+            let bare = name::split_name(context, name)?.1;
             let message = format!("relation \"{bare}\" is invalid in LIKE clause");
             Err(SqlError::new(Condition::WrongObjectType, message)
                 .with_detail("This operation is not supported for indexes."))
@@ -74,7 +74,7 @@ fn may_read(binder: &Binder<'_>, owner: types::Oid, kind: &str, name: &str) -> S
     Err(SqlError::new(Condition::InsufficientPrivilege, format!("permission denied for {kind} {name}")))
 }
 
-fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize) -> Copied {
+fn copy_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize) -> LikeCopies {
     let columns: Vec<Column> = table
         .columns
         .iter()
@@ -97,7 +97,7 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
             (column.id, ColumnId(id))
         })
         .collect();
-    let mut copied = Copied { columns, ..Copied::default() };
+    let mut copied = LikeCopies { columns, ..LikeCopies::default() };
     for index in table.indexes.iter().filter(|_| like.indexes) {
         let renumbered = |columns: &[ColumnId]| columns.iter().filter_map(|id| ids.get(id).copied()).collect();
         let (columns, included) = (renumbered(&index.columns), renumbered(&index.included));
@@ -107,7 +107,7 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
         for (position, column) in copied.columns.iter_mut().enumerate() {
             let Some(identity) = table.columns[position].identity else { continue };
             copied.sequences.extend(
-                column_sequence::copied(binder.context(), column, identity).map(|sequence| (position, sequence)),
+                column_sequence::copy_identity(binder.context(), column, identity).map(|sequence| (position, sequence)),
             );
         }
     }

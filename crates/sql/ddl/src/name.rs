@@ -10,7 +10,7 @@ use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 /// Relation that a name refers to.
 #[derive(Debug, Clone)]
-pub(crate) enum Found {
+pub(crate) enum ResolvedRelation {
     Table(Arc<Table>),
     /// Table over files that other systems write.
     External(Arc<Table>),
@@ -21,11 +21,14 @@ pub(crate) enum Found {
     /// Index of a table.
     Index(Arc<Table>, Oid),
     /// System table.
-    System,
+    SystemTable,
 }
 
 /// Splits a relation's name into the schema, if written, and the name in it.
-pub(super) fn split<'n>(context: &StatementContext, name: &'n ObjectName) -> SqlResult<(Option<&'n str>, &'n str)> {
+pub(super) fn split_name<'n>(
+    context: &StatementContext,
+    name: &'n ObjectName,
+) -> SqlResult<(Option<&'n str>, &'n str)> {
     let mut parts = Vec::with_capacity(name.0.len());
     for part in &name.0 {
         let ident = part.as_ident().ok_or_else(|| SqlError::unsupported(format!("the name {name}")))?;
@@ -47,34 +50,36 @@ pub(super) fn split<'n>(context: &StatementContext, name: &'n ObjectName) -> Sql
 }
 
 /// Finds a relation by name, along the search path if no schema is written.
-pub(super) fn find(context: &StatementContext, name: &ObjectName) -> SqlResult<Option<Found>> {
-    Ok(match split(context, name)? {
+pub(super) fn resolve_relation(context: &StatementContext, name: &ObjectName) -> SqlResult<Option<ResolvedRelation>> {
+    Ok(match split_name(context, name)? {
         (Some(schema), name) => {
             let schema = context.schema_name(schema);
             if let Some(known) = context.snapshot.schema_by_name(&schema) {
-                context.refuse_temporary_of_others(known.oid)?;
+                context.check_not_foreign_temporary(known.oid)?;
             }
-            find_in(&context.snapshot, &schema, name)
+            find_relation_in(&context.snapshot, &schema, name)
         }
-        (None, name) => context.search_path().iter().find_map(|schema| find_in(&context.snapshot, schema, name)),
+        (None, name) => {
+            context.search_path().iter().find_map(|schema| find_relation_in(&context.snapshot, schema, name))
+        }
     })
 }
 
 /// Finds a relation by schema and name.
-pub(crate) fn find_in(state: &CatalogState, schema: &str, name: &str) -> Option<Found> {
+pub(crate) fn find_relation_in(state: &CatalogState, schema: &str, name: &str) -> Option<ResolvedRelation> {
     if system_catalog::has_table(schema, name) {
-        return Some(Found::System);
+        return Some(ResolvedRelation::SystemTable);
     }
     let schema = state.schema_by_name(schema)?.oid;
     match state.relation(schema, name) {
-        Some(Relation::Table(table)) if table.external.is_some() => Some(Found::External(table)),
-        Some(Relation::Table(table)) => Some(Found::Table(table)),
-        Some(Relation::View(view)) => Some(Found::View(view)),
-        Some(Relation::Sequence(sequence)) => Some(Found::Sequence(sequence)),
-        None if has_key(state, schema, name) => Some(Found::Key),
+        Some(Relation::Table(table)) if table.external.is_some() => Some(ResolvedRelation::External(table)),
+        Some(Relation::Table(table)) => Some(ResolvedRelation::Table(table)),
+        Some(Relation::View(view)) => Some(ResolvedRelation::View(view)),
+        Some(Relation::Sequence(sequence)) => Some(ResolvedRelation::Sequence(sequence)),
+        None if has_key(state, schema, name) => Some(ResolvedRelation::Key),
         None => state.tables().filter(|table| table.schema == schema).find_map(|table| {
             let index = table.indexes.iter().find(|index| index.name == name)?;
-            Some(Found::Index(Arc::clone(table), index.oid))
+            Some(ResolvedRelation::Index(Arc::clone(table), index.oid))
         }),
     }
 }
@@ -85,66 +90,71 @@ fn has_key(state: &CatalogState, schema: Oid, name: &str) -> bool {
 }
 
 /// Returns the error for an unknown relation (`42P01`).
-pub(super) fn no_relation(name: &ObjectName) -> SqlError {
-    SqlError::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", plain(name)))
+pub(super) fn undefined_relation(name: &ObjectName) -> SqlError {
+    SqlError::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", join_name(name)))
 }
 
 /// Returns the error for a change of a system table (`42501`).
-pub(super) fn system_table(name: &ObjectName) -> SqlError {
+pub(super) fn system_table_error(name: &ObjectName) -> SqlError {
     let last = name.0.last().and_then(|part| part.as_ident()).map_or("", |ident| ident.value.as_str());
     SqlError::new(Condition::InsufficientPrivilege, format!("permission denied: \"{last}\" is a system catalog"))
 }
 
 /// Returns the error for a relation of another kind (`42809`).
-pub(super) fn wrong_kind(name: &str, kind: &str) -> SqlError {
+pub(super) fn wrong_kind_error(name: &str, kind: &str) -> SqlError {
     let article = if kind.starts_with(['e', 'i']) { "an" } else { "a" };
     SqlError::new(Condition::WrongObjectType, format!("\"{name}\" is not {article} {kind}"))
 }
 
 /// Finds a table, possibly an external one, and checks that the statement's role owns it.
 pub(super) fn owned_table(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<Table>> {
-    match find(context, name)?.ok_or_else(|| no_relation(name))? {
-        Found::Table(table) | Found::External(table) => {
-            must_own(context, table.owner, "table", &table.name)?;
+    match resolve_relation(context, name)?.ok_or_else(|| undefined_relation(name))? {
+        ResolvedRelation::Table(table) | ResolvedRelation::External(table) => {
+            check_owner(context, table.owner, "table", &table.name)?;
             Ok(table)
         }
-        Found::System => Err(system_table(name)),
-        Found::View(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
-            Err(wrong_kind(split(context, name)?.1, "table"))
-        }
+        ResolvedRelation::SystemTable => Err(system_table_error(name)),
+        ResolvedRelation::View(_)
+        | ResolvedRelation::Sequence(_)
+        | ResolvedRelation::Key
+        | ResolvedRelation::Index(..) => Err(wrong_kind_error(split_name(context, name)?.1, "table")),
     }
 }
 
 /// Finds a view and checks that the statement's role owns it.
 pub(super) fn owned_view(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<View>> {
-    match find(context, name)?.ok_or_else(|| no_relation(name))? {
-        Found::View(view) => {
-            must_own(context, view.owner, "view", &view.name)?;
+    match resolve_relation(context, name)?.ok_or_else(|| undefined_relation(name))? {
+        ResolvedRelation::View(view) => {
+            check_owner(context, view.owner, "view", &view.name)?;
             Ok(view)
         }
-        Found::System => Err(system_table(name)),
-        Found::Table(_) | Found::External(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
-            Err(wrong_kind(split(context, name)?.1, "view"))
-        }
+        ResolvedRelation::SystemTable => Err(system_table_error(name)),
+        ResolvedRelation::Table(_)
+        | ResolvedRelation::External(_)
+        | ResolvedRelation::Sequence(_)
+        | ResolvedRelation::Key
+        | ResolvedRelation::Index(..) => Err(wrong_kind_error(split_name(context, name)?.1, "view")),
     }
 }
 
 /// Finds a sequence and checks that the statement's role owns it.
 pub(super) fn owned_sequence(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<Sequence>> {
-    match find(context, name)?.ok_or_else(|| no_relation(name))? {
-        Found::Sequence(sequence) => {
-            must_own(context, sequence.owner, "sequence", &sequence.name)?;
+    match resolve_relation(context, name)?.ok_or_else(|| undefined_relation(name))? {
+        ResolvedRelation::Sequence(sequence) => {
+            check_owner(context, sequence.owner, "sequence", &sequence.name)?;
             Ok(sequence)
         }
-        Found::System => Err(system_table(name)),
-        Found::Table(_) | Found::External(_) | Found::View(_) | Found::Key | Found::Index(..) => {
-            Err(wrong_kind(split(context, name)?.1, "sequence"))
-        }
+        ResolvedRelation::SystemTable => Err(system_table_error(name)),
+        ResolvedRelation::Table(_)
+        | ResolvedRelation::External(_)
+        | ResolvedRelation::View(_)
+        | ResolvedRelation::Key
+        | ResolvedRelation::Index(..) => Err(wrong_kind_error(split_name(context, name)?.1, "sequence")),
     }
 }
 
 /// Checks that the statement's role has the rights of `owner` (`42501`).
-pub(super) fn must_own(context: &StatementContext, owner: Oid, kind: &str, name: &str) -> SqlResult<()> {
+pub(super) fn check_owner(context: &StatementContext, owner: Oid, kind: &str, name: &str) -> SqlResult<()> {
     if context.owns(owner) {
         return Ok(());
     }
@@ -152,13 +162,13 @@ pub(super) fn must_own(context: &StatementContext, owner: Oid, kind: &str, name:
 }
 
 /// Schema and name for a new relation.
-pub(crate) struct Target<'n> {
+pub(crate) struct CreationTarget<'n> {
     pub(crate) schema: Arc<Schema>,
     pub(crate) name: &'n str,
     /// Whether the relation is visible only to its session and dropped at its end.
     pub(crate) temporary: bool,
     /// Change that creates the session's temporary schema, if it does not exist yet.
-    pub(crate) made: Option<Change>,
+    pub(crate) schema_change: Option<Change>,
 }
 
 /// Chooses the schema for a new relation: the written one, the first one of the search path, or, for temporary
@@ -166,8 +176,12 @@ pub(crate) struct Target<'n> {
 ///
 /// # Errors
 /// `3F000` for an unknown schema, `42501` for one of another owner, `42P16` for a temporary relation in another schema.
-pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName, temporary: bool) -> SqlResult<Target<'n>> {
-    let (written, name) = split(context, name)?;
+pub(crate) fn creation_target<'n>(
+    context: &StatementContext,
+    name: &'n ObjectName,
+    temporary: bool,
+) -> SqlResult<CreationTarget<'n>> {
+    let (written, name) = split_name(context, name)?;
     let own = context.temp_schema_name();
     let wanted =
         match written {
@@ -195,7 +209,7 @@ pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName, tempo
                 (Arc::clone(&schema), Some(Change::PutSchema(schema)))
             }
         };
-        return Ok(Target { schema, name, temporary: true, made });
+        return Ok(CreationTarget { schema, name, temporary: true, schema_change: made });
     }
     let schema = existing_schema(context, &wanted)?;
     if temporary {
@@ -206,8 +220,8 @@ pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName, tempo
         let message = "cannot create relations in temporary schemas of other sessions";
         return Err(SqlError::new(Condition::InvalidTableDefinition, message));
     }
-    may_create_in(context, &schema, name)?;
-    Ok(Target { schema, name, temporary: false, made: None })
+    check_can_create_in(context, &schema, name)?;
+    Ok(CreationTarget { schema, name, temporary: false, schema_change: None })
 }
 
 /// Refuses to move objects into or out of temporary schemas (`0A000`).
@@ -220,7 +234,7 @@ pub(super) fn refuse_temporary_move(context: &StatementContext, from: Oid, to: &
 }
 
 /// Checks that the statement's role may create a relation called `name` in the schema (`42501`).
-pub(super) fn may_create_in(context: &StatementContext, schema: &Schema, name: &str) -> SqlResult<()> {
+pub(super) fn check_can_create_in(context: &StatementContext, schema: &Schema, name: &str) -> SqlResult<()> {
     if schema.is_system() {
         let message = format!("permission denied to create \"{}.{name}\"", schema.name);
         return Err(SqlError::new(Condition::InsufficientPrivilege, message)
@@ -234,12 +248,12 @@ pub(super) fn may_create_in(context: &StatementContext, schema: &Schema, name: &
 }
 
 /// Checks that no relation of the schema has the name (`42P07`).
-pub(super) fn must_be_free(state: &CatalogState, schema: &Schema, name: &str) -> SqlResult<()> {
-    if find_in(state, &schema.name, name).is_some() { Err(taken(name)) } else { Ok(()) }
+pub(super) fn check_name_unused(state: &CatalogState, schema: &Schema, name: &str) -> SqlResult<()> {
+    if find_relation_in(state, &schema.name, name).is_some() { Err(duplicate_relation(name)) } else { Ok(()) }
 }
 
 /// Returns the error for an existing relation (`42P07`).
-pub(crate) fn taken(name: &str) -> SqlError {
+pub(crate) fn duplicate_relation(name: &str) -> SqlError {
     SqlError::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists"))
 }
 
@@ -250,24 +264,24 @@ pub(super) fn existing_schema(context: &StatementContext, name: &str) -> SqlResu
 }
 
 /// Finds the role that a statement names (`42704`).
-pub(super) fn role(context: &StatementContext, role: &RoleSpec) -> SqlResult<Arc<Role>> {
+pub(super) fn resolve_role(context: &StatementContext, role: &RoleSpec) -> SqlResult<Arc<Role>> {
     match role {
         RoleSpec::CurrentUser => Ok(Arc::clone(&context.role)),
         RoleSpec::SessionUser => Ok(Arc::clone(&context.session_role)),
-        RoleSpec::Name(name) => role_named(context, &name.value),
+        RoleSpec::Name(name) => role_by_name(context, &name.value),
     }
 }
 
 /// Finds a role by name (`42704`).
-pub(super) fn role_named(context: &StatementContext, name: &str) -> SqlResult<Arc<Role>> {
+pub(super) fn role_by_name(context: &StatementContext, name: &str) -> SqlResult<Arc<Role>> {
     let found = context.snapshot.role_by_name(name).map(Arc::clone);
     found.ok_or_else(|| SqlError::new(Condition::UndefinedObject, format!("role \"{name}\" does not exist")))
 }
 
 /// Finds the new owner of OWNER TO or AUTHORIZATION, and checks that the statement's role may give objects to it
 /// (`42501`).
-pub(super) fn new_owner(context: &StatementContext, spec: &RoleSpec) -> SqlResult<Arc<Role>> {
-    let owner = role(context, spec)?;
+pub(super) fn resolve_new_owner(context: &StatementContext, spec: &RoleSpec) -> SqlResult<Arc<Role>> {
+    let owner = resolve_role(context, spec)?;
     if context.role.superuser || context.role.oid == owner.oid {
         return Ok(owner);
     }
@@ -276,12 +290,12 @@ pub(super) fn new_owner(context: &StatementContext, spec: &RoleSpec) -> SqlResul
 }
 
 /// Returns a relation's name for messages: qualified if the search path does not find it.
-pub(super) fn shown(context: &StatementContext, relation: Oid) -> String {
-    system_catalog::show_name(&SqlType::Regclass, relation.0, context)
+pub(super) fn display_name(context: &StatementContext, relation: Oid) -> String {
+    system_catalog::display_name(&SqlType::Regclass, relation.0, context)
 }
 
 /// Joins the parts of a name by dots, without quotes.
-pub(super) fn plain(name: &ObjectName) -> String {
+pub(super) fn join_name(name: &ObjectName) -> String {
     let parts = name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), |ident| ident.value.clone()));
     parts.collect::<Vec<_>>().join(".")
 }

@@ -7,7 +7,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::name;
 
 /// Returns the default btree operator class of a type.
-fn default_of(sql_type: &SqlType) -> &'static str {
+fn default_class(sql_type: &SqlType) -> &'static str {
     match sql_type {
         SqlType::Bool => "bool_ops",
         SqlType::Int2 => "int2_ops",
@@ -34,7 +34,7 @@ fn default_of(sql_type: &SqlType) -> &'static str {
 }
 
 /// Operator classes of PostgreSQL that are no type's default.
-const OTHERS: [&str; 19] = [
+const NON_DEFAULT_CLASSES: [&str; 19] = [
     "bit_ops",
     "bpchar_pattern_ops",
     "cidr_ops",
@@ -61,10 +61,10 @@ const OTHERS: [&str; 19] = [
 ///
 /// # Errors
 /// `42704` for an unknown class, `42804` for one of another type.
-pub(super) fn of_column(class: &ObjectName, sql_type: &SqlType) -> SqlResult<Option<String>> {
-    let plain = name::plain(class);
+pub(super) fn check_class(class: &ObjectName, sql_type: &SqlType) -> SqlResult<Option<String>> {
+    let plain = name::join_name(class);
     let class = plain.strip_prefix("pg_catalog.").unwrap_or(&plain);
-    if class == default_of(sql_type) {
+    if class == default_class(sql_type) {
         return Ok(None);
     }
     let others: &[&str] = match sql_type {
@@ -75,8 +75,9 @@ pub(super) fn of_column(class: &ObjectName, sql_type: &SqlType) -> SqlResult<Opt
     if others.contains(&class) {
         return Ok(Some(class.to_owned()));
     }
-    let is_known =
-        OTHERS.contains(&class) || SqlType::scalars().any(|known| default_of(&known) == class) || class == "array_ops";
+    let is_known = NON_DEFAULT_CLASSES.contains(&class)
+        || SqlType::scalars().any(|known| default_class(&known) == class)
+        || class == "array_ops";
     if is_known {
         let message = format!("operator class \"{class}\" does not accept data type {sql_type}");
         return Err(SqlError::new(Condition::DatatypeMismatch, message));

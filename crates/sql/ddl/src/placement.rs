@@ -2,7 +2,7 @@
 
 use catalog::{Column, Distribution, SortColumn, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
-use syntax::statement::{self, Order};
+use syntax::statement::{self, OrderClause};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::key_type::has_order;
@@ -11,12 +11,12 @@ use super::key_type::has_order;
 ///
 /// # Errors
 /// `42703` for an unknown column, `42701` for a duplicate one, `42883` for one whose type has no hash function.
-pub(super) fn distribution(table: &Table, written: &statement::Distribution) -> SqlResult<Distribution> {
+pub(super) fn resolve_distribution(table: &Table, written: &statement::DistributionClause) -> SqlResult<Distribution> {
     Ok(match written {
-        statement::Distribution::Random => Distribution::Random,
-        statement::Distribution::Replicate => Distribution::Replicate,
-        statement::Distribution::On(columns) => {
-            let columns = named(table, columns, "DISTRIBUTE")?;
+        statement::DistributionClause::Random => Distribution::Random,
+        statement::DistributionClause::Replicate => Distribution::Replicate,
+        statement::DistributionClause::On(columns) => {
+            let columns = find_columns(table, columns, "DISTRIBUTE")?;
             if let Some(column) = columns.iter().find(|column| !shards::is_hashable(&column.sql_type)) {
                 let message = format!("could not identify a hash function for type {}", column.sql_type);
                 return Err(SqlError::new(Condition::UndefinedFunction, message));
@@ -30,11 +30,11 @@ pub(super) fn distribution(table: &Table, written: &statement::Distribution) -> 
 ///
 /// # Errors
 /// `42703` for an unknown column, `42701` for a duplicate one, `42883` for one whose type has no order.
-pub(super) fn order(table: &Table, written: &Order) -> SqlResult<TableOrder> {
+pub(super) fn resolve_order(table: &Table, written: &OrderClause) -> SqlResult<TableOrder> {
     Ok(match written {
-        Order::Sort(keys) => {
+        OrderClause::Sort(keys) => {
             let names: Vec<Ident> = keys.iter().map(|key| key.column.clone()).collect();
-            let columns = ordered(named(table, &names, "SORT")?)?;
+            let columns = check_ordered(find_columns(table, &names, "SORT")?)?;
             let keys = columns.into_iter().zip(keys).map(|(column, key)| SortColumn {
                 column,
                 descending: key.descending,
@@ -42,11 +42,11 @@ pub(super) fn order(table: &Table, written: &Order) -> SqlResult<TableOrder> {
             });
             TableOrder::Sort(keys.collect())
         }
-        Order::Cluster(names) => TableOrder::Cluster(ordered(named(table, names, "CLUSTER")?)?),
+        OrderClause::Cluster(names) => TableOrder::Cluster(check_ordered(find_columns(table, names, "CLUSTER")?)?),
     })
 }
 
-fn named<'t>(table: &'t Table, names: &[Ident], clause: &str) -> SqlResult<Vec<&'t Column>> {
+fn find_columns<'t>(table: &'t Table, names: &[Ident], clause: &str) -> SqlResult<Vec<&'t Column>> {
     let mut columns: Vec<&Column> = Vec::with_capacity(names.len());
     for name in names {
         let (_, column) = table.column_by_name(&name.value).ok_or_else(|| {
@@ -62,7 +62,7 @@ fn named<'t>(table: &'t Table, names: &[Ident], clause: &str) -> SqlResult<Vec<&
     Ok(columns)
 }
 
-fn ordered(columns: Vec<&Column>) -> SqlResult<Vec<ColumnId>> {
+fn check_ordered(columns: Vec<&Column>) -> SqlResult<Vec<ColumnId>> {
     if let Some(column) = columns.iter().find(|column| !has_order(&column.sql_type)) {
         let message = format!("could not identify an ordering operator for type {}", column.sql_type);
         return Err(SqlError::new(Condition::UndefinedFunction, message));

@@ -20,17 +20,17 @@ use super::name;
 pub fn create_role(context: &StatementContext, create: &CreateRole) -> SqlResult<DefinePlan> {
     let name = &create.name.value;
     if !(context.role.superuser || context.role.create_role) {
-        return Err(denied("permission denied to create role"));
+        return Err(permission_denied("permission denied to create role"));
     }
     refuse_reserved(name)?;
     if context.snapshot.role_by_name(name).is_some() {
-        return Err(taken(name));
+        return Err(duplicate_role(name));
     }
     let mut role = Role {
         oid: (context.new_oid)(),
         name: name.clone(),
         superuser: false,
-        login: create.user,
+        login: create.is_user,
         create_role: false,
         create_db: false,
         inherit: true,
@@ -40,12 +40,12 @@ pub fn create_role(context: &StatementContext, create: &CreateRole) -> SqlResult
         settings: BTreeMap::new(),
         comment: None,
     };
-    let passwords = apply(context, &mut role, &create.options)?;
+    let passwords = apply_options(context, &mut role, &create.options)?;
     if role.superuser && !context.role.superuser {
-        return Err(denied("must be superuser to create superusers"));
+        return Err(permission_denied("must be superuser to create superusers"));
     }
     let changes = vec![Change::PutRole(Arc::new(role))];
-    Ok(DefinePlan { changes, tag: "CREATE ROLE".to_owned(), passwords, ..DefinePlan::default() })
+    Ok(DefinePlan { changes, command_tag: "CREATE ROLE".to_owned(), passwords, ..DefinePlan::default() })
 }
 
 /// Changes a role's options, name or settings.
@@ -53,7 +53,7 @@ pub fn create_role(context: &StatementContext, create: &CreateRole) -> SqlResult
 /// # Errors
 /// The errors of [`create_role`]; `42704` for an unknown role or setting.
 pub fn alter_role(context: &StatementContext, alter: &AlterRole) -> SqlResult<DefinePlan> {
-    let old = name::role(context, &alter.role)?;
+    let old = name::resolve_role(context, &alter.role)?;
     let mut role = Role::clone(&old);
     let mut passwords = Vec::new();
     match &alter.action {
@@ -61,28 +61,30 @@ pub fn alter_role(context: &StatementContext, alter: &AlterRole) -> SqlResult<De
             let own_password =
                 old.oid == context.role.oid && options.iter().all(|option| matches!(option, RoleOption::Password(_)));
             if !own_password {
-                may_alter(context, &old)?;
+                check_can_alter(context, &old)?;
             }
-            passwords = apply(context, &mut role, options)?;
+            passwords = apply_options(context, &mut role, options)?;
             if role.superuser != old.superuser && !context.role.superuser {
-                return Err(denied("must be superuser to alter superuser roles or change superuser attribute"));
+                return Err(permission_denied(
+                    "must be superuser to alter superuser roles or change superuser attribute",
+                ));
             }
         }
         AlterRoleAction::RenameTo(new) => {
-            rename(context, &old, &new.value)?;
+            check_rename(context, &old, &new.value)?;
             role.name.clone_from(&new.value);
         }
         AlterRoleAction::Set { name, value } => {
-            may_set(context, &old)?;
-            set(&mut role.settings, name, value.as_deref())?;
+            check_can_set(context, &old)?;
+            set_setting(&mut role.settings, name, value.as_deref())?;
         }
         AlterRoleAction::ResetAll => {
-            may_set(context, &old)?;
+            check_can_set(context, &old)?;
             role.settings.clear();
         }
     }
     let changes = vec![Change::PutRole(Arc::new(role))];
-    Ok(DefinePlan { changes, tag: "ALTER ROLE".to_owned(), passwords, ..DefinePlan::default() })
+    Ok(DefinePlan { changes, command_tag: "ALTER ROLE".to_owned(), passwords, ..DefinePlan::default() })
 }
 
 /// Drops roles that own no objects.
@@ -91,12 +93,12 @@ pub fn alter_role(context: &StatementContext, alter: &AlterRole) -> SqlResult<De
 /// `2BP01` with the objects that they own, `55006` for a role in use, `42704` for an unknown one, `42501` without the
 /// right to drop it.
 pub(crate) fn drop_role(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
-    let mut plan = DefinePlan { tag: "DROP ROLE".to_owned(), ..DefinePlan::default() };
+    let mut plan = DefinePlan { command_tag: "DROP ROLE".to_owned(), ..DefinePlan::default() };
     if !(context.role.superuser || context.role.create_role) {
-        return Err(denied("permission denied to drop role"));
+        return Err(permission_denied("permission denied to drop role"));
     }
     for name in &drop.names {
-        let name = name::plain(name);
+        let name = name::join_name(name);
         let Some(role) = context.snapshot.role_by_name(&name) else {
             if !drop.if_exists {
                 return Err(SqlError::new(Condition::UndefinedObject, format!("role \"{name}\" does not exist")));
@@ -105,7 +107,7 @@ pub(crate) fn drop_role(context: &StatementContext, drop: &Drop) -> SqlResult<De
             plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
             continue;
         };
-        droppable(context, role)?;
+        check_droppable(context, role)?;
         if !plan.changes.contains(&Change::DropRole(role.oid)) {
             plan.changes.push(Change::DropRole(role.oid));
         }
@@ -113,7 +115,7 @@ pub(crate) fn drop_role(context: &StatementContext, drop: &Drop) -> SqlResult<De
     Ok(plan)
 }
 
-fn droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
+fn check_droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
     let in_use = |what: &str| SqlError::new(Condition::ObjectInUse, format!("{what} cannot be dropped"));
     if role.oid == context.role.oid {
         return Err(in_use("current user"));
@@ -122,7 +124,7 @@ fn droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
         return Err(in_use("session user"));
     }
     if role.superuser && !context.role.superuser {
-        return Err(denied("must be superuser to drop superusers"));
+        return Err(permission_denied("must be superuser to drop superusers"));
     }
     if role.oid == Role::BOOTSTRAP {
         let message = format!("cannot drop role {} because it is required by the database system", role.name);
@@ -133,9 +135,9 @@ fn droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
         .dependants(role.oid)
         .iter()
         .map(|dependant| match dependant {
-            Dependant::Table { oid, .. } => format!("owner of table {}", name::shown(context, *oid)),
-            Dependant::View { oid, .. } => format!("owner of view {}", name::shown(context, *oid)),
-            Dependant::Sequence { oid, .. } => format!("owner of sequence {}", name::shown(context, *oid)),
+            Dependant::Table { oid, .. } => format!("owner of table {}", name::display_name(context, *oid)),
+            Dependant::View { oid, .. } => format!("owner of view {}", name::display_name(context, *oid)),
+            Dependant::Sequence { oid, .. } => format!("owner of sequence {}", name::display_name(context, *oid)),
             other => format!("owner of {other}"),
         })
         .collect();
@@ -151,19 +153,19 @@ fn droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
 /// # Errors
 /// `3D000` for another database, `42501` for a role that does not own it, and errors of the setting.
 pub fn alter_database(context: &StatementContext, alter: &AlterDatabase) -> SqlResult<DefinePlan> {
-    known_database(context, &alter.name.value)?;
+    check_database_name(context, &alter.name.value)?;
     let mut database = Database::clone(context.snapshot.database());
-    name::must_own(context, database.owner, "database", &database.name)?;
+    name::check_owner(context, database.owner, "database", &database.name)?;
     match &alter.setting {
-        Some((name, value)) => set(&mut database.settings, name, value.as_deref())?,
+        Some((name, value)) => set_setting(&mut database.settings, name, value.as_deref())?,
         None => database.settings.clear(),
     }
     let changes = vec![Change::PutDatabase(Arc::new(database))];
-    Ok(DefinePlan { changes, tag: "ALTER DATABASE".to_owned(), ..DefinePlan::default() })
+    Ok(DefinePlan { changes, command_tag: "ALTER DATABASE".to_owned(), ..DefinePlan::default() })
 }
 
 /// Checks that the name is that of the only database (`3D000`).
-pub(super) fn known_database(context: &StatementContext, name: &str) -> SqlResult<()> {
+pub(super) fn check_database_name(context: &StatementContext, name: &str) -> SqlResult<()> {
     if context.snapshot.database().name == name {
         return Ok(());
     }
@@ -171,22 +173,22 @@ pub(super) fn known_database(context: &StatementContext, name: &str) -> SqlResul
 }
 
 /// Checks that the statement's role may alter `role` (`42501`).
-pub(super) fn may_alter(context: &StatementContext, role: &Role) -> SqlResult<()> {
+pub(super) fn check_can_alter(context: &StatementContext, role: &Role) -> SqlResult<()> {
     if context.role.superuser {
         return Ok(());
     }
     if role.superuser {
-        return Err(denied("must be superuser to alter superuser roles or change superuser attribute"));
+        return Err(permission_denied("must be superuser to alter superuser roles or change superuser attribute"));
     }
-    if context.role.create_role { Ok(()) } else { Err(denied("permission denied")) }
+    if context.role.create_role { Ok(()) } else { Err(permission_denied("permission denied")) }
 }
 
 /// Checks that the statement's role may change the settings of `role`; every role may change its own (`42501`).
-fn may_set(context: &StatementContext, role: &Role) -> SqlResult<()> {
-    if role.oid == context.role.oid { Ok(()) } else { may_alter(context, role) }
+fn check_can_set(context: &StatementContext, role: &Role) -> SqlResult<()> {
+    if role.oid == context.role.oid { Ok(()) } else { check_can_alter(context, role) }
 }
 
-fn rename(context: &StatementContext, old: &Role, new: &str) -> SqlResult<()> {
+fn check_rename(context: &StatementContext, old: &Role, new: &str) -> SqlResult<()> {
     let fixed = |what: &str| SqlError::new(Condition::FeatureNotSupported, format!("{what} cannot be renamed"));
     if old.oid == context.session_role.oid {
         return Err(fixed("session user"));
@@ -196,19 +198,19 @@ fn rename(context: &StatementContext, old: &Role, new: &str) -> SqlResult<()> {
     }
     refuse_reserved(new)?;
     if context.snapshot.role_by_name(new).is_some() {
-        return Err(taken(new));
+        return Err(duplicate_role(new));
     }
     if old.superuser && !context.role.superuser {
-        return Err(denied("must be superuser to rename superusers"));
+        return Err(permission_denied("must be superuser to rename superusers"));
     }
     if context.role.superuser || context.role.create_role {
         return Ok(());
     }
-    Err(denied("permission denied to rename role"))
+    Err(permission_denied("permission denied to rename role"))
 }
 
 /// Applies options to the role; passwords are returned, to be turned into SCRAM verifiers later.
-fn apply(context: &StatementContext, role: &mut Role, options: &[RoleOption]) -> SqlResult<Vec<Password>> {
+fn apply_options(context: &StatementContext, role: &mut Role, options: &[RoleOption]) -> SqlResult<Vec<Password>> {
     let mut passwords = Vec::new();
     for option in options {
         match option {
@@ -242,9 +244,9 @@ fn valid_until(context: &StatementContext, text: &str) -> SqlResult<Option<i64>>
 }
 
 /// Checks a setting and stores it in `settings`; `None` removes it.
-fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&str>) -> SqlResult<()> {
+fn set_setting(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&str>) -> SqlResult<()> {
     let name = Settings::canonical_name(name)?;
-    Settings::check_common(&name)?;
+    Settings::check_settable_for_role(&name)?;
     match value {
         Some(value) => {
             let mut checked = Settings::default();
@@ -267,10 +269,10 @@ fn refuse_reserved(name: &str) -> SqlResult<()> {
     if name == "public" || name == "none" { Err(reserved()) } else { Ok(()) }
 }
 
-fn taken(name: &str) -> SqlError {
+fn duplicate_role(name: &str) -> SqlError {
     SqlError::new(Condition::DuplicateObject, format!("role \"{name}\" already exists"))
 }
 
-fn denied(message: &str) -> SqlError {
+fn permission_denied(message: &str) -> SqlError {
     SqlError::new(Condition::InsufficientPrivilege, message)
 }

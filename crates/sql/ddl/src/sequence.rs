@@ -9,8 +9,8 @@ use session_context::StatementContext;
 use syntax::statement::{AlterSequence, AlterSequenceAction, CreateSequence, SequenceOption};
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use super::name::{self, Found};
-use super::sequence_options::{self, Use};
+use super::name::{self, ResolvedRelation};
+use super::sequence_options::{self, SequenceUse};
 use super::view_text;
 
 /// Creates a sequence.
@@ -18,20 +18,21 @@ use super::view_text;
 /// # Errors
 /// `42P07` for an existing name, `22023` for contradictory options, and errors of OWNED BY.
 pub fn create_sequence(context: &StatementContext, create: &CreateSequence) -> SqlResult<DefinePlan> {
-    let name::Target { schema, name, made, .. } = name::target(context, &create.name, create.temporary)?;
-    let mut plan = DefinePlan { tag: "CREATE SEQUENCE".to_owned(), ..DefinePlan::default() };
-    if name::find_in(&context.snapshot, &schema.name, name).is_some() {
+    let name::CreationTarget { schema, name, schema_change: made, .. } =
+        name::creation_target(context, &create.name, create.temporary)?;
+    let mut plan = DefinePlan { command_tag: "CREATE SEQUENCE".to_owned(), ..DefinePlan::default() };
+    if name::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
         if !create.if_not_exists {
-            return Err(name::taken(name));
+            return Err(name::duplicate_relation(name));
         }
-        plan.notices.push(super::create_table::already_exists(name));
+        plan.notices.push(super::create_table::already_exists_notice(name));
         return Ok(plan);
     }
     let oid = (context.new_oid)();
-    let mut sequence = sequence_options::new(oid, &create.options, Use::Plain)?;
+    let mut sequence = sequence_options::new_sequence(oid, &create.options, SequenceUse::Plain)?;
     (sequence.schema, sequence.owner) = (schema.oid, context.role.oid);
     name.clone_into(&mut sequence.name);
-    own(context, &mut sequence, &create.options)?;
+    apply_owned_by(context, &mut sequence, &create.options)?;
     plan.changes.extend(made);
     plan.changes.push(Change::PutSequence(Arc::new(sequence)));
     Ok(plan)
@@ -43,9 +44,9 @@ pub fn create_sequence(context: &StatementContext, create: &CreateSequence) -> S
 /// `42P01` or `42809` if the relation is no sequence, `42501` for one of another owner, `22023` for contradictory
 /// options, `0A000` for a change that the table which owns the sequence determines.
 pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlResult<DefinePlan> {
-    let mut plan = DefinePlan { tag: "ALTER SEQUENCE".to_owned(), ..DefinePlan::default() };
-    if alter.if_exists && name::find(context, &alter.name)?.is_none() {
-        let message = format!("relation \"{}\" does not exist, skipping", name::plain(&alter.name));
+    let mut plan = DefinePlan { command_tag: "ALTER SEQUENCE".to_owned(), ..DefinePlan::default() };
+    if alter.if_exists && name::resolve_relation(context, &alter.name)?.is_none() {
+        let message = format!("relation \"{}\" does not exist, skipping", name::join_name(&alter.name));
         plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
         return Ok(plan);
     }
@@ -54,43 +55,47 @@ pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlR
     let mut sequence = Sequence::clone(&old);
     match &alter.action {
         AlterSequenceAction::Options(options) => {
-            sequence = sequence_options::changed(context, &old, options, Use::Plain)?;
-            if identity_of(context, &old).is_some()
+            sequence = sequence_options::apply_options(context, &old, options, SequenceUse::Plain)?;
+            if identity_column(context, &old).is_some()
                 && options.iter().any(|option| matches!(option, SequenceOption::OwnedBy(_)))
             {
-                return Err(linked(context, &old, "cannot change ownership of identity sequence"));
+                return Err(linked_sequence(context, &old, "cannot change ownership of identity sequence"));
             }
-            own(context, &mut sequence, options)?;
+            apply_owned_by(context, &mut sequence, options)?;
         }
         AlterSequenceAction::RenameTo(to) => {
             let schema =
                 state.schema(old.schema).ok_or_else(|| SqlError::internal("a sequence's schema is missing"))?;
-            name::may_create_in(context, schema, &to.value)?;
-            name::must_be_free(state, schema, &to.value)?;
-            let moved = view_text::Place { schema: &schema.name, name: &to.value };
-            plan.changes.extend(view_text::with_relation_moved(state, old.oid, &moved)?);
+            name::check_can_create_in(context, schema, &to.value)?;
+            name::check_name_unused(state, schema, &to.value)?;
+            let moved = view_text::RelationName { schema: &schema.name, name: &to.value };
+            plan.changes.extend(view_text::rewrite_for_moved_relation(state, old.oid, &moved)?);
             sequence.name.clone_from(&to.value);
         }
         AlterSequenceAction::SetSchema(to) => {
             if old.owned_by.is_some() {
-                return Err(linked(context, &old, "cannot move an owned sequence into another schema"));
+                return Err(linked_sequence(context, &old, "cannot move an owned sequence into another schema"));
             }
             let schema = name::existing_schema(context, &to.value)?;
             if schema.oid == old.schema {
                 return Ok(plan);
             }
             name::refuse_temporary_move(context, old.schema, &schema)?;
-            name::may_create_in(context, &schema, &old.name)?;
-            super::alter_table::refuse_taken_in(context, &schema.name, &old.name)?;
-            let moved = view_text::Place { schema: &schema.name, name: &old.name };
-            plan.changes.extend(view_text::with_relation_moved(state, old.oid, &moved)?);
+            name::check_can_create_in(context, &schema, &old.name)?;
+            super::alter_table::refuse_existing_in(context, &schema.name, &old.name)?;
+            let moved = view_text::RelationName { schema: &schema.name, name: &old.name };
+            plan.changes.extend(view_text::rewrite_for_moved_relation(state, old.oid, &moved)?);
             sequence.schema = schema.oid;
         }
         AlterSequenceAction::OwnerTo(role) => {
             if old.owned_by.is_some() {
-                return Err(linked(context, &old, &format!("cannot change owner of sequence \"{}\"", old.name)));
+                return Err(linked_sequence(
+                    context,
+                    &old,
+                    &format!("cannot change owner of sequence \"{}\"", old.name),
+                ));
             }
-            sequence.owner = name::new_owner(context, role)?.oid;
+            sequence.owner = name::resolve_new_owner(context, role)?.oid;
         }
     }
     plan.changes.push(Change::PutSequence(Arc::new(sequence)));
@@ -99,22 +104,23 @@ pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlR
 
 /// Refuses to drop the sequence of an identity column (`2BP01`).
 pub(super) fn refuse_identity(context: &StatementContext, sequence: &Sequence) -> SqlResult<()> {
-    let Some((table, column)) = identity_of(context, sequence) else { return Ok(()) };
-    let what = format!("column {column} of table {}", name::shown(context, table));
-    let message = format!("cannot drop sequence {} because {what} requires it", name::shown(context, sequence.oid));
+    let Some((table, column)) = identity_column(context, sequence) else { return Ok(()) };
+    let what = format!("column {column} of table {}", name::display_name(context, table));
+    let message =
+        format!("cannot drop sequence {} because {what} requires it", name::display_name(context, sequence.oid));
     Err(SqlError::new(Condition::DependentObjectsStillExist, message)
         .with_hint(format!("You can drop {what} instead.")))
 }
 
 /// Returns the table and column whose identity the sequence supplies.
-fn identity_of(context: &StatementContext, sequence: &Sequence) -> Option<(Oid, String)> {
+fn identity_column(context: &StatementContext, sequence: &Sequence) -> Option<(Oid, String)> {
     let owner = sequence.owned_by?;
     let column = context.snapshot.table(owner.table)?.column(owner.column)?;
     let is_identity = column.identity.is_some_and(|identity| identity.sequence == sequence.oid);
     is_identity.then(|| (owner.table, column.name.clone()))
 }
 
-fn linked(context: &StatementContext, sequence: &Sequence, message: &str) -> SqlError {
+fn linked_sequence(context: &StatementContext, sequence: &Sequence, message: &str) -> SqlError {
     let table = sequence.owned_by.and_then(|owner| context.snapshot.table(owner.table));
     let table = table.map_or("", |table| table.name.as_str());
     SqlError::new(Condition::FeatureNotSupported, message)
@@ -122,7 +128,7 @@ fn linked(context: &StatementContext, sequence: &Sequence, message: &str) -> Sql
 }
 
 /// Applies the OWNED BY option, if there is one.
-fn own(context: &StatementContext, sequence: &mut Sequence, options: &[SequenceOption]) -> SqlResult<()> {
+fn apply_owned_by(context: &StatementContext, sequence: &mut Sequence, options: &[SequenceOption]) -> SqlResult<()> {
     let written = options.iter().find_map(|option| match option {
         SequenceOption::OwnedBy(name) => Some(name),
         _ => None,
@@ -139,10 +145,10 @@ fn own(context: &StatementContext, sequence: &mut Sequence, options: &[SequenceO
             .with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
     }
     let relation = ObjectName(parts);
-    let table = match name::find(context, &relation)?.ok_or_else(|| name::no_relation(&relation))? {
-        Found::Table(table) => table,
+    let table = match name::resolve_relation(context, &relation)?.ok_or_else(|| name::undefined_relation(&relation))? {
+        ResolvedRelation::Table(table) => table,
         _ => {
-            let bare = name::split(context, &relation)?.1;
+            let bare = name::split_name(context, &relation)?.1;
             let message = format!("sequence cannot be owned by relation \"{bare}\"");
             return Err(SqlError::new(Condition::WrongObjectType, message));
         }
@@ -154,7 +160,7 @@ fn own(context: &StatementContext, sequence: &mut Sequence, options: &[SequenceO
     if table.schema != sequence.schema {
         return refused("sequence must be in same schema as table it is linked to");
     }
-    let column = table.column_by_name(&column).ok_or_else(|| super::comment::no_column(&column, &table.name))?.1;
+    let column = table.column_by_name(&column).ok_or_else(|| super::comment::undefined_column(&column, &table.name))?.1;
     sequence.owned_by = Some(SequenceOwner { table: table.oid, column: column.id });
     Ok(())
 }

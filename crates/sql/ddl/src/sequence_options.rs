@@ -8,14 +8,14 @@ use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 /// Kind of a sequence, by its creator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum SequenceUse {
     Plain,
     Identity,
 }
 
 /// Builds a sequence with these options, without name, schema and owner.
-pub(super) fn new(oid: Oid, options: &[SequenceOption], of: Use) -> SqlResult<Sequence> {
-    let options = Options::of(options, of)?;
+pub(super) fn new_sequence(oid: Oid, options: &[SequenceOption], usage: SequenceUse) -> SqlResult<Sequence> {
+    let options = UniqueOptions::collect(options, usage)?;
     let sql_type = options.sql_type.clone().unwrap_or(SqlType::Int8);
     let increment = options.increment()?.unwrap_or(1);
     let (min, max) = default_limits(&sql_type, increment);
@@ -46,19 +46,19 @@ pub(super) fn new(oid: Oid, options: &[SequenceOption], of: Use) -> SqlResult<Se
 }
 
 /// Applies changed options to a sequence.
-pub(super) fn changed(
+pub(super) fn apply_options(
     context: &StatementContext,
     old: &Sequence,
     options: &[SequenceOption],
-    of: Use,
+    usage: SequenceUse,
 ) -> SqlResult<Sequence> {
-    let options = Options::of(options, of)?;
+    let options = UniqueOptions::collect(options, usage)?;
     let mut sequence = old.clone();
     sequence.increment = options.increment()?.unwrap_or(old.increment);
     sequence.sql_type = options.sql_type.clone().unwrap_or_else(|| old.sql_type.clone());
     let (min, max) = default_limits(&sequence.sql_type, sequence.increment);
     // A limit equal to the old type's range is replaced by that of the new type.
-    let (type_min, type_max) = range(&old.sql_type);
+    let (type_min, type_max) = type_range(&old.sql_type);
     let is_retyped = sequence.sql_type != old.sql_type;
     sequence.max = match options.max {
         Some(given) => given.unwrap_or(max),
@@ -93,7 +93,7 @@ pub(super) fn changed(
 
 /// Options of a statement, each at most once.
 #[derive(Debug, Default)]
-struct Options {
+struct UniqueOptions {
     sql_type: Option<SqlType>,
     increment: Option<i64>,
     min: Option<Option<i64>>,
@@ -104,15 +104,15 @@ struct Options {
     cycle: Option<bool>,
 }
 
-impl Options {
-    fn of(written: &[SequenceOption], of: Use) -> SqlResult<Self> {
+impl UniqueOptions {
+    fn collect(written: &[SequenceOption], of: SequenceUse) -> SqlResult<Self> {
         let mut options = Self::default();
         let (mut owners, mut names) = (0, 0);
         for option in written {
-            let again = match option {
+            let is_duplicate = match option {
                 SequenceOption::As(data_type) => {
                     let sql_type = sql_type(data_type)?;
-                    refuse_other_types(&sql_type, of)?;
+                    refuse_non_integer_type(&sql_type, of)?;
                     options.sql_type.replace(sql_type).is_some()
                 }
                 SequenceOption::Increment(by) => options.increment.replace(*by).is_some(),
@@ -126,15 +126,15 @@ impl Options {
                     owners += 1;
                     owners > 1
                 }
-                SequenceOption::Name(_) if of == Use::Plain => {
+                SequenceOption::SequenceName(_) if of == SequenceUse::Plain => {
                     return Err(SqlError::new(Condition::SyntaxError, "invalid sequence option SEQUENCE NAME"));
                 }
-                SequenceOption::Name(_) => {
+                SequenceOption::SequenceName(_) => {
                     names += 1;
                     names > 1
                 }
             };
-            if again {
+            if is_duplicate {
                 return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
             }
         }
@@ -147,19 +147,19 @@ impl Options {
 }
 
 /// Checks that the type is an integer type (`22023`).
-pub(super) fn refuse_other_types(sql_type: &SqlType, of: Use) -> SqlResult<()> {
+pub(super) fn refuse_non_integer_type(sql_type: &SqlType, of: SequenceUse) -> SqlResult<()> {
     if matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8) {
         return Ok(());
     }
     let what = match of {
-        Use::Plain => "sequence type",
-        Use::Identity => "identity column type",
+        SequenceUse::Plain => "sequence type",
+        SequenceUse::Identity => "identity column type",
     };
     Err(invalid(format!("{what} must be smallint, integer, or bigint")))
 }
 
 /// Returns the minimum and maximum value of an integer type.
-fn range(sql_type: &SqlType) -> (i64, i64) {
+fn type_range(sql_type: &SqlType) -> (i64, i64) {
     match sql_type {
         SqlType::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
         SqlType::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -168,12 +168,12 @@ fn range(sql_type: &SqlType) -> (i64, i64) {
 }
 
 fn default_limits(sql_type: &SqlType, increment: i64) -> (i64, i64) {
-    let (min, max) = range(sql_type);
+    let (min, max) = type_range(sql_type);
     if increment > 0 { (1, max) } else { (min, -1) }
 }
 
 fn check_limits(sequence: &Sequence) -> SqlResult<()> {
-    let (min, max) = range(&sequence.sql_type);
+    let (min, max) = type_range(&sequence.sql_type);
     for (word, limit) in [("MAXVALUE", sequence.max), ("MINVALUE", sequence.min)] {
         if !(min..=max).contains(&limit) {
             let sql_type = &sequence.sql_type;

@@ -6,18 +6,18 @@ use syntax::statement::{OptionValue, StatementOption};
 use types::{CachePolicy, Condition, SqlError, SqlResult};
 
 /// Range of values of a parameter.
-enum Values {
+enum ValueRange {
     Bool,
     Integer(i64, i64),
     Real(f64, f64),
     OneOf(&'static [&'static str]),
 }
 
-use Values::{Bool, Integer, OneOf, Real};
+use ValueRange::{Bool, Integer, OneOf, Real};
 
-const OF_INDEXES: &[(&str, Values)] = &[("fillfactor", Integer(10, 100)), ("deduplicate_items", Bool)];
+const INDEX_PARAMETERS: &[(&str, ValueRange)] = &[("fillfactor", Integer(10, 100)), ("deduplicate_items", Bool)];
 
-const OF_TABLES: &[(&str, Values)] = &[
+const TABLE_PARAMETERS: &[(&str, ValueRange)] = &[
     ("fillfactor", Integer(10, 100)),
     ("parallel_workers", Integer(0, 1024)),
     ("toast_tuple_target", Integer(128, 8160)),
@@ -25,7 +25,7 @@ const OF_TABLES: &[(&str, Values)] = &[
 ];
 
 /// Parameters of autovacuum, which can also be set for a table's TOAST table: `toast.…`.
-const OF_UPKEEP: &[(&str, Values)] = &[
+const AUTOVACUUM_PARAMETERS: &[(&str, ValueRange)] = &[
     ("autovacuum_enabled", Bool),
     ("autovacuum_analyze_scale_factor", Real(0.0, 100.0)),
     ("autovacuum_analyze_threshold", Integer(0, INT_MAX)),
@@ -52,33 +52,34 @@ const INT_MAX: i64 = i32::MAX as i64;
 ///
 /// # Errors
 /// `22023` for an unknown or duplicate parameter and for an invalid value.
-pub(crate) fn of_table(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
-    refuse_twice(written)?;
+pub(crate) fn apply_to_table(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
+    refuse_duplicates(written)?;
     for parameter in written {
         match parameter.name.value.as_str() {
             "storage" => table.storage = storage(parameter)?,
             "cache" => table.cache = cache(parameter)?,
-            _ => table.options.extend(of_table_alone(parameter)?),
+            _ => table.options.extend(table_option(parameter)?),
         }
     }
     Ok(())
 }
 
 fn storage(parameter: &StatementOption) -> SqlResult<Storage> {
-    match text(parameter).to_lowercase().as_str() {
+    match value_text(parameter).to_lowercase().as_str() {
         "hybrid" => Ok(Storage::Hybrid),
         "column" => Ok(Storage::Column),
         "row" => Ok(Storage::Row),
-        other => Err(not_among("storage", other, "\"hybrid\", \"column\", and \"row\"")),
+        other => Err(invalid_enum_value("storage", other, "\"hybrid\", \"column\", and \"row\"")),
     }
 }
 
 fn cache(parameter: &StatementOption) -> SqlResult<CachePolicy> {
-    let word = text(parameter).to_lowercase();
-    CachePolicy::from_word(&word).ok_or_else(|| not_among("cache", &word, "\"pin\", \"normal\", and \"never\""))
+    let word = value_text(parameter).to_lowercase();
+    CachePolicy::from_name(&word)
+        .ok_or_else(|| invalid_enum_value("cache", &word, "\"pin\", \"normal\", and \"never\""))
 }
 
-fn not_among(name: &str, word: &str, words: &str) -> SqlError {
+fn invalid_enum_value(name: &str, word: &str, words: &str) -> SqlError {
     invalid(format!("invalid value for enum option \"{name}\": {word}"))
         .with_detail(format!("Valid values are {words}."))
 }
@@ -86,18 +87,18 @@ fn not_among(name: &str, word: &str, words: &str) -> SqlError {
 /// Checks the parameters of an index and returns them as `name=value`.
 ///
 /// # Errors
-/// The errors of [`of_table`].
-pub(super) fn of_index(written: &[StatementOption]) -> SqlResult<Vec<String>> {
-    refuse_twice(written)?;
-    written.iter().map(|parameter| checked(parameter, &parameter.name.value, &[OF_INDEXES])).collect()
+/// The errors of [`apply_to_table`].
+pub(super) fn index_options(written: &[StatementOption]) -> SqlResult<Vec<String>> {
+    refuse_duplicates(written)?;
+    written.iter().map(|parameter| check_parameter(parameter, &parameter.name.value, &[INDEX_PARAMETERS])).collect()
 }
 
 /// Applies the parameters of ALTER TABLE … SET.
 ///
 /// # Errors
-/// The errors of [`of_table`]; `0A000` for `storage`.
-pub(super) fn set(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
-    refuse_twice(written)?;
+/// The errors of [`apply_to_table`]; `0A000` for `storage`.
+pub(super) fn set_parameters(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
+    refuse_duplicates(written)?;
     let options = &mut table.options;
     for parameter in written {
         refuse_storage(parameter)?;
@@ -105,8 +106,8 @@ pub(super) fn set(table: &mut Table, written: &[StatementOption]) -> SqlResult<(
             table.cache = cache(parameter)?;
             continue;
         }
-        let Some(option) = of_table_alone(parameter)? else { continue };
-        match options.iter_mut().find(|known| name_of(known) == parameter.name.value) {
+        let Some(option) = table_option(parameter)? else { continue };
+        match options.iter_mut().find(|known| option_name(known) == parameter.name.value) {
             Some(known) => *known = option,
             None => options.push(option),
         }
@@ -118,7 +119,7 @@ pub(super) fn set(table: &mut Table, written: &[StatementOption]) -> SqlResult<(
 ///
 /// # Errors
 /// `42601` for a parameter with a value, `0A000` for `storage`.
-pub(super) fn reset(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
+pub(super) fn reset_parameters(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
     for parameter in written {
         refuse_storage(parameter)?;
         if parameter.value.is_some() {
@@ -127,7 +128,7 @@ pub(super) fn reset(table: &mut Table, written: &[StatementOption]) -> SqlResult
         if parameter.name.value == "cache" {
             table.cache = CachePolicy::default();
         }
-        table.options.retain(|known| name_of(known) != parameter.name.value);
+        table.options.retain(|known| option_name(known) != parameter.name.value);
     }
     Ok(())
 }
@@ -140,21 +141,21 @@ fn refuse_storage(parameter: &StatementOption) -> SqlResult<()> {
         .with_hint("Make a new table with CREATE TABLE AS and rename it."))
 }
 
-fn name_of(option: &str) -> &str {
+fn option_name(option: &str) -> &str {
     option.split('=').next().unwrap_or(option)
 }
 
 /// Checks a table's parameter; `None` for one of its TOAST table, where PostgreSQL displays it.
-fn of_table_alone(parameter: &StatementOption) -> SqlResult<Option<String>> {
+fn table_option(parameter: &StatementOption) -> SqlResult<Option<String>> {
     let name = parameter.name.value.as_str();
     match name.split_once('.') {
-        Some(("toast", name)) => checked(parameter, name, &[OF_UPKEEP]).map(|_| None),
+        Some(("toast", name)) => check_parameter(parameter, name, &[AUTOVACUUM_PARAMETERS]).map(|_| None),
         Some((space, _)) => Err(invalid(format!("unrecognized parameter namespace \"{space}\""))),
-        None => checked(parameter, name, &[OF_TABLES, OF_UPKEEP]).map(Some),
+        None => check_parameter(parameter, name, &[TABLE_PARAMETERS, AUTOVACUUM_PARAMETERS]).map(Some),
     }
 }
 
-fn refuse_twice(written: &[StatementOption]) -> SqlResult<()> {
+fn refuse_duplicates(written: &[StatementOption]) -> SqlResult<()> {
     let names: Vec<&str> = written.iter().map(|parameter| parameter.name.value.as_str()).collect();
     match (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
         Some(at) => Err(invalid(format!("parameter \"{}\" specified more than once", names[at]))),
@@ -163,13 +164,13 @@ fn refuse_twice(written: &[StatementOption]) -> SqlResult<()> {
 }
 
 /// Checks the value against the parameter lists in `known` and returns `name=value`.
-fn checked(parameter: &StatementOption, name: &str, known: &[&[(&str, Values)]]) -> SqlResult<String> {
+fn check_parameter(parameter: &StatementOption, name: &str, known: &[&[(&str, ValueRange)]]) -> SqlResult<String> {
     let (_, values) = known
         .iter()
         .flat_map(|list| list.iter())
         .find(|(known, _)| *known == name)
         .ok_or_else(|| invalid(format!("unrecognized parameter \"{name}\"")))?;
-    let text = text(parameter);
+    let text = value_text(parameter);
     let wrong = |kind: &str| invalid(format!("invalid value for {kind} option \"{name}\": {text}"));
     let bounds = |is_within: bool, least: String, most: String| {
         if is_within {
@@ -201,7 +202,7 @@ fn checked(parameter: &StatementOption, name: &str, known: &[&[(&str, Values)]])
 }
 
 /// Returns the value as PostgreSQL stores it; a parameter without a value is true.
-fn text(parameter: &StatementOption) -> String {
+fn value_text(parameter: &StatementOption) -> String {
     let value = parameter.value.as_ref().map(|value| value.text().unwrap_or("*"));
     let is_word = matches!(parameter.value, Some(OptionValue::Word(_)));
     let value = value.unwrap_or("true");

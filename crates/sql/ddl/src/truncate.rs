@@ -15,29 +15,29 @@ use super::name;
 /// # Errors
 /// `0A000` if another table has a foreign key to one of them, and errors of the names.
 pub fn truncate(context: &StatementContext, truncate: &Truncate) -> SqlResult<DefinePlan> {
-    let mut plan = DefinePlan { tag: "TRUNCATE TABLE".to_owned(), ..DefinePlan::default() };
+    let mut plan = DefinePlan { command_tag: "TRUNCATE TABLE".to_owned(), ..DefinePlan::default() };
     let mut tables: Vec<Arc<Table>> = Vec::new();
     for name in &truncate.names {
-        let table = truncatable(context, name)?;
+        let table = find_truncatable(context, name)?;
         if tables.iter().all(|known| known.oid != table.oid) {
             tables.push(table);
         }
     }
-    while let Some((referring, referred)) = outside_reference(&context.snapshot, &tables) {
+    while let Some((referring, referred)) = find_outside_reference(&context.snapshot, &tables) {
         if !truncate.cascade {
             let detail = format!("Table \"{}\" references \"{}\".", referring.name, referred.name);
             let hint = format!("Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", referring.name);
             let message = "cannot truncate a table referenced in a foreign key constraint";
             return Err(SqlError::new(Condition::FeatureNotSupported, message).with_detail(detail).with_hint(hint));
         }
-        may_truncate(context, &referring)?;
+        check_can_truncate(context, &referring)?;
         let message = format!("truncate cascades to table \"{}\"", referring.name);
         plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
         tables.push(referring);
     }
     plan.changes = tables.iter().map(|table| Change::RemoveAllRows { table: table.oid }).collect();
-    if truncate.restart {
-        let owned = tables.iter().flat_map(|table| context.snapshot.sequences_of(table.oid));
+    if truncate.restart_identity {
+        let owned = tables.iter().flat_map(|table| context.snapshot.owned_sequences(table.oid));
         plan.changes.extend(owned.map(|sequence| {
             Change::PutSequence(Arc::new(Sequence {
                 counter: (context.new_oid)(),
@@ -49,25 +49,25 @@ pub fn truncate(context: &StatementContext, truncate: &Truncate) -> SqlResult<De
     Ok(plan)
 }
 
-fn truncatable(
+fn find_truncatable(
     context: &StatementContext,
     name: &datafusion::sql::sqlparser::ast::ObjectName,
 ) -> SqlResult<Arc<Table>> {
-    match name::find(context, name)?.ok_or_else(|| name::no_relation(name))? {
-        name::Found::Table(table) => {
-            may_truncate(context, &table)?;
+    match name::resolve_relation(context, name)?.ok_or_else(|| name::undefined_relation(name))? {
+        name::ResolvedRelation::Table(table) => {
+            check_can_truncate(context, &table)?;
             Ok(table)
         }
-        name::Found::System => Err(name::system_table(name)),
-        name::Found::External(_)
-        | name::Found::View(_)
-        | name::Found::Sequence(_)
-        | name::Found::Key
-        | name::Found::Index(..) => Err(name::wrong_kind(name::split(context, name)?.1, "table")),
+        name::ResolvedRelation::SystemTable => Err(name::system_table_error(name)),
+        name::ResolvedRelation::External(_)
+        | name::ResolvedRelation::View(_)
+        | name::ResolvedRelation::Sequence(_)
+        | name::ResolvedRelation::Key
+        | name::ResolvedRelation::Index(..) => Err(name::wrong_kind_error(name::split_name(context, name)?.1, "table")),
     }
 }
 
-fn may_truncate(context: &StatementContext, table: &Table) -> SqlResult<()> {
+fn check_can_truncate(context: &StatementContext, table: &Table) -> SqlResult<()> {
     if context.owns(table.owner) {
         return Ok(());
     }
@@ -76,7 +76,7 @@ fn may_truncate(context: &StatementContext, table: &Table) -> SqlResult<()> {
 }
 
 /// Finds a table outside `tables` with a foreign key to one of them, and that one.
-fn outside_reference<'t>(state: &CatalogState, tables: &'t [Arc<Table>]) -> Option<(Arc<Table>, &'t Table)> {
+fn find_outside_reference<'t>(state: &CatalogState, tables: &'t [Arc<Table>]) -> Option<(Arc<Table>, &'t Table)> {
     let named = |oid: Oid| tables.iter().find(|table| table.oid == oid);
     state.tables().filter(|table| named(table.oid).is_none()).find_map(|table| {
         let referred = table.constraints.iter().find_map(|constraint| match &constraint.kind {

@@ -16,26 +16,35 @@ use types::{Oid, SqlError, SqlResult};
 use super::name;
 
 /// Schema and name of a relation.
-pub(super) struct Place<'a> {
+pub(super) struct RelationName<'a> {
     pub(super) schema: &'a str,
     pub(super) name: &'a str,
 }
 
 /// Rewrites the views that read a relation for its new schema or name.
-pub(super) fn with_relation_moved(state: &CatalogState, moved: Oid, to: &Place<'_>) -> SqlResult<Vec<Change>> {
-    reworded(
+pub(super) fn rewrite_for_moved_relation(
+    state: &CatalogState,
+    moved: Oid,
+    to: &RelationName<'_>,
+) -> SqlResult<Vec<Change>> {
+    rewrite_views(
         state,
         |view| view.depends_on.contains(&moved),
-        |relation| (found(state, relation) == Some(moved)).then(|| name::qualified(to.schema, to.name)),
+        |relation| (find_relation(state, relation) == Some(moved)).then(|| name::qualified(to.schema, to.name)),
     )
 }
 
 /// Rewrites the views that read any of the relations for the new name of their schema.
-pub(super) fn with_schema_renamed(state: &CatalogState, moved: &[Oid], from: &str, to: &str) -> SqlResult<Vec<Change>> {
-    reworded(
+pub(super) fn rewrite_for_renamed_schema(
+    state: &CatalogState,
+    moved: &[Oid],
+    from: &str,
+    to: &str,
+) -> SqlResult<Vec<Change>> {
+    rewrite_views(
         state,
         |view| view.depends_on.iter().any(|oid| moved.contains(oid)),
-        |relation| match parts(relation) {
+        |relation| match split_qualified(relation) {
             Some((schema, name)) if schema == from => Some(name::qualified(to, name)),
             _ => None,
         },
@@ -43,14 +52,19 @@ pub(super) fn with_schema_renamed(state: &CatalogState, moved: &[Oid], from: &st
 }
 
 /// Rewrites the views that read a relation for the new name of one of its columns.
-pub(super) fn with_column_renamed(state: &CatalogState, relation: Oid, from: &str, to: &str) -> SqlResult<Vec<Change>> {
+pub(super) fn rewrite_for_renamed_column(
+    state: &CatalogState,
+    relation: Oid,
+    from: &str,
+    to: &str,
+) -> SqlResult<Vec<Change>> {
     let readers = state.views().filter(|view| view.depends_on.contains(&relation));
     let changes = readers.map(|view| {
-        let mut query = query(view)?;
-        let mut aliases = Aliases { state, relation, found: HashSet::new() };
+        let mut query = parse_definition(view)?;
+        let mut aliases = AliasCollector { state, relation, aliases: HashSet::new() };
         let _: ControlFlow<()> = query.walk_mut(&mut aliases);
-        let _: ControlFlow<()> = query.walk_mut(&mut Columns { of: &aliases.found, from, to });
-        Ok(put(view, &query))
+        let _: ControlFlow<()> = query.walk_mut(&mut ColumnRenamer { aliases: &aliases.aliases, from, to });
+        Ok(put_view(view, &query))
     });
     changes.collect()
 }
@@ -59,49 +73,49 @@ pub(super) fn with_column_renamed(state: &CatalogState, relation: Oid, from: &st
 ///
 /// # Errors
 /// `XX000` if the text does not parse, although it parsed when it was stored.
-pub(super) fn query(view: &View) -> SqlResult<Query> {
+pub(super) fn parse_definition(view: &View) -> SqlResult<Query> {
     match syntax::parse(&view.definition)?.into_iter().next().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => Ok(*query),
         _ => Err(SqlError::internal(format!("the definition of view {} is not a query", view.name))),
     }
 }
 
-fn reworded(
+fn rewrite_views(
     state: &CatalogState,
     is_affected: impl Fn(&View) -> bool,
     renamed: impl Fn(&ObjectName) -> Option<ObjectName>,
 ) -> SqlResult<Vec<Change>> {
     let affected = state.views().filter(|view| is_affected(view));
     let changes = affected.map(|view| {
-        let mut query = query(view)?;
-        let _: ControlFlow<()> = query.walk_mut(&mut Relations { renamed: &renamed });
-        Ok(put(view, &query))
+        let mut query = parse_definition(view)?;
+        let _: ControlFlow<()> = query.walk_mut(&mut RelationRenamer { renamed: &renamed });
+        Ok(put_view(view, &query))
     });
     changes.collect()
 }
 
-fn put(view: &View, query: &Query) -> Change {
-    Change::PutView(Arc::new(View { definition: syntax::text_of(query), ..View::clone(view) }))
+fn put_view(view: &View, query: &Query) -> Change {
+    Change::PutView(Arc::new(View { definition: syntax::to_sql_text(query), ..View::clone(view) }))
 }
 
-fn parts(relation: &ObjectName) -> Option<(&str, &str)> {
+fn split_qualified(relation: &ObjectName) -> Option<(&str, &str)> {
     match relation.0.as_slice() {
         [schema, name] => Some((schema.as_ident()?.value.as_str(), name.as_ident()?.value.as_str())),
         _ => None,
     }
 }
 
-fn found(state: &CatalogState, relation: &ObjectName) -> Option<Oid> {
-    let (schema, name) = parts(relation)?;
+fn find_relation(state: &CatalogState, relation: &ObjectName) -> Option<Oid> {
+    let (schema, name) = split_qualified(relation)?;
     let schema = state.schema_by_name(schema)?.oid;
     state.relation(schema, name).map(|relation| relation.oid())
 }
 
-struct Relations<'a, F> {
+struct RelationRenamer<'a, F> {
     renamed: &'a F,
 }
 
-impl<F: Fn(&ObjectName) -> Option<ObjectName>> VisitorMut for Relations<'_, F> {
+impl<F: Fn(&ObjectName) -> Option<ObjectName>> VisitorMut for RelationRenamer<'_, F> {
     type Break = ();
 
     fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
@@ -113,39 +127,39 @@ impl<F: Fn(&ObjectName) -> Option<ObjectName>> VisitorMut for Relations<'_, F> {
 }
 
 /// Visitor that collects the aliases of one relation.
-struct Aliases<'a> {
+struct AliasCollector<'a> {
     state: &'a CatalogState,
     relation: Oid,
-    found: HashSet<String>,
+    aliases: HashSet<String>,
 }
 
-impl VisitorMut for Aliases<'_> {
+impl VisitorMut for AliasCollector<'_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, alias: Some(alias), .. } = factor
-            && found(self.state, name) == Some(self.relation)
+            && find_relation(self.state, name) == Some(self.relation)
         {
-            self.found.insert(alias.name.value.clone());
+            self.aliases.insert(alias.name.value.clone());
         }
         ControlFlow::Continue(())
     }
 }
 
 /// Visitor that renames a column of the relations with these aliases.
-struct Columns<'a> {
-    of: &'a HashSet<String>,
+struct ColumnRenamer<'a> {
+    aliases: &'a HashSet<String>,
     from: &'a str,
     to: &'a str,
 }
 
-impl VisitorMut for Columns<'_> {
+impl VisitorMut for ColumnRenamer<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::CompoundIdentifier(parts) = expr
             && let [relation, column] = parts.as_mut_slice()
-            && self.of.contains(&relation.value)
+            && self.aliases.contains(&relation.value)
             && column.value == self.from
         {
             *column = name::ident(self.to);

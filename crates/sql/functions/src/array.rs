@@ -12,34 +12,37 @@ use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
 use super::call::Call;
 use super::cast::TextWriter;
-use super::definition::{Definition, Gives, Overload, Takes as T};
-use super::text_lists::{ELEMENT_BYTES, check_count, text_lists};
+use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::text_array::{ELEMENT_BYTES, build_text_arrays, check_count};
 use super::value_bytes::value_bytes;
 use crate::type_rules::common_type_of;
 
-const INT4: Gives = Gives::of(SqlType::Int4);
-const TEXT: Gives = Gives::of(SqlType::Text);
-const BOOL: Gives = Gives::of(SqlType::Bool);
-const TEXTS: Gives = Gives::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
+const INT4: ResultType = ResultType::fixed(SqlType::Int4);
+const TEXT: ResultType = ResultType::fixed(SqlType::Text);
+const BOOL: ResultType = ResultType::fixed(SqlType::Bool);
+const TEXTS: ResultType = ResultType::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "array_literal",
-        &[Overload::builtin(&[T::Any], Gives::Computed(literal_type), make_array).variadic()],
+        &[Overload::builtin(&[T::Any], ResultType::Computed(literal_type), make_array).variadic()],
     ),
-    Definition::new("array_element", &[Overload::rows(&[T::AnyArray, T::Int4], Gives::ElementOf(0), element)]),
-    Definition::new("array_slice", &[Overload::rows(&[T::AnyArray, T::Int4, T::Int4], Gives::Same(0), slice)]),
+    Definition::new("array_element", &[Overload::rows(&[T::AnyArray, T::Int4], ResultType::ElementOf(0), element)]),
+    Definition::new("array_slice", &[Overload::rows(&[T::AnyArray, T::Int4, T::Int4], ResultType::SameAs(0), slice)]),
     Definition::new("array_length", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, length)]),
     Definition::new("array_upper", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, length)]),
     Definition::new("array_lower", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, lower)]),
     Definition::new("array_ndims", &[Overload::rows(&[T::AnyArray], INT4, dimensions)]),
     Definition::new("cardinality", &[Overload::rows(&[T::AnyArray], INT4, cardinality)]),
-    Definition::new("array_append", &[Overload::builtin(&[T::AnyArray, T::Any], Gives::Same(0), append)]),
-    Definition::new("array_prepend", &[Overload::builtin(&[T::Any, T::AnyArray], Gives::Same(1), prepend)]),
-    Definition::new("array_cat", &[Overload::builtin(&[T::AnyArray, T::AnyArray], Gives::Same(0), concat)]),
+    Definition::new("array_append", &[Overload::builtin(&[T::AnyArray, T::Any], ResultType::SameAs(0), append)]),
+    Definition::new("array_prepend", &[Overload::builtin(&[T::Any, T::AnyArray], ResultType::SameAs(1), prepend)]),
+    Definition::new("array_cat", &[Overload::builtin(&[T::AnyArray, T::AnyArray], ResultType::SameAs(0), concat)]),
     Definition::new("array_position", &[Overload::builtin(&[T::AnyArray, T::Any], INT4, position)]),
-    Definition::new("array_remove", &[Overload::rows(&[T::AnyArray, T::Any], Gives::Same(0), remove)]),
-    Definition::new("array_replace", &[Overload::builtin(&[T::AnyArray, T::Any, T::Any], Gives::Same(0), replace_all)]),
+    Definition::new("array_remove", &[Overload::rows(&[T::AnyArray, T::Any], ResultType::SameAs(0), remove)]),
+    Definition::new(
+        "array_replace",
+        &[Overload::builtin(&[T::AnyArray, T::Any, T::Any], ResultType::SameAs(0), replace_all)],
+    ),
     Definition::new("&&", &[Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, has_any)]),
     Definition::new("any_equal", ANY_EQUAL_OVERLOADS),
     Definition::new(
@@ -67,7 +70,7 @@ pub static ANY_EQUAL: Definition = Definition::new("any_equal", ANY_EQUAL_OVERLO
 /// NULL.
 fn any_equal(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let wanted = &call.arguments[1];
-    call.booleans(|row| {
+    call.build_booleans(|row| {
         let Some(list) = call.list(0, row) else { return Ok(None) };
         let value = wanted.values.slice(if wanted.is_constant { 0 } else { row }, 1);
         if list.is_empty() {
@@ -123,7 +126,7 @@ fn replace_all() -> Arc<ScalarUDF> {
 }
 
 /// Returns the range of a row's elements within the values of the first argument; `None` for NULL.
-fn at(call: &Call<'_>, row: usize) -> Option<std::ops::Range<usize>> {
+fn row_range(call: &Call<'_>, row: usize) -> Option<std::ops::Range<usize>> {
     let argument = &call.arguments[0];
     let row = if argument.is_constant { 0 } else { row };
     let list = argument.values.as_list::<i32>();
@@ -135,12 +138,12 @@ fn at(call: &Call<'_>, row: usize) -> Option<std::ops::Range<usize>> {
 /// Returns the element at a subscript, or NULL beyond the ends. Subscripts start at 1, those of the catalog's vectors
 /// at 0.
 fn element(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    let first = i32::from(matches!(call.types[0], SqlType::Array(_)));
+    let first = i32::from(matches!(call.argument_types[0], SqlType::Array(_)));
     let index = call.column::<Int32Type>(1);
     let values = call.arguments[0].values.as_list::<i32>().values();
     let picked: arrow::array::UInt32Array = (0..call.rows)
         .map(|row| {
-            let range = at(call, row)?;
+            let range = row_range(call, row)?;
             let offset = usize::try_from(index.get(row)?.checked_sub(first)?).ok()?;
             let position = range.start + offset;
             (position < range.end).then(|| u32::try_from(position).ok()).flatten()
@@ -151,8 +154,10 @@ fn element(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn slice(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (from, to) = (call.column::<Int32Type>(1), call.column::<Int32Type>(2));
-    picked(call, |row| {
-        let (Some(range), Some(from), Some(to)) = (at(call, row), from.get(row), to.get(row)) else { return Ok(None) };
+    pick_elements(call, |row| {
+        let (Some(range), Some(from), Some(to)) = (row_range(call, row), from.get(row), to.get(row)) else {
+            return Ok(None);
+        };
         let count = i64::try_from(range.len()).unwrap_or(i64::MAX);
         let first = i64::from(from).max(1) - 1;
         let end = i64::from(to).min(count);
@@ -165,8 +170,8 @@ fn remove(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let elements = call.arguments[0].values.as_list::<i32>().values();
     let internal = |error: arrow::error::ArrowError| SqlError::internal(error.to_string());
     let unwanted = arrow::compute::cast(&call.arguments[1].values, elements.data_type()).map_err(internal)?;
-    picked(call, |row| {
-        let Some(range) = at(call, row) else { return Ok(None) };
+    pick_elements(call, |row| {
+        let Some(range) = row_range(call, row) else { return Ok(None) };
         let unwanted = unwanted.slice(if call.arguments[1].is_constant { 0 } else { row }, 1);
         let others = arrow::compute::kernels::cmp::distinct(
             &elements.slice(range.start, range.len()),
@@ -179,7 +184,7 @@ fn remove(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 /// Builds arrays from elements of the first argument, an array: `row` returns their positions in its values, or
 /// `None` for NULL.
-fn picked(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>) -> SqlResult<ArrayRef> {
+fn pick_elements(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>) -> SqlResult<ArrayRef> {
     let list = call.arguments[0].values.as_list::<i32>();
     let mut lengths = Vec::with_capacity(call.rows);
     let mut positions = Vec::new();
@@ -196,7 +201,7 @@ fn picked(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>)
     }
     let values = arrow::compute::take(list.values(), &arrow::array::UInt32Array::from(positions), None)
         .map_err(|error| SqlError::internal(error.to_string()))?;
-    let arrow::datatypes::DataType::List(item) = call.gives.arrow_type() else {
+    let arrow::datatypes::DataType::List(item) = call.result_type.arrow_type() else {
         return Err(SqlError::internal("Arrow form of array_remove or array_slice is not a list"));
     };
     let offsets = arrow::buffer::OffsetBuffer::from_lengths(lengths);
@@ -205,35 +210,36 @@ fn picked(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>)
 
 fn length(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let dimension = call.column::<Int32Type>(1);
-    call.primitive::<Int32Type>(|row| {
-        let range = at(call, row).filter(|range| !range.is_empty() && dimension.get(row) == Some(1));
+    call.build_primitive::<Int32Type>(|row| {
+        let range = row_range(call, row).filter(|range| !range.is_empty() && dimension.get(row) == Some(1));
         Ok(range.and_then(|range| i32::try_from(range.len()).ok()))
     })
 }
 
 fn lower(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let dimension = call.column::<Int32Type>(1);
-    call.primitive::<Int32Type>(|row| {
-        Ok(at(call, row).filter(|range| !range.is_empty() && dimension.get(row) == Some(1)).map(|_| 1))
+    call.build_primitive::<Int32Type>(|row| {
+        Ok(row_range(call, row).filter(|range| !range.is_empty() && dimension.get(row) == Some(1)).map(|_| 1))
     })
 }
 
 fn dimensions(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<Int32Type>(|row| Ok(at(call, row).filter(|range| !range.is_empty()).map(|_| 1)))
+    call.build_primitive::<Int32Type>(|row| Ok(row_range(call, row).filter(|range| !range.is_empty()).map(|_| 1)))
 }
 
 fn cardinality(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<Int32Type>(|row| Ok(at(call, row).and_then(|range| i32::try_from(range.len()).ok())))
+    call.build_primitive::<Int32Type>(|row| Ok(row_range(call, row).and_then(|range| i32::try_from(range.len()).ok())))
 }
 
 /// Joins elements to text. NULL elements are omitted unless a third argument replaces them.
 fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    let element = call.types[0].element().ok_or_else(|| SqlError::internal("array_to_string takes an array"))?;
+    let element =
+        call.argument_types[0].element().ok_or_else(|| SqlError::internal("array_to_string takes an array"))?;
     let separator = call.text(1);
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let (Some(list), Some(separator)) = (call.list(0, row), separator.get(row)) else { return Ok(None) };
-        let null = if call.count() == 3 { call.text(2).get(row) } else { None };
-        let writer = TextWriter::new(&list, &element, call.session.zone).naming(call.session.names());
+        let null = if call.argument_count() == 3 { call.text(2).get(row) } else { None };
+        let writer = TextWriter::new(&list, &element, call.session.zone).with_names(call.session.names());
         let texts = list.as_string_view_opt();
         let lengths = |index: usize| texts.map_or(0, |texts| ByteView::from(texts.views()[index]).length as usize);
         let mut is_first = true;
@@ -260,9 +266,9 @@ fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Splits text into an array. A NULL separator splits into characters, an empty one not at all.
 fn from_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, separator) = (call.text(0), call.text(1));
-    text_lists(call, |row, parts| {
+    build_text_arrays(call, |row, parts| {
         let Some(text) = text.get(row) else { return Ok(false) };
-        let null = if call.count() == 3 { call.text(2).get(row) } else { None };
+        let null = if call.argument_count() == 3 { call.text(2).get(row) } else { None };
         let mut push = |part: &str| parts.push((Some(part) != null).then_some(part));
         match separator.get(row) {
             _ if text.is_empty() => {}

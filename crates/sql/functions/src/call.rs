@@ -6,7 +6,7 @@ use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryBuilder, BooleanArray, BooleanBuilder, PrimitiveArray,
     PrimitiveBuilder, StringViewArray, StringViewBuilder,
 };
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
 /// Size limit of a binary array's values: its offsets are 32-bit signed integers.
@@ -16,11 +16,11 @@ const BINARY_BYTES_MAX: usize = i32::MAX as usize;
 /// row.
 pub struct Call<'a> {
     pub(crate) arguments: &'a [Argument],
-    pub(crate) types: &'a [SqlType],
+    pub(crate) argument_types: &'a [SqlType],
     /// Number of rows of the result.
     pub(crate) rows: usize,
-    pub(crate) gives: &'a SqlType,
-    pub(crate) session: &'a Session,
+    pub(crate) result_type: &'a SqlType,
+    pub(crate) session: &'a EvaluationContext,
 }
 
 /// Values of one argument.
@@ -39,7 +39,7 @@ pub(crate) struct TextColumn<'a> {
 
 /// Argument of a primitive type, read by row.
 #[derive(Clone, Copy)]
-pub(crate) struct Column<'a, T: ArrowPrimitiveType> {
+pub(crate) struct PrimitiveColumn<'a, T: ArrowPrimitiveType> {
     values: &'a PrimitiveArray<T>,
     is_constant: bool,
 }
@@ -52,7 +52,7 @@ impl<'a> TextColumn<'a> {
     }
 }
 
-impl<T: ArrowPrimitiveType> Column<'_, T> {
+impl<T: ArrowPrimitiveType> PrimitiveColumn<'_, T> {
     /// Returns the row's value, or `None` for NULL.
     pub(crate) fn get(&self, row: usize) -> Option<T::Native> {
         let row = if self.is_constant { 0 } else { row };
@@ -68,9 +68,9 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the argument of a primitive type at `index`.
-    pub(crate) fn column<T: ArrowPrimitiveType>(&self, index: usize) -> Column<'a, T> {
+    pub(crate) fn column<T: ArrowPrimitiveType>(&self, index: usize) -> PrimitiveColumn<'a, T> {
         let argument = &self.arguments[index];
-        Column { values: argument.values.as_primitive(), is_constant: argument.is_constant }
+        PrimitiveColumn { values: argument.values.as_primitive(), is_constant: argument.is_constant }
     }
 
     /// Returns one row of a boolean argument, or `None` for NULL.
@@ -98,21 +98,21 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the number of arguments.
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn argument_count(&self) -> usize {
         self.arguments.len()
     }
 
     /// Returns the scale of a numeric argument.
     pub(crate) fn scale(&self, index: usize) -> u8 {
-        scale_of(&self.types[index])
+        scale_of(&self.argument_types[index])
     }
 
     /// Builds a primitive result row by row.
-    pub(crate) fn primitive<T: ArrowPrimitiveType>(
+    pub(crate) fn build_primitive<T: ArrowPrimitiveType>(
         &self,
         mut row: impl FnMut(usize) -> SqlResult<Option<T::Native>>,
     ) -> SqlResult<ArrayRef> {
-        let mut builder = PrimitiveBuilder::<T>::with_capacity(self.rows).with_data_type(self.gives.arrow_type());
+        let mut builder = PrimitiveBuilder::<T>::with_capacity(self.rows).with_data_type(self.result_type.arrow_type());
         let mut guard = ValueGuard::default();
         for index in 0..self.rows {
             builder.append_option(row(index)?);
@@ -122,7 +122,7 @@ impl<'a> Call<'a> {
     }
 
     /// Builds a boolean result row by row.
-    pub(crate) fn booleans(&self, mut row: impl FnMut(usize) -> SqlResult<Option<bool>>) -> SqlResult<ArrayRef> {
+    pub(crate) fn build_booleans(&self, mut row: impl FnMut(usize) -> SqlResult<Option<bool>>) -> SqlResult<ArrayRef> {
         let mut builder = BooleanBuilder::with_capacity(self.rows);
         let mut guard = ValueGuard::default();
         for index in 0..self.rows {
@@ -134,7 +134,7 @@ impl<'a> Call<'a> {
 
     /// Builds a text result: `row` writes into the buffer and returns `None` for NULL. If a value may be far longer
     /// than its arguments, `row` checks the memory limit itself before it writes.
-    pub(crate) fn texts(
+    pub(crate) fn build_texts(
         &self,
         mut row: impl FnMut(usize, &mut String) -> SqlResult<Option<()>>,
     ) -> SqlResult<ArrayRef> {
@@ -154,7 +154,10 @@ impl<'a> Call<'a> {
     }
 
     /// Builds a text result from slices of the arguments, without an intermediate buffer.
-    pub(crate) fn slices<'t>(&self, mut row: impl FnMut(usize) -> SqlResult<Option<&'t str>>) -> SqlResult<ArrayRef> {
+    pub(crate) fn build_slices<'t>(
+        &self,
+        mut row: impl FnMut(usize) -> SqlResult<Option<&'t str>>,
+    ) -> SqlResult<ArrayRef> {
         let (mut builder, mut guard) = (StringViewBuilder::with_capacity(self.rows), ValueGuard::default());
         for index in 0..self.rows {
             let text = row(index)?;
@@ -165,7 +168,10 @@ impl<'a> Call<'a> {
     }
 
     /// Builds a bytea result.
-    pub(crate) fn binaries(&self, mut row: impl FnMut(usize) -> SqlResult<Option<Vec<u8>>>) -> SqlResult<ArrayRef> {
+    pub(crate) fn build_binaries(
+        &self,
+        mut row: impl FnMut(usize) -> SqlResult<Option<Vec<u8>>>,
+    ) -> SqlResult<ArrayRef> {
         let (mut builder, mut guard) = (BinaryBuilder::new(), ValueGuard::default());
         for index in 0..self.rows {
             let bytes = row(index)?;

@@ -13,7 +13,7 @@ use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, ScalarUDF};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
-use super::function::{NamedFunction, ResolvedFunction};
+use super::function::{ResolvedFunction, UnresolvedFunction};
 
 /// Limit on the expression nodes of arguments that are written out; arguments with more are hashed.
 const NODES_MAX: usize = 32;
@@ -29,8 +29,8 @@ const NAME_BYTES_MAX: usize = 512;
 /// # Errors
 /// The name of an argument cannot be formatted.
 pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
-    if let Some(hash) = ArgumentsHash::try_new(args, Casts::Unsaid)? {
-        return Ok(name_by_hash(function, hash));
+    if let Some(hash) = ArgumentsHash::try_new(args, CastHashing::Ignored)? {
+        return Ok(name_with_hash(function, hash));
     }
     let mut name = String::with_capacity(64);
     name.push_str(function);
@@ -48,7 +48,7 @@ pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
 }
 
 /// Returns the name of a call whose arguments have many nodes.
-pub(super) fn name_by_hash(function: &str, ArgumentsHash(hash): ArgumentsHash) -> String {
+pub(super) fn name_with_hash(function: &str, ArgumentsHash(hash): ArgumentsHash) -> String {
     format!("{function}(… {hash:032x})")
 }
 
@@ -58,10 +58,10 @@ pub(super) struct ArgumentsHash(u128);
 
 /// Treatment of casts in a hash: included or ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Casts {
-    Said,
+enum CastHashing {
+    Included,
     /// Ignored, as in DataFusion's names, so that casts added by an analyzer do not change a name.
-    Unsaid,
+    Ignored,
 }
 
 impl ArgumentsHash {
@@ -70,11 +70,11 @@ impl ArgumentsHash {
     ///
     /// # Errors
     /// The name of an argument cannot be formatted.
-    pub(super) fn of(args: &[Expr]) -> Result<Option<Self>> {
-        Self::try_new(args, Casts::Said)
+    pub(super) fn for_call(args: &[Expr]) -> Result<Option<Self>> {
+        Self::try_new(args, CastHashing::Included)
     }
 
-    fn try_new(args: &[Expr], casts: Casts) -> Result<Option<Self>> {
+    fn try_new(args: &[Expr], casts: CastHashing) -> Result<Option<Self>> {
         let mut nodes_left = NODES_MAX;
         if args.iter().all(|arg| has_few_nodes(arg, &mut nodes_left)) {
             return Ok(None);
@@ -85,9 +85,9 @@ impl ArgumentsHash {
     }
 
     /// Returns the hash that a call was built with.
-    fn kept_by(function: &ScalarUDF) -> Option<Self> {
+    fn stored_in(function: &ScalarUDF) -> Option<Self> {
         let function = function.inner();
-        if let Some(named) = function.downcast_ref::<NamedFunction>() {
+        if let Some(named) = function.downcast_ref::<UnresolvedFunction>() {
             return named.arguments_hash();
         }
         function.downcast_ref::<ResolvedFunction>().and_then(ResolvedFunction::arguments_hash)
@@ -104,7 +104,7 @@ fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
             has_few_nodes(left, nodes_left) && has_few_nodes(right, nodes_left)
         }
         Expr::ScalarFunction(call) => {
-            ArgumentsHash::kept_by(&call.func).is_none() && call.args.iter().all(|arg| has_few_nodes(arg, nodes_left))
+            ArgumentsHash::stored_in(&call.func).is_none() && call.args.iter().all(|arg| has_few_nodes(arg, nodes_left))
         }
         _ => true,
     }
@@ -113,7 +113,7 @@ fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
 /// Hasher of the information in expressions' names, without writing the names.
 struct NameHasher {
     hasher: Xxh3Default,
-    casts: Casts,
+    casts: CastHashing,
 }
 
 impl NameHasher {
@@ -126,7 +126,7 @@ impl NameHasher {
         let hasher = &mut self.hasher;
         match expr {
             Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
-                if self.casts == Casts::Said {
+                if self.casts == CastHashing::Included {
                     (6, field).hash(hasher);
                 }
                 return self.add(expr);
@@ -140,7 +140,7 @@ impl NameHasher {
             }
             Expr::ScalarFunction(call) => {
                 (3, call.func.name()).hash(hasher);
-                match ArgumentsHash::kept_by(&call.func) {
+                match ArgumentsHash::stored_in(&call.func) {
                     Some(ArgumentsHash(kept)) => (5, kept).hash(hasher),
                     None => self.add_all(&call.args)?,
                 }
@@ -166,7 +166,7 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::logical_expr::{col, lit};
-    use session_context::Session;
+    use session_context::EvaluationContext;
     use types::SessionZone;
     use types::text::DateOrder;
 
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn calls_that_keep_a_hash_have_names_of_their_own_whatever_their_depth() {
         let zone = SessionZone::parse("UTC").unwrap();
-        let session = Arc::new(Session::without_context(zone, DateOrder::DayMonthYear, 0, 0));
+        let session = Arc::new(EvaluationContext::without_context(zone, DateOrder::DayMonthYear, 0, 0));
         let sum = |first: i32, count: i32| {
             (0..count).fold(lit(first), |sum, number| {
                 let call = crate::scalar_call("+", &session, vec![sum, lit(number)]);
@@ -209,7 +209,7 @@ mod tests {
         let name = |expr: &Expr| expr.schema_name().to_string();
         let keeps = |expr: &Expr| {
             let Expr::ScalarFunction(call) = expr else { panic!("a call") };
-            ArgumentsHash::kept_by(&call.func).is_some()
+            ArgumentsHash::stored_in(&call.func).is_some()
         };
         assert!(!keeps(&sum(1, 10)) && keeps(&sum(1, 20)));
         assert_eq!(name(&sum(1, 500)), name(&sum(1, 500)));
@@ -217,7 +217,7 @@ mod tests {
         assert_ne!(name(&sum(1, 500)), name(&sum(1, 501)));
         assert!(name(&sum(1, 500)).len() < 64);
         let cast = Expr::Cast(Cast::new(Box::new(lit(1)), arrow::datatypes::DataType::Int64));
-        let of = |first: Expr| ArgumentsHash::of(&[first, sum(1, 50)]).expect("it can be named");
+        let of = |first: Expr| ArgumentsHash::for_call(&[first, sum(1, 50)]).expect("it can be named");
         assert!(of(lit(1)).is_some() && of(lit(1)) != of(cast), "a cast is another call");
     }
 

@@ -6,10 +6,11 @@ use arrow::datatypes::{Decimal128Type, IntervalMonthDayNano, IntervalMonthDayNan
 use types::{Interval, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Gives, Overload, Takes};
+use super::definition::{Definition, Overload, ParameterType, ResultType};
 use super::json;
 
-const ANY_TWO: &[Overload] = &[Overload::rows(&[Takes::Any, Takes::Any], Gives::of(SqlType::Bool), unresolved)];
+const ANY_TWO: &[Overload] =
+    &[Overload::rows(&[ParameterType::Any, ParameterType::Any], ResultType::fixed(SqlType::Bool), unresolved)];
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("=", ANY_TWO),
@@ -23,27 +24,41 @@ pub(super) const DEFINITIONS: &[Definition] = &[
 /// Comparison key of intervals: their length in microseconds, with months of 30 days.
 pub(super) static INTERVAL_SPAN: Definition = Definition::new(
     "interval_span",
-    &[Overload::rows(&[Takes::Interval], Gives::of(SqlType::Numeric { precision: 38, scale: 0 }), span)],
+    &[Overload::rows(
+        &[ParameterType::Interval],
+        ResultType::fixed(SqlType::Numeric { precision: 38, scale: 0 }),
+        span,
+    )],
 );
 
 /// Comparison key of jsonb: bytes in PostgreSQL's order.
-pub(super) static JSONB_KEY: Definition =
-    Definition::new("jsonb_key", &[Overload::rows(&[Takes::Jsonb], Gives::of(SqlType::Bytea), json::key)]);
+pub(super) static JSONB_KEY: Definition = Definition::new(
+    "jsonb_key",
+    &[Overload::rows(&[ParameterType::Jsonb], ResultType::fixed(SqlType::Bytea), json::comparison_key)],
+);
 
-const INTERVAL: Gives = Gives::of(SqlType::Interval);
+const INTERVAL: ResultType = ResultType::fixed(SqlType::Interval);
 
 /// Definition of GREATEST for intervals.
-pub(super) static LONGEST: Definition =
-    Definition::new("greatest", &[Overload::rows(&[Takes::Interval], INTERVAL, |call| extreme(call, true)).variadic()]);
+pub(super) static GREATEST_INTERVAL: Definition = Definition::new(
+    "greatest",
+    &[Overload::rows(&[ParameterType::Interval], INTERVAL, |call| extreme(call, true)).variadic()],
+);
 
 /// Definition of LEAST for intervals.
-pub(super) static SHORTEST: Definition =
-    Definition::new("least", &[Overload::rows(&[Takes::Interval], INTERVAL, |call| extreme(call, false)).variadic()]);
+pub(super) static LEAST_INTERVAL: Definition = Definition::new(
+    "least",
+    &[Overload::rows(&[ParameterType::Interval], INTERVAL, |call| extreme(call, false)).variadic()],
+);
 
 /// Definition of `interval = ANY (array)`.
-pub(super) static ANY_OF_LENGTH: Definition = Definition::new(
+pub(super) static ANY_EQUAL_INTERVAL: Definition = Definition::new(
     "any_equal",
-    &[Overload::rows(&[Takes::AnyArray, Takes::Interval], Gives::of(SqlType::Bool), any_of_length)],
+    &[Overload::rows(
+        &[ParameterType::AnyArray, ParameterType::Interval],
+        ResultType::fixed(SqlType::Bool),
+        any_equal_interval,
+    )],
 );
 
 fn length(span: IntervalMonthDayNano) -> i128 {
@@ -52,8 +67,8 @@ fn length(span: IntervalMonthDayNano) -> i128 {
 
 /// Returns the longest or shortest interval. NULLs are ignored; the first of several equal ones wins.
 fn extreme(call: &Call<'_>, longest: bool) -> SqlResult<ArrayRef> {
-    let columns: Vec<_> = (0..call.count()).map(|at| call.column::<IntervalMonthDayNanoType>(at)).collect();
-    call.primitive::<IntervalMonthDayNanoType>(|row| {
+    let columns: Vec<_> = (0..call.argument_count()).map(|at| call.column::<IntervalMonthDayNanoType>(at)).collect();
+    call.build_primitive::<IntervalMonthDayNanoType>(|row| {
         Ok(columns.iter().filter_map(|column| column.get(row)).reduce(|best, other| {
             let (kept, new) = (length(best), length(other));
             if if longest { kept < new } else { new < kept } { other } else { best }
@@ -63,9 +78,9 @@ fn extreme(call: &Call<'_>, longest: bool) -> SqlResult<ArrayRef> {
 
 /// Evaluates `interval = ANY (array)`: true if an element has the same length; NULL if none has but an element or the
 /// value is NULL.
-fn any_of_length(call: &Call<'_>) -> SqlResult<ArrayRef> {
+fn any_equal_interval(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let wanted = call.column::<IntervalMonthDayNanoType>(1);
-    call.booleans(|row| {
+    call.build_booleans(|row| {
         let Some(list) = call.list(0, row) else { return Ok(None) };
         if list.is_empty() {
             return Ok(Some(false));
@@ -78,7 +93,7 @@ fn any_of_length(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn span(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let spans = call.column::<IntervalMonthDayNanoType>(0);
-    call.primitive::<Decimal128Type>(|row| Ok(spans.get(row).map(length)))
+    call.build_primitive::<Decimal128Type>(|row| Ok(spans.get(row).map(length)))
 }
 
 fn unresolved(_call: &Call<'_>) -> SqlResult<ArrayRef> {

@@ -9,15 +9,27 @@ use datafusion::logical_expr::ScalarUDF;
 use types::{SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Gives, Overload, Takes};
+use super::definition::{Definition, Overload, ParameterType, ResultType};
 use crate::error::from_datafusion;
 use crate::type_rules::common_type_of;
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition::new("coalesce", &[Overload::builtin(&[Takes::Any], Gives::Computed(common), coalesce).variadic()]),
-    Definition::new("greatest", &[Overload::builtin(&[Takes::Any], Gives::Computed(common), greatest).variadic()]),
-    Definition::new("least", &[Overload::builtin(&[Takes::Any], Gives::Computed(common), least).variadic()]),
-    Definition::new("nullif", &[Overload::builtin(&[Takes::Any, Takes::Any], Gives::Same(0), coalesce)]),
+    Definition::new(
+        "coalesce",
+        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), coalesce).variadic()],
+    ),
+    Definition::new(
+        "greatest",
+        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), greatest).variadic()],
+    ),
+    Definition::new(
+        "least",
+        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), least).variadic()],
+    ),
+    Definition::new(
+        "nullif",
+        &[Overload::builtin(&[ParameterType::Any, ParameterType::Any], ResultType::SameAs(0), coalesce)],
+    ),
 ];
 
 /// Internal name of [`FIRST_NOT_NULL`]; not callable from SQL.
@@ -26,7 +38,7 @@ pub const FIRST_NOT_NULL_NAME: &str = "first_not_null";
 /// COALESCE that evaluates all arguments.
 pub(super) static FIRST_NOT_NULL: Definition = Definition::new(
     FIRST_NOT_NULL_NAME,
-    &[Overload::rows(&[Takes::Any], Gives::Computed(common), first_not_null).variadic()],
+    &[Overload::rows(&[ParameterType::Any], ResultType::Computed(common), first_not_null).variadic()],
 );
 
 fn first_not_null(call: &Call<'_>) -> SqlResult<ArrayRef> {
@@ -45,8 +57,10 @@ fn first_not_null(call: &Call<'_>) -> SqlResult<ArrayRef> {
 pub const FIRST_TRUE_NAME: &str = "first_true";
 
 /// Boolean CASE that evaluates all arguments: pairs of a condition and its result, then the ELSE result.
-pub(super) static FIRST_TRUE: Definition =
-    Definition::new(FIRST_TRUE_NAME, &[Overload::rows(&[Takes::Any], Gives::of(SqlType::Bool), first_true).variadic()]);
+pub(super) static FIRST_TRUE: Definition = Definition::new(
+    FIRST_TRUE_NAME,
+    &[Overload::rows(&[ParameterType::Any], ResultType::fixed(SqlType::Bool), first_true).variadic()],
+);
 
 fn first_true(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let arguments: Vec<&BooleanArray> = call.arguments.iter().map(|argument| argument.values.as_boolean()).collect();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
-use types::numeric::Digits;
+use types::numeric::NumericPrecision;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use crate::type_rules::{is_implicit, is_preferred, plain, same_kind, shared};
+use crate::type_rules::{is_implicit, is_preferred, plain_type_name, same_base_type, unify_types};
 
 /// Function or operator with all its overloads, in order of preference among overloads that match equally well.
 #[derive(Debug)]
@@ -23,16 +23,16 @@ pub struct Definition {
 /// Signature of a function with its body.
 #[derive(Debug)]
 pub struct Overload {
-    pub(crate) takes: &'static [Takes],
+    pub(crate) parameters: &'static [ParameterType],
     /// True if the last of `takes` may repeat or be absent.
     pub(crate) is_variadic: bool,
-    pub(crate) gives: Gives,
+    pub(crate) result_type: ResultType,
     pub body: Body,
 }
 
 /// Type of a parameter. Arguments reach a concrete type by implicit casts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum ParameterType {
     Int2,
     Int4,
     Int8,
@@ -57,21 +57,21 @@ pub(crate) enum Takes {
 
 /// Result type of an overload.
 #[derive(Debug)]
-pub(crate) enum Gives {
+pub(crate) enum ResultType {
     /// Fixed type; never dropped, so that definitions can be constants.
-    Type(ManuallyDrop<SqlType>),
+    Fixed(ManuallyDrop<SqlType>),
     /// Type of the argument at this position, after its cast.
-    Same(usize),
+    SameAs(usize),
     /// Element type of the array argument at this position.
     ElementOf(usize),
     /// Type computed from the arguments' types.
     Computed(fn(&[SqlType]) -> SqlResult<SqlType>),
 }
 
-impl Gives {
+impl ResultType {
     /// Creates a fixed result type.
-    pub(crate) const fn of(sql_type: SqlType) -> Self {
-        Gives::Type(ManuallyDrop::new(sql_type))
+    pub(crate) const fn fixed(sql_type: SqlType) -> Self {
+        ResultType::Fixed(ManuallyDrop::new(sql_type))
     }
 }
 
@@ -81,7 +81,7 @@ pub enum Body {
     /// Function over Arrow arrays.
     Rows(fn(&Call<'_>) -> SqlResult<ArrayRef>),
     /// Rewrite to another expression that the optimizer understands.
-    Native(fn(Vec<Expr>) -> Expr),
+    Rewrite(fn(Vec<Expr>) -> Expr),
     /// DataFusion function with the same semantics as PostgreSQL's.
     Builtin(fn() -> Arc<ScalarUDF>),
 }
@@ -90,7 +90,7 @@ impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Body::Rows(_) => "Rows",
-            Body::Native(_) => "Native",
+            Body::Rewrite(_) => "Native",
             Body::Builtin(_) => "Builtin",
         })
     }
@@ -111,7 +111,7 @@ impl Definition {
 
     /// Returns whether a call of `overload` with arguments of these types needs no cast.
     pub(crate) fn takes_exactly(&self, overload: usize, types: &[SqlType]) -> bool {
-        let fit = self.overloads.get(overload).and_then(|overload| overload.fit(types));
+        let fit = self.overloads.get(overload).and_then(|overload| overload.match_arguments(types));
         fit.is_some_and(|fit| fit.targets == types)
     }
 
@@ -119,18 +119,18 @@ impl Definition {
     #[cfg(test)]
     pub(crate) fn sample_types(&self, overload: usize) -> Option<Vec<SqlType>> {
         let overload = &self.overloads[overload];
-        let sample = |takes: &Takes| match takes {
-            Takes::Any => Some(SqlType::Text),
-            Takes::AnyArray => Some(SqlType::Array(Box::new(SqlType::Text))),
-            Takes::Numeric => Some(SqlType::Numeric { precision: 12, scale: 2 }),
+        let sample = |takes: &ParameterType| match takes {
+            ParameterType::Any => Some(SqlType::Text),
+            ParameterType::AnyArray => Some(SqlType::Array(Box::new(SqlType::Text))),
+            ParameterType::Numeric => Some(SqlType::Numeric { precision: 12, scale: 2 }),
             other => other.target(&SqlType::Unknown),
         };
-        overload.takes.iter().map(sample).collect()
+        overload.parameters.iter().map(sample).collect()
     }
 
     /// Returns whether some overload can be called without arguments.
-    pub(crate) fn takes_nothing(&self) -> bool {
-        self.overloads.iter().any(|overload| overload.least() == 0)
+    pub(crate) fn has_nullary_overload(&self) -> bool {
+        self.overloads.iter().any(|overload| overload.min_argument_count() == 0)
     }
 
     /// Resolves a call as PostgreSQL does: returns the number of the overload and the types its arguments are cast
@@ -138,10 +138,10 @@ impl Definition {
     ///
     /// # Errors
     /// SQLSTATE 42883 if no overload matches.
-    pub fn choose(&'static self, arguments: &[SqlType]) -> SqlResult<(usize, Vec<SqlType>)> {
+    pub fn resolve_overload(&'static self, arguments: &[SqlType]) -> SqlResult<(usize, Vec<SqlType>)> {
         let widened;
         let arguments = match arguments {
-            [a, b] if self.widens(a, b) => {
+            [a, b] if self.widens_to_float8(a, b) => {
                 widened = [SqlType::Float8, SqlType::Float8];
                 widened.as_slice()
             }
@@ -157,29 +157,30 @@ impl Definition {
             let exact = self.overloads.iter().position(|overload| {
                 let takes_as_is = overload.takes_any() && !self.is_operator();
                 !takes_as_is
-                    && !overload.is_of_elements()
-                    && overload.fit(&alike).is_some_and(|fit| fit.exact_count == 2)
+                    && !overload.takes_array_and_elements()
+                    && overload.match_arguments(&alike).is_some_and(|fit| fit.exact_count == 2)
             });
             if let Some(index) = exact {
-                let fit = self.overloads[index].fit(&alike).expect("it fitted just now");
+                let fit = self.overloads[index].match_arguments(&alike).expect("it fitted just now");
                 return Ok((index, fit.targets));
             }
         }
-        let mut best: Option<(usize, Fit)> = None;
+        let mut best: Option<(usize, OverloadMatch)> = None;
         for (index, overload) in self.overloads.iter().enumerate() {
-            if let Some(fit) = overload.fit(arguments)
-                && best.as_ref().is_none_or(|(_, best)| best.merit() < fit.merit())
+            if let Some(fit) = overload.match_arguments(arguments)
+                && best.as_ref().is_none_or(|(_, best)| best.rank() < fit.rank())
             {
                 best = Some((index, fit));
             }
         }
-        best.map(|(index, fit)| (index, fit.targets)).ok_or_else(|| self.missing(arguments))
+        best.map(|(index, fit)| (index, fit.targets)).ok_or_else(|| self.undefined_error(arguments))
     }
 
     /// Returns whether an operator on `real` and another number computes in double precision, because PostgreSQL has
     /// such operators of both types.
-    fn widens(&self, a: &SqlType, b: &SqlType) -> bool {
-        let is_number = |sql_type: &SqlType| *sql_type == SqlType::Float8 || Digits::of(sql_type).is_some();
+    fn widens_to_float8(&self, a: &SqlType, b: &SqlType) -> bool {
+        let is_number =
+            |sql_type: &SqlType| *sql_type == SqlType::Float8 || NumericPrecision::from_sql_type(sql_type).is_some();
         matches!(self.name, "+" | "-" | "*" | "/")
             && ((*a == SqlType::Float4 && is_number(b)) || (*b == SqlType::Float4 && is_number(a)))
     }
@@ -189,8 +190,8 @@ impl Definition {
     }
 
     /// Builds the error 42883, worded by whether this is an operator or a function.
-    fn missing(&self, arguments: &[SqlType]) -> SqlError {
-        let names: Vec<String> = arguments.iter().map(plain).collect();
+    fn undefined_error(&self, arguments: &[SqlType]) -> SqlError {
+        let names: Vec<String> = arguments.iter().map(plain_type_name).collect();
         match (self.is_operator(), names.as_slice()) {
             (true, [left, right]) => missing_operator(self.name, left, right),
             (false, [operand]) if self.name == NEGATE => missing_prefix_operator("-", operand),
@@ -222,14 +223,14 @@ pub fn missing_function(name: &str, arguments: &str) -> SqlError {
 pub const NEGATE: &str = "negate";
 
 /// Match of an overload with argument types; better matches have more exact, then more preferred types.
-struct Fit {
+struct OverloadMatch {
     targets: Vec<SqlType>,
     exact_count: usize,
     preferred_count: usize,
 }
 
-impl Fit {
-    fn merit(&self) -> (usize, usize) {
+impl OverloadMatch {
+    fn rank(&self) -> (usize, usize) {
         (self.exact_count, self.preferred_count)
     }
 }
@@ -237,21 +238,29 @@ impl Fit {
 impl Overload {
     /// Creates an overload that computes over arrays.
     pub(crate) const fn rows(
-        takes: &'static [Takes],
-        gives: Gives,
+        takes: &'static [ParameterType],
+        gives: ResultType,
         body: fn(&Call<'_>) -> SqlResult<ArrayRef>,
     ) -> Self {
-        Self { takes, is_variadic: false, gives, body: Body::Rows(body) }
+        Self { parameters: takes, is_variadic: false, result_type: gives, body: Body::Rows(body) }
     }
 
     /// Creates an overload that is rewritten to another expression.
-    pub(crate) const fn native(takes: &'static [Takes], gives: Gives, body: fn(Vec<Expr>) -> Expr) -> Self {
-        Self { takes, is_variadic: false, gives, body: Body::Native(body) }
+    pub(crate) const fn rewrite(
+        takes: &'static [ParameterType],
+        gives: ResultType,
+        body: fn(Vec<Expr>) -> Expr,
+    ) -> Self {
+        Self { parameters: takes, is_variadic: false, result_type: gives, body: Body::Rewrite(body) }
     }
 
     /// Creates an overload that calls a DataFusion function.
-    pub(crate) const fn builtin(takes: &'static [Takes], gives: Gives, body: fn() -> Arc<ScalarUDF>) -> Self {
-        Self { takes, is_variadic: false, gives, body: Body::Builtin(body) }
+    pub(crate) const fn builtin(
+        takes: &'static [ParameterType],
+        gives: ResultType,
+        body: fn() -> Arc<ScalarUDF>,
+    ) -> Self {
+        Self { parameters: takes, is_variadic: false, result_type: gives, body: Body::Builtin(body) }
     }
 
     /// Makes the last parameter variadic.
@@ -261,39 +270,39 @@ impl Overload {
     }
 
     /// Returns whether it takes both an array and values that are elements of it.
-    fn is_of_elements(&self) -> bool {
-        let takes = |wanted: fn(&Takes) -> bool| self.takes.iter().any(wanted);
-        takes(|takes| matches!(takes, Takes::AnyArray)) && takes(|takes| matches!(takes, Takes::Any))
+    fn takes_array_and_elements(&self) -> bool {
+        let takes = |wanted: fn(&ParameterType) -> bool| self.parameters.iter().any(wanted);
+        takes(|takes| matches!(takes, ParameterType::AnyArray)) && takes(|takes| matches!(takes, ParameterType::Any))
     }
 
     fn takes_any(&self) -> bool {
-        self.takes.iter().any(|takes| matches!(takes, Takes::Any))
+        self.parameters.iter().any(|takes| matches!(takes, ParameterType::Any))
     }
 
     /// Unifies the element types of array arguments and element arguments to their common type, if they have one.
-    pub fn share_elements(&self, targets: &mut [SqlType]) {
-        let takes = |at: usize| self.takes.get(at).or_else(|| self.takes.last());
-        let arrays = (0..targets.len()).filter(|at| matches!(takes(*at), Some(Takes::AnyArray))).count();
-        if arrays == 0 || (arrays == 1 && !self.is_of_elements()) {
+    pub fn unify_element_types(&self, targets: &mut [SqlType]) {
+        let takes = |at: usize| self.parameters.get(at).or_else(|| self.parameters.last());
+        let arrays = (0..targets.len()).filter(|at| matches!(takes(*at), Some(ParameterType::AnyArray))).count();
+        if arrays == 0 || (arrays == 1 && !self.takes_array_and_elements()) {
             return;
         }
         // Vectors (`int2vector`, `oidvector`) have a fixed element type.
         if (0..targets.len())
-            .any(|at| matches!(takes(at), Some(Takes::AnyArray)) && !matches!(targets[at], SqlType::Array(_)))
+            .any(|at| matches!(takes(at), Some(ParameterType::AnyArray)) && !matches!(targets[at], SqlType::Array(_)))
         {
             return;
         }
-        let is_element = |at: usize| matches!(takes(at), Some(Takes::Any));
+        let is_element = |at: usize| matches!(takes(at), Some(ParameterType::Any));
         let mut common: Option<SqlType> = None;
         for (at, target) in targets.iter().enumerate() {
             let element = match takes(at) {
-                Some(Takes::AnyArray) => target.element(),
-                Some(Takes::Any) => Some(target.clone()),
+                Some(ParameterType::AnyArray) => target.element(),
+                Some(ParameterType::Any) => Some(target.clone()),
                 _ => continue,
             };
             common = match (common, element) {
                 (None, element) => element,
-                (Some(common), Some(element)) => shared(&common, &element),
+                (Some(common), Some(element)) => unify_types(&common, &element),
                 (Some(_), None) => None,
             };
             if common.is_none() {
@@ -304,7 +313,7 @@ impl Overload {
         for (at, target) in targets.iter_mut().enumerate() {
             if is_element(at) {
                 *target = common.clone();
-            } else if matches!(takes(at), Some(Takes::AnyArray)) {
+            } else if matches!(takes(at), Some(ParameterType::AnyArray)) {
                 *target = SqlType::Array(Box::new(common.clone()));
             }
         }
@@ -312,28 +321,34 @@ impl Overload {
 
     /// Returns the element type of the array argument.
     fn element(&self, arguments: &[SqlType]) -> Option<SqlType> {
-        let array = self.takes.iter().zip(arguments).find(|(takes, _)| matches!(takes, Takes::AnyArray));
+        let array = self.parameters.iter().zip(arguments).find(|(takes, _)| matches!(takes, ParameterType::AnyArray));
         array.and_then(|(_, argument)| argument.element())
     }
 
-    fn least(&self) -> usize {
-        self.takes.len() - usize::from(self.is_variadic)
+    fn min_argument_count(&self) -> usize {
+        self.parameters.len() - usize::from(self.is_variadic)
     }
 
-    fn fit(&self, arguments: &[SqlType]) -> Option<Fit> {
-        let is_count_right =
-            if self.is_variadic { self.least() <= arguments.len() } else { self.takes.len() == arguments.len() };
+    fn match_arguments(&self, arguments: &[SqlType]) -> Option<OverloadMatch> {
+        let is_count_right = if self.is_variadic {
+            self.min_argument_count() <= arguments.len()
+        } else {
+            self.parameters.len() == arguments.len()
+        };
         if !is_count_right {
             return None;
         }
-        let mut fit = Fit { targets: Vec::with_capacity(arguments.len()), exact_count: 0, preferred_count: 0 };
+        let mut fit =
+            OverloadMatch { targets: Vec::with_capacity(arguments.len()), exact_count: 0, preferred_count: 0 };
         for (index, argument) in arguments.iter().enumerate() {
-            let takes = self.takes.get(index).or_else(|| self.takes.last())?;
+            let takes = self.parameters.get(index).or_else(|| self.parameters.last())?;
             let target = match takes {
-                Takes::Any if *argument == SqlType::Unknown && self.is_of_elements() => self.element(arguments)?,
+                ParameterType::Any if *argument == SqlType::Unknown && self.takes_array_and_elements() => {
+                    self.element(arguments)?
+                }
                 takes => takes.target(argument)?,
             };
-            if same_kind(argument, &target) {
+            if same_base_type(argument, &target) {
                 fit.exact_count += 1;
             } else if is_preferred(&target) {
                 fit.preferred_count += 1;
@@ -344,44 +359,46 @@ impl Overload {
     }
 
     /// Returns the result type of a call with arguments of the types `targets`.
-    pub fn result(&self, targets: &[SqlType]) -> SqlResult<SqlType> {
-        match &self.gives {
-            Gives::Type(sql_type) => Ok((**sql_type).clone()),
-            Gives::Same(index) => Ok(targets[*index].clone()),
-            Gives::ElementOf(index) => Ok(targets[*index].element().unwrap_or_else(|| targets[*index].clone())),
-            Gives::Computed(compute) => compute(targets),
+    pub fn compute_result_type(&self, targets: &[SqlType]) -> SqlResult<SqlType> {
+        match &self.result_type {
+            ResultType::Fixed(sql_type) => Ok((**sql_type).clone()),
+            ResultType::SameAs(index) => Ok(targets[*index].clone()),
+            ResultType::ElementOf(index) => Ok(targets[*index].element().unwrap_or_else(|| targets[*index].clone())),
+            ResultType::Computed(compute) => compute(targets),
         }
     }
 }
 
-impl Takes {
+impl ParameterType {
     /// Returns the type that an argument is cast to; `None` if it is not accepted.
     fn target(self, argument: &SqlType) -> Option<SqlType> {
         let wanted = match self {
-            Takes::Any => return Some(if *argument == SqlType::Unknown { SqlType::Text } else { argument.clone() }),
-            Takes::AnyArray => return argument.element().map(|_| argument.clone()),
-            Takes::Numeric => {
+            ParameterType::Any => {
+                return Some(if *argument == SqlType::Unknown { SqlType::Text } else { argument.clone() });
+            }
+            ParameterType::AnyArray => return argument.element().map(|_| argument.clone()),
+            ParameterType::Numeric => {
                 return match argument {
                     SqlType::Numeric { .. } => Some(argument.clone()),
                     SqlType::Unknown => Some(SqlType::BARE_NUMERIC),
-                    other => Digits::of(other).map(Digits::sql_type),
+                    other => NumericPrecision::from_sql_type(other).map(NumericPrecision::sql_type),
                 };
             }
-            Takes::Int2 => SqlType::Int2,
-            Takes::Int4 => SqlType::Int4,
-            Takes::Int8 => SqlType::Int8,
-            Takes::Float4 => SqlType::Float4,
-            Takes::Float8 => SqlType::Float8,
-            Takes::Text => SqlType::Text,
-            Takes::Date => SqlType::Date,
-            Takes::Time => SqlType::Time,
-            Takes::Timestamp => SqlType::Timestamp,
-            Takes::TimestampTz => SqlType::TimestampTz,
-            Takes::Interval => SqlType::Interval,
-            Takes::Bytea => SqlType::Bytea,
-            Takes::Json => SqlType::Json,
-            Takes::Jsonb => SqlType::Jsonb,
-            Takes::TextArray => SqlType::Array(Box::new(SqlType::Text)),
+            ParameterType::Int2 => SqlType::Int2,
+            ParameterType::Int4 => SqlType::Int4,
+            ParameterType::Int8 => SqlType::Int8,
+            ParameterType::Float4 => SqlType::Float4,
+            ParameterType::Float8 => SqlType::Float8,
+            ParameterType::Text => SqlType::Text,
+            ParameterType::Date => SqlType::Date,
+            ParameterType::Time => SqlType::Time,
+            ParameterType::Timestamp => SqlType::Timestamp,
+            ParameterType::TimestampTz => SqlType::TimestampTz,
+            ParameterType::Interval => SqlType::Interval,
+            ParameterType::Bytea => SqlType::Bytea,
+            ParameterType::Json => SqlType::Json,
+            ParameterType::Jsonb => SqlType::Jsonb,
+            ParameterType::TextArray => SqlType::Array(Box::new(SqlType::Text)),
         };
         is_implicit(argument, &wanted).then_some(wanted)
     }

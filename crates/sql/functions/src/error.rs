@@ -4,7 +4,7 @@ use std::io;
 
 use datafusion::common::{Column, DataFusionError, Diagnostic, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
-use types::stack::too_complex;
+use types::stack::too_complex_error;
 use types::{Condition, SqlError};
 
 #[cfg(test)]
@@ -19,29 +19,30 @@ pub fn to_datafusion(error: SqlError) -> DataFusionError {
 /// Returns the `SqlError` within a DataFusion error, or translates it to the nearest SQLSTATE.
 #[must_use]
 pub fn from_datafusion(error: DataFusionError) -> SqlError {
-    located(error).0
+    from_datafusion_with_position(error).0
 }
 
 /// Translates an error; also returns the line and column in the SQL text (both from 1), if it has a position.
-pub fn located(error: DataFusionError) -> (SqlError, Option<(u64, u64)>) {
+pub fn from_datafusion_with_position(error: DataFusionError) -> (SqlError, Option<(u64, u64)>) {
     match error {
         DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
             Ok(ours) => (*ours, None),
             Err(other) => match other.downcast::<DataFusionError>() {
-                Ok(nested) => located(*nested),
+                Ok(nested) => from_datafusion_with_position(*nested),
                 Err(other) => (SqlError::internal(other.to_string()), None),
             },
         },
         DataFusionError::Diagnostic(diagnostic, inner) => {
-            let (error, inner_place) = located(*inner);
-            (error, inner_place.or_else(|| place(&diagnostic)))
+            let (error, inner_place) = from_datafusion_with_position(*inner);
+            (error, inner_place.or_else(|| diagnostic_position(&diagnostic)))
         }
-        DataFusionError::Context(_, inner) => located(*inner),
-        DataFusionError::Collection(errors) => {
-            errors.into_iter().next().map_or_else(|| (SqlError::internal("an empty list of errors"), None), located)
-        }
+        DataFusionError::Context(_, inner) => from_datafusion_with_position(*inner),
+        DataFusionError::Collection(errors) => errors
+            .into_iter()
+            .next()
+            .map_or_else(|| (SqlError::internal("an empty list of errors"), None), from_datafusion_with_position),
         DataFusionError::Shared(shared) => match std::sync::Arc::try_unwrap(shared) {
-            Ok(inner) => located(inner),
+            Ok(inner) => from_datafusion_with_position(inner),
             Err(shared) => (shared_error(&shared), None),
         },
         DataFusionError::SchemaError(error, _) => {
@@ -57,7 +58,7 @@ pub fn located(error: DataFusionError) -> (SqlError, Option<(u64, u64)>) {
     }
 }
 
-fn place(diagnostic: &Diagnostic) -> Option<(u64, u64)> {
+fn diagnostic_position(diagnostic: &Diagnostic) -> Option<(u64, u64)> {
     diagnostic.span.map(|span| (span.start.line, span.start.column))
 }
 
@@ -86,7 +87,7 @@ fn plain(error: &DataFusionError) -> SqlError {
         DataFusionError::ArrowError(inner, _) => arrow_error(inner),
         DataFusionError::IoError(inner) => io_error(inner),
         DataFusionError::SQL(inner, _) => match inner.as_ref() {
-            ParserError::RecursionLimitExceeded => too_complex(),
+            ParserError::RecursionLimitExceeded => too_complex_error(),
             ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
                 SqlError::new(Condition::SyntaxError, text.clone())
             }
@@ -128,17 +129,17 @@ pub fn missing_column(field: &Column, valid: &[Column]) -> SqlError {
                 return SqlError::new(Condition::UndefinedTable, message);
             }
             let message = format!("column {}.{} does not exist", relation.table(), field.name);
-            hinted(SqlError::new(Condition::UndefinedColumn, message), field, valid)
+            with_column_hint(SqlError::new(Condition::UndefinedColumn, message), field, valid)
         }
         None => {
             let message = format!("column \"{}\" does not exist", field.name);
-            hinted(SqlError::new(Condition::UndefinedColumn, message), field, valid)
+            with_column_hint(SqlError::new(Condition::UndefinedColumn, message), field, valid)
         }
     }
 }
 
 /// Adds PostgreSQL's hint: the most similar column name, if it is similar enough.
-fn hinted(error: SqlError, field: &Column, valid: &[Column]) -> SqlError {
+fn with_column_hint(error: SqlError, field: &Column, valid: &[Column]) -> SqlError {
     let limit = field.name.chars().count() / 2;
     let nearest = valid
         .iter()

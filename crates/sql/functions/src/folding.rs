@@ -14,21 +14,21 @@ use types::{Condition, SqlError, SqlResult};
 const FOLDED_BYTES_MAX: usize = 256 << 10;
 
 thread_local! {
-    static IS_ON: Cell<bool> = const { Cell::new(false) };
+    static IS_FOLDING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `work`, which folds constants, with the size limit enforced on this thread.
-pub fn folding<T>(work: impl FnOnce() -> T) -> T {
-    let _restored = Restored(IS_ON.replace(true));
+pub fn with_folding_limit<T>(work: impl FnOnce() -> T) -> T {
+    let _restored = RestoreFlag(IS_FOLDING.replace(true));
     work()
 }
 
 /// Restores the flag when dropped.
-struct Restored(bool);
+struct RestoreFlag(bool);
 
-impl Drop for Restored {
+impl Drop for RestoreFlag {
     fn drop(&mut self) {
-        IS_ON.set(self.0);
+        IS_FOLDING.set(self.0);
     }
 }
 
@@ -37,14 +37,14 @@ impl Drop for Restored {
 /// # Errors
 /// SQLSTATE 54000 if the call would read or return too large a value; constant folding then leaves the call as it is.
 pub(super) fn check(function: &str, arguments: &[ColumnarValue]) -> SqlResult<()> {
-    if !IS_ON.get() || reads_or_makes(function, arguments) <= FOLDED_BYTES_MAX {
+    if !IS_FOLDING.get() || max_bytes(function, arguments) <= FOLDED_BYTES_MAX {
         return Ok(());
     }
     Err(SqlError::new(Condition::ProgramLimitExceeded, format!("the value of {function}() is too large to be folded")))
 }
 
 /// Returns an upper bound on the bytes that a call reads or returns.
-fn reads_or_makes(function: &str, arguments: &[ColumnarValue]) -> usize {
+fn max_bytes(function: &str, arguments: &[ColumnarValue]) -> usize {
     let length = |at: usize| arguments.get(at).map_or(0, bytes);
     let count = |at: usize| arguments.get(at).map_or(0, count);
     let read = arguments.iter().map(bytes).fold(0, usize::saturating_add);
@@ -124,7 +124,11 @@ mod tests {
             ("concat", vec![text("a"), text("b")], true),
         ];
         for (function, arguments, is_folded) in cases {
-            assert_eq!(folding(|| check(function, &arguments)).is_ok(), is_folded, "{function} {arguments:?}");
+            assert_eq!(
+                with_folding_limit(|| check(function, &arguments)).is_ok(),
+                is_folded,
+                "{function} {arguments:?}"
+            );
             assert!(check(function, &arguments).is_ok(), "when it runs it is computed");
         }
     }

@@ -14,17 +14,17 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::interrupt;
 use types::{SqlError, SqlResult, SqlType};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::arithmetic::Arithmetic;
 use super::call::{Argument, Call};
-use super::cast::with_digits;
-use super::column_name::{ArgumentsHash, column_name, name_by_hash};
+use super::cast::rescale_numeric;
+use super::column_name::{ArgumentsHash, column_name, name_with_hash};
 use super::definition::{Body, Definition};
-use super::{Settled, folding, known_like};
+use super::{ValueLifetime, folding, lower_constant_like};
 use crate::error::from_datafusion;
 use crate::field_type;
 
@@ -36,18 +36,18 @@ pub fn external(error: SqlError) -> DataFusionError {
 
 /// Function whose overload is not chosen yet: made while SQL is planned, replaced by the analyzer.
 #[derive(Debug)]
-pub struct NamedFunction {
+pub struct UnresolvedFunction {
     pub definition: &'static Definition,
-    pub(crate) session: Arc<Session>,
+    pub(crate) session: Arc<EvaluationContext>,
     signature: Signature,
     /// Hash of the arguments of the call, if they have many nodes.
     arguments_hash: Option<ArgumentsHash>,
 }
 
-impl NamedFunction {
+impl UnresolvedFunction {
     /// Creates the unresolved function of a definition.
     #[must_use]
-    pub fn udf(definition: &'static Definition, session: &Arc<Session>) -> Arc<ScalarUDF> {
+    pub fn udf(definition: &'static Definition, session: &Arc<EvaluationContext>) -> Arc<ScalarUDF> {
         Self::make(definition, session, None)
     }
 
@@ -56,8 +56,12 @@ impl NamedFunction {
     ///
     /// # Errors
     /// The name of an argument cannot be formatted.
-    pub(super) fn call(definition: &'static Definition, session: &Arc<Session>, args: Vec<Expr>) -> Result<Expr> {
-        let function = Self::make(definition, session, ArgumentsHash::of(&args)?);
+    pub(super) fn call(
+        definition: &'static Definition,
+        session: &Arc<EvaluationContext>,
+        args: Vec<Expr>,
+    ) -> Result<Expr> {
+        let function = Self::make(definition, session, ArgumentsHash::for_call(&args)?);
         Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
     }
 
@@ -68,10 +72,10 @@ impl NamedFunction {
 
     fn make(
         definition: &'static Definition,
-        session: &Arc<Session>,
+        session: &Arc<EvaluationContext>,
         arguments_hash: Option<ArgumentsHash>,
     ) -> Arc<ScalarUDF> {
-        let accepted = if definition.takes_nothing() {
+        let accepted = if definition.has_nullary_overload() {
             TypeSignature::OneOf(vec![TypeSignature::Nullary, TypeSignature::UserDefined])
         } else {
             TypeSignature::UserDefined
@@ -82,7 +86,7 @@ impl NamedFunction {
     }
 }
 
-impl PartialEq for NamedFunction {
+impl PartialEq for UnresolvedFunction {
     /// Equal calls must have equal names: DataFusion finds the columns of equal expressions by their names.
     fn eq(&self, other: &Self) -> bool {
         self.definition.name == other.definition.name
@@ -91,15 +95,15 @@ impl PartialEq for NamedFunction {
     }
 }
 
-impl Eq for NamedFunction {}
+impl Eq for UnresolvedFunction {}
 
-impl Hash for NamedFunction {
+impl Hash for UnresolvedFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.definition.name.hash(state);
     }
 }
 
-impl ScalarUDFImpl for NamedFunction {
+impl ScalarUDFImpl for UnresolvedFunction {
     fn name(&self) -> &str {
         self.definition.name
     }
@@ -136,7 +140,7 @@ impl ScalarUDFImpl for NamedFunction {
             // Both sides may be parameters without a type yet.
             return Ok(Arc::new(SqlType::Bool.arrow_field(self.definition.name, true)));
         }
-        let result = result_of(self.definition, &types).or_else(|error| {
+        let result = result_type_of(self.definition, &types).or_else(|error| {
             // Integer columns of literals are still 64 bits wide while SQL is planned.
             let narrowed: Vec<SqlType> = types
                 .iter()
@@ -144,8 +148,8 @@ impl ScalarUDFImpl for NamedFunction {
                 .collect();
             // JSON results of a CASE are not marked as such yet either.
             let marked = types.iter().map(|it| if *it == SqlType::Text { SqlType::Jsonb } else { it.clone() });
-            result_of(self.definition, &narrowed)
-                .or_else(|_| result_of(self.definition, &marked.collect::<Vec<_>>()))
+            result_type_of(self.definition, &narrowed)
+                .or_else(|_| result_type_of(self.definition, &marked.collect::<Vec<_>>()))
                 .map_err(|_| error)
         });
         result.map(|sql_type| Arc::new(sql_type.arrow_field(self.definition.name, true))).map_err(external)
@@ -159,16 +163,16 @@ impl ScalarUDFImpl for NamedFunction {
 /// Returns the column name of a call. A call with a stored hash keeps its name when rules change its arguments.
 fn name_of_call(definition: &Definition, arguments_hash: Option<ArgumentsHash>, args: &[Expr]) -> Result<String> {
     match arguments_hash {
-        Some(hash) => Ok(name_by_hash(definition.name, hash)),
+        Some(hash) => Ok(name_with_hash(definition.name, hash)),
         None => column_name(definition.name, args),
     }
 }
 
-fn result_of(definition: &'static Definition, types: &[SqlType]) -> SqlResult<SqlType> {
-    let (index, targets) = definition.choose(types)?;
+fn result_type_of(definition: &'static Definition, types: &[SqlType]) -> SqlResult<SqlType> {
+    let (index, targets) = definition.resolve_overload(types)?;
     // The result type of these is computed from all arguments as written, in which untyped ones have no weight.
     let shares = matches!(definition.name, "coalesce" | "greatest" | "least" | "array_literal");
-    definition.overloads[index].result(if shares { types } else { &targets })
+    definition.overloads[index].compute_result_type(if shares { types } else { &targets })
 }
 
 /// Function with its overload chosen and its arguments cast to the types the overload takes.
@@ -176,9 +180,9 @@ fn result_of(definition: &'static Definition, types: &[SqlType]) -> SqlResult<Sq
 pub struct ResolvedFunction {
     definition: &'static Definition,
     overload: usize,
-    takes: Vec<SqlType>,
-    gives: SqlType,
-    session: Arc<Session>,
+    argument_types: Vec<SqlType>,
+    result_type: SqlType,
+    session: Arc<EvaluationContext>,
     signature: Signature,
     /// Hash of the name, overload and argument types, computed only here: hashing a nested expression visits each
     /// call once per enclosing call.
@@ -193,18 +197,18 @@ impl ResolvedFunction {
         definition: &'static Definition,
         overload: usize,
         takes: Vec<SqlType>,
-        session: &Arc<Session>,
+        session: &Arc<EvaluationContext>,
     ) -> SqlResult<Arc<ScalarUDF>> {
         Self::make(definition, overload, takes, session, None)
     }
 
     /// Creates the function that replaces `named`: overload `overload` for arguments of exactly the types `takes`. It
     /// keeps the column name of the unresolved call.
-    pub fn in_place_of(
-        named: &NamedFunction,
+    pub fn from_unresolved(
+        named: &UnresolvedFunction,
         overload: usize,
         takes: Vec<SqlType>,
-        session: &Arc<Session>,
+        session: &Arc<EvaluationContext>,
     ) -> SqlResult<Arc<ScalarUDF>> {
         Self::make(named.definition, overload, takes, session, named.arguments_hash)
     }
@@ -213,10 +217,10 @@ impl ResolvedFunction {
         definition: &'static Definition,
         overload: usize,
         takes: Vec<SqlType>,
-        session: &Arc<Session>,
+        session: &Arc<EvaluationContext>,
         arguments_hash: Option<ArgumentsHash>,
     ) -> SqlResult<Arc<ScalarUDF>> {
-        let gives = definition.overloads[overload].result(&takes)?;
+        let gives = definition.overloads[overload].compute_result_type(&takes)?;
         let accepted = if takes.is_empty() { TypeSignature::Nullary } else { TypeSignature::Any(takes.len()) };
         let signature = Signature::new(accepted, definition.volatility);
         let mut hasher = Xxh3Default::new();
@@ -224,8 +228,8 @@ impl ResolvedFunction {
         Ok(Arc::new(ScalarUDF::new_from_impl(Self {
             definition,
             overload,
-            takes,
-            gives,
+            argument_types: takes,
+            result_type: gives,
             session: Arc::clone(session),
             signature,
             hash: hasher.digest(),
@@ -234,52 +238,54 @@ impl ResolvedFunction {
     }
 
     /// Returns the definition, the number of the overload and the session.
-    pub(super) fn parts(&self) -> (&'static Definition, usize, &Arc<Session>) {
+    pub(super) fn parts(&self) -> (&'static Definition, usize, &Arc<EvaluationContext>) {
         (self.definition, self.overload, &self.session)
     }
 
-    /// Returns the hash described at [`NamedFunction::arguments_hash`].
+    /// Returns the hash described at [`UnresolvedFunction::arguments_hash`].
     pub(super) fn arguments_hash(&self) -> Option<ArgumentsHash> {
         self.arguments_hash
     }
 
     /// Returns the result type.
-    pub fn gives(&self) -> &SqlType {
-        &self.gives
+    pub fn result_type(&self) -> &SqlType {
+        &self.result_type
     }
 
     /// Returns the lifetime of the call's value.
-    pub fn settled(&self) -> Settled {
+    pub fn value_lifetime(&self) -> ValueLifetime {
         // `age` with one argument subtracts from the current date.
-        let tells_time = self.definition.name == "age" && self.takes.len() == 1;
+        let tells_time = self.definition.name == "age" && self.argument_types.len() == 1;
         match self.definition.volatility {
-            Volatility::Immutable if !tells_time => Settled::WhenPlanned,
-            _ => Settled::ByStatement,
+            Volatility::Immutable if !tells_time => ValueLifetime::Plan,
+            _ => ValueLifetime::Statement,
         }
     }
 
     /// Returns whether both compute the same, provided that neither reads more of its session than its facts.
-    pub(super) fn computes_same(&self, other: &Self) -> bool {
-        self.is_call_of(other) && self.session.has_facts_of(&other.session)
+    pub(super) fn is_equivalent_to(&self, other: &Self) -> bool {
+        self.has_same_overload(other) && self.session.has_same_facts(&other.session)
     }
 
-    fn is_call_of(&self, other: &Self) -> bool {
-        self.definition.name == other.definition.name && self.overload == other.overload && self.takes == other.takes
+    fn has_same_overload(&self, other: &Self) -> bool {
+        self.definition.name == other.definition.name
+            && self.overload == other.overload
+            && self.argument_types == other.argument_types
     }
 
     /// Returns the same function bound to another session.
-    pub fn with_session(&self, session: &Arc<Session>) -> SqlResult<Arc<ScalarUDF>> {
-        Self::make(self.definition, self.overload, self.takes.clone(), session, self.arguments_hash)
+    pub fn with_session(&self, session: &Arc<EvaluationContext>) -> SqlResult<Arc<ScalarUDF>> {
+        Self::make(self.definition, self.overload, self.argument_types.clone(), session, self.arguments_hash)
     }
 
     /// Returns the form that evaluates single values; `None` if only arrays are supported.
-    pub(super) fn by_value(&self) -> Option<Arithmetic> {
-        Arithmetic::of(self.definition.name, &self.takes, &self.gives)
+    pub(super) fn single_value_arithmetic(&self) -> Option<Arithmetic> {
+        Arithmetic::try_new(self.definition.name, &self.argument_types, &self.result_type)
     }
 
     /// Returns whether it is `to_timestamp(float8)`.
     pub(super) fn is_from_epoch(&self) -> bool {
-        self.definition.name == "to_timestamp" && self.takes == [SqlType::Float8]
+        self.definition.name == "to_timestamp" && self.argument_types == [SqlType::Float8]
     }
 
     /// Returns the SQL name.
@@ -288,29 +294,29 @@ impl ResolvedFunction {
     }
 
     /// Returns the argument types.
-    pub(super) fn takes(&self) -> &[SqlType] {
-        &self.takes
+    pub(super) fn argument_types(&self) -> &[SqlType] {
+        &self.argument_types
     }
 
     /// Evaluates a call without arguments for a statement of `session`; `None` if it takes arguments.
-    pub(super) fn alone(&self, session: &Session) -> Option<SqlResult<ScalarValue>> {
-        self.takes.is_empty().then(|| {
+    pub(super) fn evaluate_nullary(&self, session: &EvaluationContext) -> Option<SqlResult<ScalarValue>> {
+        self.argument_types.is_empty().then(|| {
             let value = self.run(&[], 1, session)?;
             ScalarValue::try_from_array(&value, 0).map_err(from_datafusion)
         })
     }
 
-    fn run(&self, arguments: &[Argument], rows: usize, session: &Session) -> SqlResult<ArrayRef> {
+    fn run(&self, arguments: &[Argument], rows: usize, session: &EvaluationContext) -> SqlResult<ArrayRef> {
         let Body::Rows(body) = self.definition.overloads[self.overload].body else {
             return Err(SqlError::internal(format!("an overload of {} has no array body", self.definition.name)));
         };
-        body(&Call { arguments, types: &self.takes, rows, gives: &self.gives, session })
+        body(&Call { arguments, argument_types: &self.argument_types, rows, result_type: &self.result_type, session })
     }
 }
 
 impl PartialEq for ResolvedFunction {
     fn eq(&self, other: &Self) -> bool {
-        self.is_call_of(other) && self.arguments_hash == other.arguments_hash && self.session == other.session
+        self.has_same_overload(other) && self.arguments_hash == other.arguments_hash && self.session == other.session
     }
 }
 
@@ -336,17 +342,17 @@ impl ScalarUDFImpl for ResolvedFunction {
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(self.gives.arrow_type())
+        Ok(self.result_type.arrow_type())
     }
 
     fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
         interrupt::check().map_err(external)?;
-        Ok(Arc::new(self.gives.arrow_field(self.definition.name, true)))
+        Ok(Arc::new(self.result_type.arrow_field(self.definition.name, true)))
     }
 
     /// A LIKE pattern may become a constant only when parameters are bound.
     fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        Ok(match known_like(self.definition.name, &args) {
+        Ok(match lower_constant_like(self.definition.name, &args) {
             Some(like) => ExprSimplifyResult::Simplified(like),
             None => ExprSimplifyResult::Original(args),
         })
@@ -354,7 +360,7 @@ impl ScalarUDFImpl for ResolvedFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         folding::check(self.definition.name, &args.args).map_err(external)?;
-        invoke(&args, &self.takes, self.definition.volatility, |arguments, rows| {
+        invoke(&args, &self.argument_types, self.definition.volatility, |arguments, rows| {
             self.run(arguments, rows, &self.session)
         })
     }
@@ -390,7 +396,7 @@ fn argument(value: &ColumnarValue, sql_type: &SqlType) -> Result<Argument> {
         values
     } else if *values.data_type() == DataType::Null {
         new_null_array(&wanted, values.len())
-    } else if let Some(rounded) = with_digits(&values, sql_type) {
+    } else if let Some(rounded) = rescale_numeric(&values, sql_type) {
         rounded.map_err(external)?
     } else {
         // DataFusion's own functions return strings in different layouts.

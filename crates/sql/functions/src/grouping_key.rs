@@ -13,12 +13,12 @@ pub static GROUPING_KEY: LazyLock<ScalarUDF> =
     LazyLock::new(|| ScalarUDF::new_from_impl(GroupingKey { signature: Signature::any(2, Volatility::Volatile) }));
 
 /// Second argument of [`GROUPING_KEY`], which keeps a call with a constant key from being folded.
-pub static VARIES: LazyLock<ScalarUDF> =
-    LazyLock::new(|| ScalarUDF::new_from_impl(Varies { signature: Signature::nullary(Volatility::Volatile) }));
+pub static VOLATILE_NULL: LazyLock<ScalarUDF> =
+    LazyLock::new(|| ScalarUDF::new_from_impl(VolatileNull { signature: Signature::nullary(Volatility::Volatile) }));
 
 /// Returns both functions, for decoding plans that refer to them by name.
 pub(crate) fn hiding_functions() -> [&'static LazyLock<ScalarUDF>; 2] {
-    [&GROUPING_KEY, &VARIES]
+    [&GROUPING_KEY, &VOLATILE_NULL]
 }
 
 /// Returns whether a function hides a grouping key from the optimizer and just returns its first argument.
@@ -55,11 +55,11 @@ impl ScalarUDFImpl for GroupingKey {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Varies {
+struct VolatileNull {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Varies {
+impl ScalarUDFImpl for VolatileNull {
     fn name(&self) -> &str {
         "varies"
     }

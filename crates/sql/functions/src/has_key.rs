@@ -18,7 +18,7 @@ pub struct HasKey {
 impl HasKey {
     /// Creates the function that tests whether its argument is in `keys`.
     #[must_use]
-    pub fn of(keys: KeySet) -> ScalarUDF {
+    pub fn udf(keys: KeySet) -> ScalarUDF {
         let signature = Signature::any(1, Volatility::Immutable);
         ScalarUDF::new_from_impl(Self { keys: Arc::new(keys), signature })
     }
@@ -32,7 +32,7 @@ impl HasKey {
 
 /// Returns the key set of a membership test; `None` for other functions.
 #[must_use]
-pub fn keys_asked(function: &ScalarUDF) -> Option<&Arc<KeySet>> {
+pub fn tested_keys(function: &ScalarUDF) -> Option<&Arc<KeySet>> {
     function.inner().downcast_ref::<HasKey>().map(|has_key| &has_key.keys)
 }
 
@@ -52,7 +52,7 @@ impl ScalarUDFImpl for HasKey {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [argument] = args.args.as_slice() else { return internal_err!("has_key takes one argument") };
         let array = argument.to_array(args.number_rows)?;
-        match self.keys.test(&array) {
+        match self.keys.test_array(&array) {
             Some(has) => Ok(ColumnarValue::Array(Arc::new(has))),
             None => internal_err!("has_key called with {}, which is not a key type", array.data_type()),
         }

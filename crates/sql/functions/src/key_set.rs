@@ -15,11 +15,11 @@ mod tests;
 pub const KEYS_MAX: usize = 4_000_000;
 
 /// Limit on the size of an exact bitmap, in bits per key. Keys with a wider range become a Bloom filter.
-const BITS_A_KEY: u64 = 64;
+const EXACT_BITS_PER_KEY: u64 = 64;
 /// Size of the Bloom filter, in bits per key.
-const BLOOM_BITS_A_KEY: usize = 16;
+const BLOOM_BITS_PER_KEY: usize = 16;
 /// Size in bits up to which a bitmap is used whatever the number of keys.
-const BITS_FEW: u64 = 1 << 16;
+const EXACT_BITS_MIN: u64 = 1 << 16;
 
 /// Set of integers or days. An exact bitmap if the range is narrow, else a Bloom filter with false positives.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -37,11 +37,11 @@ pub struct KeySet {
 impl KeySet {
     /// Returns whether a set can have keys of this type.
     #[must_use]
-    pub fn holds(of: &DataType) -> bool {
+    pub fn supports_type(of: &DataType) -> bool {
         matches!(of, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32)
     }
 
-    /// Returns the values of an array without NULLs; `None` for a type that [`KeySet::holds`] rejects.
+    /// Returns the values of an array without NULLs; `None` for a type that [`KeySet::supports_type`] rejects.
     #[must_use]
     pub fn values(array: &ArrayRef) -> Option<Vec<i64>> {
         macro_rules! of {
@@ -57,7 +57,7 @@ impl KeySet {
 
     /// Builds the set of `keys`.
     #[must_use]
-    pub fn of(keys: &[i64]) -> Self {
+    pub fn from_keys(keys: &[i64]) -> Self {
         let (min, max) = keys.iter().fold((i64::MAX, i64::MIN), |(min, max), key| (min.min(*key), max.max(*key)));
         let count = keys.len() as u64;
         let none = Self { min, max, count, words: Vec::new(), is_exact: true };
@@ -65,11 +65,11 @@ impl KeySet {
             return none;
         }
         let span = max.wrapping_sub(min).cast_unsigned();
-        let is_exact = span < BITS_FEW.max(count * BITS_A_KEY);
-        let words = if is_exact { span / 64 + 1 } else { (keys.len() * BLOOM_BITS_A_KEY).div_ceil(64) as u64 };
+        let is_exact = span < EXACT_BITS_MIN.max(count * EXACT_BITS_PER_KEY);
+        let words = if is_exact { span / 64 + 1 } else { (keys.len() * BLOOM_BITS_PER_KEY).div_ceil(64) as u64 };
         let mut set = Self { words: vec![0; words as usize], is_exact, ..none };
         for key in keys {
-            let (word, bits) = set.place(*key);
+            let (word, bits) = set.bit_position(*key);
             set.words[word] |= bits;
         }
         set
@@ -83,17 +83,17 @@ impl KeySet {
 
     /// Returns whether a value may be in the set; false positives are possible.
     #[must_use]
-    pub fn may_have(&self, value: i64) -> bool {
+    pub fn may_contain(&self, value: i64) -> bool {
         if value < self.min || self.max < value {
             return false;
         }
-        let (word, bits) = self.place(value);
+        let (word, bits) = self.bit_position(value);
         self.words[word] & bits == bits
     }
 
     /// Tests many values: returns a bitmap in which value `v` is bit `v % 64` of word `v / 64`, with false positives.
     #[must_use]
-    pub fn among(&self, values: &[i64]) -> Vec<u64> {
+    pub fn test_values(&self, values: &[i64]) -> Vec<u64> {
         // Branch-free, because this runs over millions of values.
         if self.words.is_empty() {
             return vec![0; values.len().div_ceil(64)];
@@ -101,28 +101,28 @@ impl KeySet {
         let (words, last) = (self.words.as_slice(), self.words.len() as u64 - 1);
         let span = self.max.wrapping_sub(self.min).cast_unsigned();
         if self.is_exact {
-            return each(values, |value| {
+            return collect_bits(values, |value| {
                 let offset = value.wrapping_sub(self.min).cast_unsigned();
                 let word = words[last.min(offset / 64) as usize];
                 (word >> (offset % 64) & 1) & u64::from(offset <= span)
             });
         }
-        each(values, |value| {
-            let (word, bits) = bloom_place(value, last + 1);
+        collect_bits(values, |value| {
+            let (word, bits) = bloom_position(value, last + 1);
             let is_within = value.wrapping_sub(self.min).cast_unsigned() <= span;
             u64::from(words[word] & bits == bits) & u64::from(is_within)
         })
     }
 
-    /// Tests each row of an array; NULL is not in the set. `None` for a type that [`KeySet::holds`] rejects.
+    /// Tests each row of an array; NULL is not in the set. `None` for a type that [`KeySet::supports_type`] rejects.
     #[must_use]
-    pub fn test(&self, array: &ArrayRef) -> Option<BooleanArray> {
+    pub fn test_array(&self, array: &ArrayRef) -> Option<BooleanArray> {
         macro_rules! of {
             ($($form:ident = $type:ty),*) => {
                 match array.data_type() {
                     $(DataType::$form => {
                         let values: Vec<i64> = array.as_primitive::<$type>().values().iter().map(|value| i64::from(*value)).collect();
-                        BooleanBuffer::new(Buffer::from_vec(self.among(&values)), 0, values.len())
+                        BooleanBuffer::new(Buffer::from_vec(self.test_values(&values)), 0, values.len())
                     })*
                     _ => return None,
                 }
@@ -137,21 +137,21 @@ impl KeySet {
     }
 
     /// Returns the index of the word for a value within the bounds, and the bits it sets there.
-    fn place(&self, value: i64) -> (usize, u64) {
+    fn bit_position(&self, value: i64) -> (usize, u64) {
         if self.is_exact {
             let offset = value.wrapping_sub(self.min).cast_unsigned();
             return ((offset / 64) as usize, 1 << (offset % 64));
         }
-        bloom_place(value, self.words.len() as u64)
+        bloom_position(value, self.words.len() as u64)
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         let numbers = [self.min.cast_unsigned(), self.max.cast_unsigned(), self.count, u64::from(self.is_exact)];
         numbers.iter().chain(&self.words).flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// Decodes the output of [`KeySet::bytes`]; `None` if it is invalid.
-    fn read(bytes: &[u8]) -> Option<Self> {
+    /// Decodes the output of [`KeySet::to_bytes`]; `None` if it is invalid.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let mut next = || words.next();
@@ -171,7 +171,7 @@ impl KeySet {
 /// Returns the index, among `words` words of a Bloom filter, of the word for a value, and the three bits it sets
 /// there.
 #[inline]
-fn bloom_place(value: i64, words: u64) -> (usize, u64) {
+fn bloom_position(value: i64, words: u64) -> (usize, u64) {
     // Multiplicative (Fibonacci) hashing; the upper half selects the word, and three groups of six low bits select
     // its bits.
     let hash = value.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -182,7 +182,7 @@ fn bloom_place(value: i64, words: u64) -> (usize, u64) {
 
 /// Returns a bitmap of the lowest bits of `test`'s results.
 #[inline]
-fn each(values: &[i64], test: impl Fn(i64) -> u64) -> Vec<u64> {
+fn collect_bits(values: &[i64], test: impl Fn(i64) -> u64) -> Vec<u64> {
     let word = |chunk: &[i64]| chunk.iter().enumerate().fold(0, |word, (bit, value)| word | test(*value) << bit);
     values.chunks(64).map(word).collect()
 }
@@ -195,7 +195,7 @@ impl fmt::Debug for KeySet {
 
 impl Serialize for KeySet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.bytes())
+        serializer.serialize_bytes(&self.to_bytes())
     }
 }
 
@@ -211,7 +211,7 @@ impl<'de> Deserialize<'de> for KeySet {
             }
 
             fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<KeySet, E> {
-                KeySet::read(bytes).ok_or_else(|| E::custom("invalid encoding of a key set"))
+                KeySet::from_bytes(bytes).ok_or_else(|| E::custom("invalid encoding of a key set"))
             }
         }
 

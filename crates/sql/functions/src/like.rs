@@ -7,29 +7,41 @@ use datafusion::logical_expr::expr::Like;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Gives, Overload, Takes as T};
+use super::definition::{Definition, Overload, ParameterType as T, ResultType};
 
 #[cfg(test)]
 mod tests;
 
-const BOOL: Gives = Gives::of(SqlType::Bool);
+const BOOL: ResultType = ResultType::fixed(SqlType::Bool);
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition::new("~~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("~~")))]),
-    Definition::new("~~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("~~*")))]),
-    Definition::new("!~~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("!~~")))]),
-    Definition::new("!~~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("!~~*")))]),
+    Definition::new(
+        "~~",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, LikeVariant::from_operator("~~")))],
+    ),
+    Definition::new(
+        "~~*",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, LikeVariant::from_operator("~~*")))],
+    ),
+    Definition::new(
+        "!~~",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, LikeVariant::from_operator("!~~")))],
+    ),
+    Definition::new(
+        "!~~*",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, LikeVariant::from_operator("!~~*")))],
+    ),
 ];
 
 /// Variant of the operator.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
+struct LikeVariant {
     negated: bool,
     case_insensitive: bool,
 }
 
-impl Kind {
-    fn of(operator: &str) -> Self {
+impl LikeVariant {
+    fn from_operator(operator: &str) -> Self {
         Self { negated: operator.starts_with('!'), case_insensitive: operator.ends_with('*') }
     }
 }
@@ -46,7 +58,7 @@ pub fn like_operator(negated: bool, case_insensitive: bool) -> &'static str {
 }
 
 /// Returns the call as DataFusion's LIKE if its pattern is constant and does not end in the escape character.
-pub(crate) fn known_like(operator: &str, args: &[Expr]) -> Option<Expr> {
+pub(crate) fn lower_constant_like(operator: &str, args: &[Expr]) -> Option<Expr> {
     if !DEFINITIONS.iter().any(|definition| definition.name == operator) {
         return None;
     }
@@ -55,7 +67,7 @@ pub(crate) fn known_like(operator: &str, args: &[Expr]) -> Option<Expr> {
     if known.try_as_str().flatten().is_some_and(ends_in_escape) {
         return None;
     }
-    let Kind { negated, case_insensitive } = Kind::of(operator);
+    let LikeVariant { negated, case_insensitive } = LikeVariant::from_operator(operator);
     Some(Expr::Like(Like::new(negated, Box::new(value.clone()), Box::new(pattern.clone()), None, case_insensitive)))
 }
 
@@ -63,9 +75,9 @@ fn ends_in_escape(pattern: &str) -> bool {
     pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }
 
-fn like(call: &Call<'_>, kind: Kind) -> SqlResult<ArrayRef> {
+fn like(call: &Call<'_>, kind: LikeVariant) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
-    call.booleans(|row| {
+    call.build_booleans(|row| {
         let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
         let matched = if kind.case_insensitive {
             matches(text.to_lowercase().as_bytes(), pattern.to_lowercase().as_bytes())
@@ -95,7 +107,7 @@ fn matches(text: &[u8], pattern: &[u8]) -> SqlResult<bool> {
                 }
                 match &pattern[p..] {
                     [] => return Ok(true),
-                    [b'\\'] => return Err(unfinished()),
+                    [b'\\'] => return Err(trailing_escape_error()),
                     _ => retry = Some((p, t)),
                 }
                 continue;
@@ -105,7 +117,7 @@ fn matches(text: &[u8], pattern: &[u8]) -> SqlResult<bool> {
                 continue;
             }
             Some(b'\\') => match pattern.get(p + 1) {
-                None => return Err(unfinished()),
+                None => return Err(trailing_escape_error()),
                 Some(byte) if *byte == text[t] => {
                     (t, p) = (t + 1, p + 2);
                     continue;
@@ -131,6 +143,6 @@ fn next(text: &[u8], at: usize) -> usize {
     at + 1 + text[at + 1..].iter().take_while(continues).count()
 }
 
-fn unfinished() -> SqlError {
+fn trailing_escape_error() -> SqlError {
     SqlError::new(Condition::InvalidEscapeSequence, "LIKE pattern must not end with escape character")
 }

@@ -3,24 +3,24 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use datafusion::functions::math as m;
-use types::numeric::{self, Digits};
+use types::numeric::{self, NumericPrecision};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::arithmetic::overflow;
 use super::call::Call;
 use super::cast::float_to_numeric;
-use super::definition::{Definition, Gives, Overload, Takes as T};
+use super::definition::{Definition, Overload, ParameterType as T, ResultType};
 
 #[cfg(test)]
 mod tests;
 
-const INT2: Gives = Gives::of(SqlType::Int2);
-const INT4: Gives = Gives::of(SqlType::Int4);
-const INT8: Gives = Gives::of(SqlType::Int8);
-const FLOAT8: Gives = Gives::of(SqlType::Float8);
-const NUMERIC16: Gives = Gives::of(SqlType::Numeric { precision: 38, scale: 16 });
+const INT2: ResultType = ResultType::fixed(SqlType::Int2);
+const INT4: ResultType = ResultType::fixed(SqlType::Int4);
+const INT8: ResultType = ResultType::fixed(SqlType::Int8);
+const FLOAT8: ResultType = ResultType::fixed(SqlType::Float8);
+const NUMERIC16: ResultType = ResultType::fixed(SqlType::Numeric { precision: 38, scale: 16 });
 /// Result type of rounding to an integer, which can carry into one more digit.
-const WHOLE: Gives = Gives::Computed(|a| Ok(whole(&a[0]).sql_type()));
+const WHOLE: ResultType = ResultType::Computed(|a| Ok(whole(&a[0]).sql_type()));
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
@@ -30,8 +30,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int2], INT2, abs_int2),
             Overload::rows(&[T::Int8], INT8, abs_int8),
             Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.abs()))),
-            Overload::rows(&[T::Float4], Gives::of(SqlType::Float4), abs_float4),
-            Overload::rows(&[T::Numeric], Gives::Same(0), abs_numeric),
+            Overload::rows(&[T::Float4], ResultType::fixed(SqlType::Float4), abs_float4),
+            Overload::rows(&[T::Numeric], ResultType::SameAs(0), abs_numeric),
         ],
     ),
     Definition::new("ceil", CEIL),
@@ -48,7 +48,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         &[
             Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.round_ties_even()))),
             Overload::rows(&[T::Numeric], WHOLE, round_numeric),
-            Overload::rows(&[T::Numeric, T::Int4], Gives::Computed(|a| Ok(carried(&a[0]).sql_type())), round_to),
+            Overload::rows(&[T::Numeric, T::Int4], ResultType::Computed(|a| Ok(carried(&a[0]).sql_type())), round_to),
         ],
     ),
     Definition::new(
@@ -56,7 +56,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         &[
             Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.trunc()))),
             Overload::rows(&[T::Numeric], WHOLE, trunc_numeric),
-            Overload::rows(&[T::Numeric, T::Int4], Gives::Same(0), trunc_to),
+            Overload::rows(&[T::Numeric, T::Int4], ResultType::SameAs(0), trunc_to),
         ],
     ),
     Definition::new(
@@ -65,7 +65,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Float8], FLOAT8, |call| {
                 float(call, |value| Ok(if value == 0.0 { 0.0 } else { value.signum() }))
             }),
-            Overload::rows(&[T::Numeric], Gives::of(SqlType::Numeric { precision: 1, scale: 0 }), sign_numeric),
+            Overload::rows(&[T::Numeric], ResultType::fixed(SqlType::Numeric { precision: 1, scale: 0 }), sign_numeric),
         ],
     ),
     Definition::new(
@@ -107,7 +107,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     ),
     Definition::new(
         "div",
-        &[Overload::rows(&[T::Numeric, T::Numeric], Gives::of(SqlType::Numeric { precision: 38, scale: 0 }), div)],
+        &[Overload::rows(
+            &[T::Numeric, T::Numeric],
+            ResultType::fixed(SqlType::Numeric { precision: 38, scale: 0 }),
+            div,
+        )],
     ),
     Definition::new(
         "gcd",
@@ -119,7 +123,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     ),
     Definition::new(
         "factorial",
-        &[Overload::rows(&[T::Int8], Gives::of(SqlType::Numeric { precision: 38, scale: 0 }), factorial)],
+        &[Overload::rows(&[T::Int8], ResultType::fixed(SqlType::Numeric { precision: 38, scale: 0 }), factorial)],
     ),
     Definition::new("width_bucket", &[Overload::rows(&[T::Float8, T::Float8, T::Float8, T::Int4], INT4, width_bucket)]),
     Definition::new("scale", &[Overload::rows(&[T::Numeric], INT4, scale)]),
@@ -151,29 +155,29 @@ const CEIL: &[Overload] = &[
     Overload::rows(&[T::Numeric], WHOLE, ceil_numeric),
 ];
 
-fn digits(sql_type: &SqlType) -> Digits {
-    Digits::of(sql_type).expect("argument of a numeric overload is not an exact number")
+fn digits(sql_type: &SqlType) -> NumericPrecision {
+    NumericPrecision::from_sql_type(sql_type).expect("argument of a numeric overload is not an exact number")
 }
 
-fn whole(sql_type: &SqlType) -> Digits {
+fn whole(sql_type: &SqlType) -> NumericPrecision {
     let digits = digits(sql_type);
-    Digits::new((digits.precision - digits.scale + 1).min(38), 0)
+    NumericPrecision::new((digits.precision - digits.scale + 1).min(38), 0)
 }
 
-fn carried(sql_type: &SqlType) -> Digits {
+fn carried(sql_type: &SqlType) -> NumericPrecision {
     let digits = digits(sql_type);
-    Digits::new((digits.precision + 1).min(38), digits.scale)
+    NumericPrecision::new((digits.precision + 1).min(38), digits.scale)
 }
 
 fn float(call: &Call<'_>, apply: impl Fn(f64) -> SqlResult<f64>) -> SqlResult<ArrayRef> {
     let values = call.column::<Float64Type>(0);
-    call.primitive::<Float64Type>(|row| values.get(row).map(&apply).transpose())
+    call.build_primitive::<Float64Type>(|row| values.get(row).map(&apply).transpose())
 }
 
 /// Computes a function of a numeric in double precision, for results without an exact decimal form.
 fn through_float(call: &Call<'_>, apply: impl Fn(f64) -> SqlResult<f64>) -> SqlResult<ArrayRef> {
-    let (values, scale, result) = (call.column::<Decimal128Type>(0), call.scale(0), digits(call.gives));
-    call.primitive::<Decimal128Type>(|row| {
+    let (values, scale, result) = (call.column::<Decimal128Type>(0), call.scale(0), digits(call.result_type));
+    call.build_primitive::<Decimal128Type>(|row| {
         values
             .get(row)
             .map(|value| apply(numeric::to_float(value, scale)).and_then(|value| float_to_numeric(value, 16, result)))
@@ -218,8 +222,8 @@ fn within_one(value: f64, apply: impl Fn(f64) -> f64) -> SqlResult<f64> {
 
 fn log_base(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (base, value) = (call.column::<Decimal128Type>(0), call.column::<Decimal128Type>(1));
-    let (base_scale, value_scale, result) = (call.scale(0), call.scale(1), digits(call.gives));
-    call.primitive::<Decimal128Type>(|row| {
+    let (base_scale, value_scale, result) = (call.scale(0), call.scale(1), digits(call.result_type));
+    call.build_primitive::<Decimal128Type>(|row| {
         let (Some(base), Some(value)) = (base.get(row), value.get(row)) else { return Ok(None) };
         let base = logarithm(numeric::to_float(base, base_scale), f64::ln)?;
         let value = logarithm(numeric::to_float(value, value_scale), f64::ln)?;
@@ -236,7 +240,7 @@ fn integer<P: ArrowPrimitiveType>(
     apply: impl Fn(P::Native) -> Option<P::Native>,
 ) -> SqlResult<ArrayRef> {
     let values = call.column::<P>(0);
-    call.primitive::<P>(|row| {
+    call.build_primitive::<P>(|row| {
         let applied = values.get(row).map(|value| {
             apply(value).ok_or_else(|| SqlError::new(Condition::NumericValueOutOfRange, format!("{name} out of range")))
         });
@@ -250,7 +254,7 @@ fn abs_int2(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn abs_float4(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let values = call.column::<Float32Type>(0);
-    call.primitive::<Float32Type>(|row| Ok(values.get(row).map(f32::abs)))
+    call.build_primitive::<Float32Type>(|row| Ok(values.get(row).map(f32::abs)))
 }
 
 fn abs_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
@@ -263,7 +267,7 @@ fn abs_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn decimal(call: &Call<'_>, apply: impl Fn(i128, u8) -> SqlResult<i128>) -> SqlResult<ArrayRef> {
     let (values, scale) = (call.column::<Decimal128Type>(0), call.scale(0));
-    call.primitive::<Decimal128Type>(|row| values.get(row).map(|value| apply(value, scale)).transpose())
+    call.build_primitive::<Decimal128Type>(|row| values.get(row).map(|value| apply(value, scale)).transpose())
 }
 
 fn abs_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
@@ -293,7 +297,7 @@ fn sign_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Rounds or truncates to a number of decimals. The type keeps its scale, so the digits beyond become zero.
 fn to_places(call: &Call<'_>, cut: impl Fn(i128, i128) -> i128) -> SqlResult<ArrayRef> {
     let (values, places, scale) = (call.column::<Decimal128Type>(0), call.column::<Int32Type>(1), call.scale(0));
-    call.primitive::<Decimal128Type>(|row| {
+    call.build_primitive::<Decimal128Type>(|row| {
         let (Some(value), Some(places)) = (values.get(row), places.get(row)) else { return Ok(None) };
         let dropped = i64::from(scale) - i64::from(places);
         match u8::try_from(dropped) {
@@ -301,7 +305,7 @@ fn to_places(call: &Call<'_>, cut: impl Fn(i128, i128) -> i128) -> SqlResult<Arr
             Ok(dropped) if dropped <= 38 => {
                 let unit = numeric::power_of_ten(dropped);
                 let kept = cut(value, unit).checked_mul(unit).ok_or_else(overflow)?;
-                numeric::check(kept, Digits::new(38, scale)).map(Some)
+                numeric::check_fits(kept, NumericPrecision::new(38, scale)).map(Some)
             }
             _ => Ok(Some(0)),
         }
@@ -319,7 +323,7 @@ fn trunc_to(call: &Call<'_>) -> SqlResult<ArrayRef> {
 fn div(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (a, b) = (call.column::<Decimal128Type>(0), call.column::<Decimal128Type>(1));
     let scale = call.scale(0).max(call.scale(1));
-    call.primitive::<Decimal128Type>(|row| {
+    call.build_primitive::<Decimal128Type>(|row| {
         let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
         if b == 0 {
             return Err(SqlError::new(Condition::DivisionByZero, "division by zero"));
@@ -336,7 +340,7 @@ fn greatest_divisor(a: u64, b: u64) -> u64 {
 
 fn gcd_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (a, b) = (call.column::<Int32Type>(0), call.column::<Int32Type>(1));
-    call.primitive::<Int32Type>(|row| {
+    call.build_primitive::<Int32Type>(|row| {
         let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
         let divisor = greatest_divisor(a.unsigned_abs().into(), b.unsigned_abs().into());
         i32::try_from(divisor)
@@ -347,7 +351,7 @@ fn gcd_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn gcd_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (a, b) = (call.column::<Int64Type>(0), call.column::<Int64Type>(1));
-    call.primitive::<Int64Type>(|row| {
+    call.build_primitive::<Int64Type>(|row| {
         let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
         let divisor = greatest_divisor(a.unsigned_abs(), b.unsigned_abs());
         i64::try_from(divisor)
@@ -365,7 +369,7 @@ fn least_multiple(a: u64, b: u64) -> Option<i64> {
 
 fn lcm_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (a, b) = (call.column::<Int32Type>(0), call.column::<Int32Type>(1));
-    call.primitive::<Int32Type>(|row| {
+    call.build_primitive::<Int32Type>(|row| {
         let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
         let multiple = least_multiple(a.unsigned_abs().into(), b.unsigned_abs().into())
             .and_then(|value| i32::try_from(value).ok());
@@ -375,7 +379,7 @@ fn lcm_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn lcm_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (a, b) = (call.column::<Int64Type>(0), call.column::<Int64Type>(1));
-    call.primitive::<Int64Type>(|row| {
+    call.build_primitive::<Int64Type>(|row| {
         let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
         let multiple = least_multiple(a.unsigned_abs(), b.unsigned_abs());
         multiple.map(Some).ok_or_else(|| SqlError::new(Condition::NumericValueOutOfRange, "bigint out of range"))
@@ -384,7 +388,7 @@ fn lcm_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn factorial(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let values = call.column::<Int64Type>(0);
-    call.primitive::<Decimal128Type>(|row| {
+    call.build_primitive::<Decimal128Type>(|row| {
         let Some(value) = values.get(row) else { return Ok(None) };
         if value < 0 {
             return Err(SqlError::new(
@@ -404,7 +408,7 @@ fn factorial(call: &Call<'_>) -> SqlResult<ArrayRef> {
 fn width_bucket(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let argument = |index| call.column::<Float64Type>(index);
     let (value, low, high, count) = (argument(0), argument(1), argument(2), call.column::<Int32Type>(3));
-    call.primitive::<Int32Type>(|row| {
+    call.build_primitive::<Int32Type>(|row| {
         let (Some(value), Some(low), Some(high), Some(count)) =
             (value.get(row), low.get(row), high.get(row), count.get(row))
         else {
@@ -433,10 +437,12 @@ fn width_bucket(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn scale(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (values, scale) = (call.column::<Decimal128Type>(0), call.scale(0));
-    call.primitive::<Int32Type>(|row| Ok(values.get(row).map(|_| i32::from(scale))))
+    call.build_primitive::<Int32Type>(|row| Ok(values.get(row).map(|_| i32::from(scale))))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "53 random bits fit a double exactly")]
 fn random(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<Float64Type>(|_| Ok(Some((call.session.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64)))
+    call.build_primitive::<Float64Type>(|_| {
+        Ok(Some((call.session.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64))
+    })
 }

@@ -7,16 +7,16 @@ use types::value_guard::check_growth;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Gives, Overload, Takes as T};
-use super::text_lists::text_lists;
+use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::text_array::build_text_arrays;
 
 #[cfg(test)]
 mod tests;
 
-const TEXT: Gives = Gives::of(SqlType::Text);
-const INT4: Gives = Gives::of(SqlType::Int4);
-const BOOL: Gives = Gives::of(SqlType::Bool);
-const TEXTS: Gives = Gives::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
+const TEXT: ResultType = ResultType::fixed(SqlType::Text);
+const INT4: ResultType = ResultType::fixed(SqlType::Int4);
+const BOOL: ResultType = ResultType::fixed(SqlType::Bool);
+const TEXTS: ResultType = ResultType::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "", true))]),
@@ -65,12 +65,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
 
 /// Cache of the last compiled regular expression, reused while pattern and flags stay the same.
 #[derive(Default)]
-struct Compiled {
+struct RegexCache {
     key: Option<(String, String)>,
     regex: Option<Regex>,
 }
 
-impl Compiled {
+impl RegexCache {
     fn get(&mut self, pattern: &str, flags: &str) -> SqlResult<&Regex> {
         let is_same = self.key.as_ref().is_some_and(|(kept, kept_flags)| kept == pattern && kept_flags == flags);
         if !is_same || self.regex.is_none() {
@@ -155,10 +155,10 @@ fn translate(pattern: &str) -> SqlResult<String> {
 
 fn matches(call: &Call<'_>, flags: &str, wanted: bool) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
-    let mut compiled = Compiled::default();
-    call.booleans(|row| {
+    let mut compiled = RegexCache::default();
+    call.build_booleans(|row| {
         let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
-        let flags = if call.count() == 3 {
+        let flags = if call.argument_count() == 3 {
             let Some(flags) = call.text(2).get(row) else { return Ok(None) };
             flags
         } else {
@@ -170,8 +170,8 @@ fn matches(call: &Call<'_>, flags: &str, wanted: bool) -> SqlResult<ArrayRef> {
 
 fn count(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
-    let mut compiled = Compiled::default();
-    call.primitive::<Int32Type>(|row| {
+    let mut compiled = RegexCache::default();
+    call.build_primitive::<Int32Type>(|row| {
         let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
         Ok(i32::try_from(compiled.get(pattern, "")?.find_iter(text).count()).ok())
     })
@@ -179,8 +179,8 @@ fn count(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn whole_match(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
-    let mut compiled = Compiled::default();
-    call.slices(|row| {
+    let mut compiled = RegexCache::default();
+    call.build_slices(|row| {
         let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
         Ok(compiled.get(pattern, "")?.find(text).map(|found| found.as_str()))
     })
@@ -189,8 +189,8 @@ fn whole_match(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Evaluates `substring(text from pattern)`: returns the first group, or the entire match if there are no groups.
 pub(super) fn substring(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
-    let mut compiled = Compiled::default();
-    call.slices(|row| {
+    let mut compiled = RegexCache::default();
+    call.build_slices(|row| {
         let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
         let captures = compiled.get(pattern, "")?.captures(text);
         Ok(captures
@@ -206,9 +206,9 @@ pub(super) fn substring_similar(_call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn groups(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
-    let mut compiled = Compiled::default();
-    text_lists(call, |row, parts| {
-        let flags = if call.count() == 3 { call.text(2).get(row) } else { Some("") };
+    let mut compiled = RegexCache::default();
+    build_text_arrays(call, |row, parts| {
+        let flags = if call.argument_count() == 3 { call.text(2).get(row) } else { Some("") };
         let (Some(text), Some(pattern), Some(flags)) = (text.get(row), pattern.get(row), flags) else {
             return Ok(false);
         };
@@ -224,9 +224,9 @@ fn groups(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Evaluates `regexp_replace`. Only the first match is replaced unless the flags contain `g`.
 fn replace(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern, replacement) = (call.text(0), call.text(1), call.text(2));
-    let mut compiled = Compiled::default();
-    call.texts(|row, out| {
-        let flags = if call.count() == 4 { call.text(3).get(row) } else { Some("") };
+    let mut compiled = RegexCache::default();
+    call.build_texts(|row, out| {
+        let flags = if call.argument_count() == 4 { call.text(3).get(row) } else { Some("") };
         let (Some(text), Some(pattern), Some(replacement), Some(flags)) =
             (text.get(row), pattern.get(row), replacement.get(row), flags)
         else {
@@ -276,9 +276,9 @@ fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) -
 
 fn split(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
-    let mut compiled = Compiled::default();
-    text_lists(call, |row, parts| {
-        let flags = if call.count() == 3 { call.text(2).get(row) } else { Some("") };
+    let mut compiled = RegexCache::default();
+    build_text_arrays(call, |row, parts| {
+        let flags = if call.argument_count() == 3 { call.text(2).get(row) } else { Some("") };
         let (Some(text), Some(pattern), Some(flags)) = (text.get(row), pattern.get(row), flags) else {
             return Ok(false);
         };
@@ -300,7 +300,7 @@ fn split(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Translates a LIKE pattern with another escape character to one with the backslash.
 fn like_escape(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (pattern, escape) = (call.text(0), call.text(1));
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let (Some(pattern), Some(escape)) = (pattern.get(row), escape.get(row)) else { return Ok(None) };
         translate_escape(pattern, escape, out).map(Some)
     })
@@ -335,10 +335,10 @@ fn escape_character(escape: &str) -> SqlResult<Option<char>> {
 
 fn similar(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
-    let mut compiled = Compiled::default();
+    let mut compiled = RegexCache::default();
     let mut last: Option<(String, String)> = None;
-    call.booleans(|row| {
-        let escape = if call.count() == 3 { call.text(2).get(row) } else { Some("\\") };
+    call.build_booleans(|row| {
+        let escape = if call.argument_count() == 3 { call.text(2).get(row) } else { Some("\\") };
         let (Some(text), Some(pattern), Some(escape)) = (text.get(row), pattern.get(row), escape) else {
             return Ok(None);
         };

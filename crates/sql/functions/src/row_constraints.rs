@@ -10,7 +10,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::{Condition, SqlError, SqlType};
 
 use super::cast::TextWriter;
@@ -22,17 +22,17 @@ const SHOWN_BYTES_MAX: usize = 64;
 /// Function that tests the constraints of a table. Its arguments are all columns of a row and the results of the
 /// CHECKs, sorted by name; it returns the first column, or the error of the first row that violates a constraint.
 #[derive(Debug)]
-pub struct Constrained {
+pub struct ConstraintCheck {
     table: Arc<Table>,
     schema: String,
-    session: Arc<Session>,
+    session: Arc<EvaluationContext>,
     signature: Signature,
 }
 
-impl Constrained {
+impl ConstraintCheck {
     /// Creates the function for `table` in the schema `schema`; `None` if the table has no constraints.
-    pub fn udf(table: &Arc<Table>, schema: &str, session: &Arc<Session>) -> Option<Arc<ScalarUDF>> {
-        if table.columns.iter().all(|column| !column.not_null) && checks(table).is_empty() {
+    pub fn udf(table: &Arc<Table>, schema: &str, session: &Arc<EvaluationContext>) -> Option<Arc<ScalarUDF>> {
+        if table.columns.iter().all(|column| !column.not_null) && check_constraints(table).is_empty() {
             return None;
         }
         Some(Arc::new(ScalarUDF::new_from_impl(Self {
@@ -40,46 +40,46 @@ impl Constrained {
             schema: schema.to_owned(),
             session: Arc::clone(session),
             // Volatile, so that constraints are tested when rows are written, not while the statement is planned.
-            signature: Signature::any(table.columns.len() + checks(table).len(), Volatility::Volatile),
+            signature: Signature::any(table.columns.len() + check_constraints(table).len(), Volatility::Volatile),
         })))
     }
 
     /// Returns the positions of the NOT NULL columns; `None` if there are CHECKs.
-    pub(crate) fn required(&self) -> Option<Vec<usize>> {
+    pub(crate) fn not_null_columns(&self) -> Option<Vec<usize>> {
         let columns = self.table.columns.iter().enumerate();
         let required = columns.filter(|(_, column)| column.not_null).map(|(position, _)| position);
-        checks(&self.table).is_empty().then(|| required.collect())
+        check_constraints(&self.table).is_empty().then(|| required.collect())
     }
 
     /// Returns the error of the first row that violates a constraint.
-    fn violation(&self, columns: &[ArrayRef], checks_hold: &[ArrayRef]) -> Option<SqlError> {
+    fn find_violation(&self, columns: &[ArrayRef], checks_hold: &[ArrayRef]) -> Option<SqlError> {
         let nulls = self.table.columns.iter().zip(columns).filter_map(|(column, values)| {
             let row = column.not_null.then(|| first_null(values)).flatten()?;
-            Some((row, Broken::NotNull(&column.name)))
+            Some((row, Violation::NotNull(&column.name)))
         });
-        let falses = checks(&self.table).into_iter().zip(checks_hold).filter_map(|((name, _), holds)| {
+        let falses = check_constraints(&self.table).into_iter().zip(checks_hold).filter_map(|((name, _), holds)| {
             let row = holds.as_boolean().iter().position(|holds| holds == Some(false))?;
-            Some((row, Broken::Check(name)))
+            Some((row, Violation::Check(name)))
         });
         // For several violations of one row, the first is reported: NOT NULL before CHECK.
         let (row, broken) = nulls.chain(falses).min_by_key(|(row, _)| *row)?;
         let table = &self.table.name;
         let error = match broken {
-            Broken::NotNull(column) => {
+            Violation::NotNull(column) => {
                 let message =
                     format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint");
                 SqlError::new(Condition::NotNullViolation, message).with_column(column)
             }
-            Broken::Check(name) => {
+            Violation::Check(name) => {
                 let message = format!("new row for relation \"{table}\" violates check constraint \"{name}\"");
                 SqlError::new(Condition::CheckViolation, message).with_constraint(name)
             }
         };
-        let detail = format!("Failing row contains ({}).", self.shown(columns, row));
+        let detail = format!("Failing row contains ({}).", self.format_row(columns, row));
         Some(error.with_detail(detail).with_table(&self.schema, table))
     }
 
-    fn shown(&self, columns: &[ArrayRef], row: usize) -> String {
+    fn format_row(&self, columns: &[ArrayRef], row: usize) -> String {
         let values = self.table.columns.iter().zip(columns).map(|(column, values)| {
             let mut text = String::new();
             write_output(values, &column.sql_type, row, &self.session, &mut text);
@@ -96,14 +96,14 @@ impl Constrained {
 /// Returns the first argument of a constraint test without CHECKs, which is also its result; `None` for all other
 /// expressions.
 #[must_use]
-pub fn value_asked_of(expr: &Expr) -> Option<&Expr> {
+pub fn checked_value(expr: &Expr) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = expr else { return None };
-    let constrained = call.func.inner().downcast_ref::<Constrained>()?;
-    call.args.first().filter(|_| checks(&constrained.table).is_empty())
+    let constrained = call.func.inner().downcast_ref::<ConstraintCheck>()?;
+    call.args.first().filter(|_| check_constraints(&constrained.table).is_empty())
 }
 
 /// Returns the CHECKs of a table in evaluation order: names and SQL texts.
-pub fn checks(table: &Table) -> Vec<(&str, &str)> {
+pub fn check_constraints(table: &Table) -> Vec<(&str, &str)> {
     let mut checks: Vec<(&str, &str)> = table
         .constraints
         .iter()
@@ -117,7 +117,7 @@ pub fn checks(table: &Table) -> Vec<(&str, &str)> {
 }
 
 /// Constraint that a row violates.
-enum Broken<'a> {
+enum Violation<'a> {
     NotNull(&'a str),
     Check(&'a str),
 }
@@ -128,7 +128,7 @@ fn first_null(values: &ArrayRef) -> Option<usize> {
 }
 
 /// Writes a value in the client's text format, and `null` for NULL.
-fn write_output(values: &ArrayRef, sql_type: &SqlType, row: usize, session: &Session, out: &mut String) {
+fn write_output(values: &ArrayRef, sql_type: &SqlType, row: usize, session: &EvaluationContext, out: &mut String) {
     if values.is_null(row) {
         out.push_str("null");
         return;
@@ -137,26 +137,26 @@ fn write_output(values: &ArrayRef, sql_type: &SqlType, row: usize, session: &Ses
         SqlType::Bool => out.push(if values.as_boolean().value(row) { 't' } else { 'f' }),
         SqlType::Char(_) => out.push_str(values.as_string_view().value(row)),
         _ => {
-            let _ = TextWriter::new(values, sql_type, session.zone).naming(session.names()).write(row, out);
+            let _ = TextWriter::new(values, sql_type, session.zone).with_names(session.names()).write(row, out);
         }
     }
 }
 
-impl PartialEq for Constrained {
+impl PartialEq for ConstraintCheck {
     fn eq(&self, other: &Self) -> bool {
         self.table == other.table && self.session == other.session
     }
 }
 
-impl Eq for Constrained {}
+impl Eq for ConstraintCheck {}
 
-impl Hash for Constrained {
+impl Hash for ConstraintCheck {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.table.oid.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Constrained {
+impl ScalarUDFImpl for ConstraintCheck {
     fn name(&self) -> &str {
         "constrained"
     }
@@ -181,7 +181,7 @@ impl ScalarUDFImpl for Constrained {
         }
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let (columns, checks_hold) = arrays.split_at(self.table.columns.len());
-        match self.violation(columns, checks_hold) {
+        match self.find_violation(columns, checks_hold) {
             Some(error) => Err(external(error)),
             None => Ok(args.args.into_iter().next().expect("a constrained table has a column")),
         }

@@ -6,12 +6,14 @@ use arrow::array::{ArrayRef, UInt32Array};
 use types::{SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Gives, Overload, Takes};
+use super::definition::{Definition, Overload, ParameterType, ResultType};
 
-pub(super) const DEFINITIONS: &[Definition] =
-    &[Definition::new("pg_typeof", &[Overload::rows(&[Takes::Any], Gives::of(SqlType::Regtype), pg_typeof)])];
+pub(super) const DEFINITIONS: &[Definition] = &[Definition::new(
+    "pg_typeof",
+    &[Overload::rows(&[ParameterType::Any], ResultType::fixed(SqlType::Regtype), pg_typeof)],
+)];
 
 /// Returns the OID of the argument's type, for every row.
 fn pg_typeof(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    Ok(Arc::new(UInt32Array::from(vec![call.types[0].oid(); call.rows])))
+    Ok(Arc::new(UInt32Array::from(vec![call.argument_types[0].oid(); call.rows])))
 }

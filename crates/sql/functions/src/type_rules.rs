@@ -3,7 +3,7 @@
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
-use types::numeric::Digits;
+use types::numeric::NumericPrecision;
 use types::text::{parse_array, parse_numeric_exact};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -61,9 +61,9 @@ pub(crate) fn is_preferred(sql_type: &SqlType) -> bool {
 }
 
 /// Returns whether two types are equal apart from their modifiers.
-pub fn same_kind(a: &SqlType, b: &SqlType) -> bool {
+pub fn same_base_type(a: &SqlType, b: &SqlType) -> bool {
     match (a, b) {
-        (SqlType::Array(a), SqlType::Array(b)) => same_kind(a, b),
+        (SqlType::Array(a), SqlType::Array(b)) => same_base_type(a, b),
         _ => std::mem::discriminant(a) == std::mem::discriminant(b),
     }
 }
@@ -71,7 +71,7 @@ pub fn same_kind(a: &SqlType, b: &SqlType) -> bool {
 /// Returns whether `from` is cast to `to` implicitly.
 pub fn is_implicit(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
-    if same_kind(from, to) {
+    if same_base_type(from, to) {
         return true;
     }
     let rank = |sql_type: &SqlType| match sql_type {
@@ -95,8 +95,8 @@ pub fn is_implicit(from: &SqlType, to: &SqlType) -> bool {
         | (T::Timestamp, T::TimestampTz)
         | (T::Time, T::Interval)
         | (T::Int2 | T::Int4 | T::Int8, T::Oid) => true,
-        (T::Int2 | T::Int4 | T::Int8 | T::Oid, to) if to.names_objects() => true,
-        (from, T::Oid) if from.names_objects() => true,
+        (T::Int2 | T::Int4 | T::Int8 | T::Oid, to) if to.is_reg_type() => true,
+        (from, T::Oid) if from.is_reg_type() => true,
         (from, T::Int8) if from.is_oid() => true,
         (T::Array(from), T::Array(to)) => is_implicit(from, to),
         _ => false,
@@ -131,7 +131,7 @@ impl<'a> Operand<'a> {
     }
 
     /// Creates an operand from its type alone.
-    pub fn of_type(sql_type: &'a SqlType) -> Self {
+    pub fn from_type(sql_type: &'a SqlType) -> Self {
         if *sql_type == SqlType::Unknown { Operand::Null } else { Operand::Typed(sql_type) }
     }
 }
@@ -149,16 +149,16 @@ fn literal_text(value: &ScalarValue) -> Option<&str> {
 /// # Errors
 /// SQLSTATE 22P02 for a literal next to a number that is not a number; 22003 for one with more digits than a numeric
 /// can have.
-pub fn taken_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType> {
+pub fn type_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType> {
     match (operand, beside) {
         (Operand::Typed(sql_type), _) => Ok(sql_type.clone()),
         (Operand::Parameter, beside) => Ok(beside.without_modifier()),
-        (Operand::Literal(text), SqlType::Numeric { .. }) => digits_of(text).map(Digits::sql_type),
+        (Operand::Literal(text), SqlType::Numeric { .. }) => digits_of(text).map(NumericPrecision::sql_type),
         (Operand::Literal(text), SqlType::Array(element)) if matches!(**element, SqlType::Numeric { .. }) => {
             let mut widest = NO_DIGITS;
             parse_array(text, &mut |element| {
                 if let Some(element) = element {
-                    widest = widest.union_with(digits_of(element)?);
+                    widest = widest.common_type(digits_of(element)?);
                 }
                 Ok(())
             })?;
@@ -173,18 +173,18 @@ pub fn taken_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType
 }
 
 /// Precision and scale of a NULL, which fit into those of any other numeric.
-const NO_DIGITS: Digits = Digits::new(1, 0);
+const NO_DIGITS: NumericPrecision = NumericPrecision::new(1, 0);
 
-fn digits_of(number: &str) -> SqlResult<Digits> {
+fn digits_of(number: &str) -> SqlResult<NumericPrecision> {
     let (_, precision, scale) = parse_numeric_exact(number)?;
-    Ok(Digits::new(precision, scale))
+    Ok(NumericPrecision::new(precision, scale))
 }
 
 /// Returns the common type of the operands of a CASE, COALESCE, VALUES or UNION. It has a modifier only if all
 /// operands have the same type with that modifier. `context` names the construct in the error message.
 ///
 /// # Errors
-/// SQLSTATE 42804 for types without a common one; those of [`taken_beside`].
+/// SQLSTATE 42804 for types without a common one; those of [`type_beside`].
 pub fn common_type(operands: &[Operand<'_>], context: &str) -> SqlResult<SqlType> {
     let mut known = operands.iter().filter_map(|operand| match operand {
         Operand::Typed(sql_type) => Some(*sql_type),
@@ -193,36 +193,40 @@ pub fn common_type(operands: &[Operand<'_>], context: &str) -> SqlResult<SqlType
     let Some(first) = known.next() else { return Ok(SqlType::Text) };
     let mut chosen = first.clone();
     for other in known {
-        chosen = shared(&chosen, other).ok_or_else(|| {
+        chosen = unify_types(&chosen, other).ok_or_else(|| {
             SqlError::new(
                 Condition::DatatypeMismatch,
-                format!("{context} types {} and {} cannot be matched", plain(&chosen), plain(other)),
+                format!(
+                    "{context} types {} and {} cannot be matched",
+                    plain_type_name(&chosen),
+                    plain_type_name(other)
+                ),
             )
         })?;
     }
     let untyped = operands.iter().filter(|operand| !matches!(operand, Operand::Typed(_)));
     for operand in untyped {
-        let taken = taken_beside(&chosen, *operand)?;
-        chosen = shared(&chosen, &taken).unwrap_or(taken);
+        let taken = type_beside(&chosen, *operand)?;
+        chosen = unify_types(&chosen, &taken).unwrap_or(taken);
     }
     Ok(chosen)
 }
 
 /// Returns the [`common_type`] of operands given by their types alone.
 pub(crate) fn common_type_of(types: &[SqlType], context: &str) -> SqlResult<SqlType> {
-    let operands: Vec<Operand<'_>> = types.iter().map(Operand::of_type).collect();
+    let operands: Vec<Operand<'_>> = types.iter().map(Operand::from_type).collect();
     common_type(&operands, context)
 }
 
 /// Returns the common type of two types, if there is one.
-pub fn shared(a: &SqlType, b: &SqlType) -> Option<SqlType> {
+pub fn unify_types(a: &SqlType, b: &SqlType) -> Option<SqlType> {
     if a == b {
         return Some(a.clone());
     }
     if (matches!(a, SqlType::Numeric { .. }) || matches!(b, SqlType::Numeric { .. }))
-        && let (Some(a), Some(b)) = (Digits::of(a), Digits::of(b))
+        && let (Some(a), Some(b)) = (NumericPrecision::from_sql_type(a), NumericPrecision::from_sql_type(b))
     {
-        return Some(a.union_with(b).sql_type());
+        return Some(a.common_type(b).sql_type());
     }
     match (a, b) {
         (SqlType::Varchar(_), SqlType::Varchar(_)) => return Some(SqlType::Varchar(None)),
@@ -230,7 +234,9 @@ pub fn shared(a: &SqlType, b: &SqlType) -> Option<SqlType> {
         (SqlType::Char(_), SqlType::Varchar(_)) | (SqlType::Varchar(_), SqlType::Char(_)) => {
             return Some(SqlType::Text);
         }
-        (SqlType::Array(a), SqlType::Array(b)) => return shared(a, b).map(|element| SqlType::Array(Box::new(element))),
+        (SqlType::Array(a), SqlType::Array(b)) => {
+            return unify_types(a, b).map(|element| SqlType::Array(Box::new(element)));
+        }
         _ => {}
     }
     if category(a) != category(b) {
@@ -246,12 +252,12 @@ pub fn shared(a: &SqlType, b: &SqlType) -> Option<SqlType> {
 }
 
 /// Returns a type's name without its modifier, as used in error messages.
-pub fn plain(sql_type: &SqlType) -> String {
+pub fn plain_type_name(sql_type: &SqlType) -> String {
     match sql_type {
         SqlType::Numeric { .. } => "numeric".to_owned(),
         SqlType::Varchar(_) => "character varying".to_owned(),
         SqlType::Char(_) => "character".to_owned(),
-        SqlType::Array(element) => format!("{}[]", plain(element)),
+        SqlType::Array(element) => format!("{}[]", plain_type_name(element)),
         other => other.to_string(),
     }
 }

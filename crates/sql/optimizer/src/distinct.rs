@@ -17,7 +17,7 @@ pub(super) struct DistinctWithoutSums {
 
 impl DistinctWithoutSums {
     /// Wraps `rule` if it is `single_distinct_aggregation_to_group_by`; returns other rules unchanged.
-    pub(super) fn instead_of(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+    pub(super) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
         if rule.name() == "single_distinct_aggregation_to_group_by" { Arc::new(Self { rule }) } else { rule }
     }
 }
@@ -33,13 +33,13 @@ impl OptimizerRule for DistinctWithoutSums {
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         match &plan {
-            LogicalPlan::Aggregate(aggregate) if sums(aggregate) => Ok(Transformed::no(plan)),
+            LogicalPlan::Aggregate(aggregate) if has_plain_sum(aggregate) => Ok(Transformed::no(plan)),
             _ => self.rule.rewrite(plan, config),
         }
     }
 }
 
-fn sums(aggregate: &Aggregate) -> bool {
+fn has_plain_sum(aggregate: &Aggregate) -> bool {
     aggregate.aggr_expr.iter().any(|call| match call.clone().unalias() {
         Expr::AggregateFunction(call) => call.func.name() == "sum" && !call.params.distinct,
         _ => false,

@@ -30,7 +30,7 @@ pub(crate) struct BoundedFilterPushdown {
 impl BoundedFilterPushdown {
     /// Wraps `rule` if it is `push_down_filter`; returns other rules unchanged.
     pub(crate) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == super::PUSH_DOWN { Arc::new(Self { rule }) } else { rule }
+        if rule.name() == super::PUSH_DOWN_FILTER { Arc::new(Self { rule }) } else { rule }
     }
 }
 
@@ -45,11 +45,11 @@ impl OptimizerRule for BoundedFilterPushdown {
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Filter(filter) = plan else { return self.rule.rewrite(plan, config) };
-        let filter = merged(filter)?;
+        let filter = merge_filters(filter)?;
         let Some(sizes) = ColumnSizes::try_new(&filter) else {
             return self.rule.rewrite(LogicalPlan::Filter(filter), config);
         };
-        let (pushed, held) = sizes.divide(filter.predicate);
+        let (pushed, remaining) = sizes.divide(filter.predicate);
         let input = match conjunction(pushed) {
             Some(pushed) => {
                 let pushed = LogicalPlan::Filter(Filter::try_new(pushed, filter.input)?);
@@ -57,7 +57,7 @@ impl OptimizerRule for BoundedFilterPushdown {
             }
             None => Transformed::no(filter.input),
         };
-        match conjunction(held) {
+        match conjunction(remaining) {
             Some(held) => input.map_data(|input| Filter::try_new(held, input).map(LogicalPlan::Filter)),
             None => Ok(input.update_data(Arc::unwrap_or_clone)),
         }
@@ -66,7 +66,7 @@ impl OptimizerRule for BoundedFilterPushdown {
 
 /// Merges a filter with the filters directly below it, in evaluation order. DataFusion's rule would merge them itself,
 /// and then push down the result without a limit.
-fn merged(mut filter: Filter) -> Result<Filter> {
+fn merge_filters(mut filter: Filter) -> Result<Filter> {
     while matches!(filter.input.as_ref(), LogicalPlan::Filter(_)) {
         let LogicalPlan::Filter(below) = Arc::unwrap_or_clone(filter.input) else { unreachable!("it was a filter") };
         let mut seen = HashSet::new();
@@ -90,9 +90,9 @@ impl ColumnSizes {
             LogicalPlan::Aggregate(Aggregate { schema, group_expr, .. }) => (schema, group_expr),
             _ => return None,
         };
-        let sizes: Vec<usize> = exprs.iter().map(|expr| nodes(expr, |_| 1)).collect();
+        let sizes: Vec<usize> = exprs.iter().map(|expr| node_count(expr, |_| 1)).collect();
         let largest = sizes.iter().copied().max().unwrap_or(1);
-        if largest == 1 || nodes(&filter.predicate, |_| 1).saturating_mul(largest) <= FILTER_NODES_MAX {
+        if largest == 1 || node_count(&filter.predicate, |_| 1).saturating_mul(largest) <= FILTER_NODES_MAX {
             return None;
         }
         Some(Self(schema.columns().into_iter().zip(sizes).collect()))
@@ -102,11 +102,11 @@ impl ColumnSizes {
     fn divide(&self, condition: Expr) -> (Vec<Expr>, Vec<Expr>) {
         let parts = split_conjunction_owned(condition);
         let grown = |part: &Expr| {
-            let below = nodes(part, |column| self.0.get(column).copied().unwrap_or(1));
-            (nodes(part, |_| 1) < below).then_some(below)
+            let below = node_count(part, |column| self.0.get(column).copied().unwrap_or(1));
+            (node_count(part, |_| 1) < below).then_some(below)
         };
         let grown: Vec<Option<usize>> = parts.iter().map(grown).collect();
-        let held = held(&grown);
+        let held = too_large_to_push(&grown);
         let (mut pushed, mut above) = (Vec::new(), Vec::new());
         for (part, is_held) in parts.into_iter().zip(held) {
             if is_held { above.push(part) } else { pushed.push(part) }
@@ -118,7 +118,7 @@ impl ColumnSizes {
 /// Returns, per condition, whether it stays above a projection. `grown` is the condition's size below the projection,
 /// in expression nodes, or `None` if it does not grow there. Small conditions are pushed down even if others stay.
 #[must_use]
-pub fn held(grown: &[Option<usize>]) -> Vec<bool> {
+pub fn too_large_to_push(grown: &[Option<usize>]) -> Vec<bool> {
     let sum = grown.iter().flatten().fold(0_usize, |sum, size| sum.saturating_add(*size));
     let is_held = |size: &Option<usize>| FILTER_NODES_MAX < sum && size.is_some_and(|size| SMALL_NODES_MAX < size);
     grown.iter().map(is_held).collect()
@@ -126,7 +126,7 @@ pub fn held(grown: &[Option<usize>]) -> Vec<bool> {
 
 /// Returns the size of an expression in nodes; a column counts as `of_column` says. Aliases and literals in lists do
 /// not count, because no projection makes them grow.
-fn nodes(expr: &Expr, of_column: impl Fn(&Column) -> usize) -> usize {
+fn node_count(expr: &Expr, of_column: impl Fn(&Column) -> usize) -> usize {
     let (mut count, mut listed) = (0_usize, 0_usize);
     let walked = expr.apply(|part| {
         let own = match part {

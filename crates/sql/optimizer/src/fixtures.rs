@@ -16,13 +16,13 @@ use datafusion::execution::config::SessionConfig;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
-use plan::{PlanScan, ShardTable, schema_of};
+use plan::{ShardTable, TableScanPlanner, schema_of};
 use shards::{ColumnStats, Datum, Hll, RowGroupMeta, ShardMeta};
 use types::{ColumnId, Oid, ShardId, SqlType};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Columns of a table of integers: name and values of each.
-pub(crate) type Rows = Vec<(&'static str, Vec<Option<i32>>)>;
+pub(crate) type TableColumns = Vec<(&'static str, Vec<Option<i32>>)>;
 
 /// Catalog of tables with their rows in memory.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Warehouse {
 #[derive(Debug, Default)]
 struct MemoryScan(HashMap<Oid, RecordBatch>);
 
-impl PlanScan for MemoryScan {
+impl TableScanPlanner for MemoryScan {
     fn plan_scan(
         &self,
         table: &ShardTable,
@@ -51,8 +51,8 @@ impl PlanScan for MemoryScan {
 }
 
 impl Warehouse {
-    pub(crate) fn new(tables: &[(&str, Rows)]) -> Warehouse {
-        let mut state = CatalogState::fresh();
+    pub(crate) fn new(tables: &[(&str, TableColumns)]) -> Warehouse {
+        let mut state = CatalogState::new_warehouse();
         let mut scan = MemoryScan::default();
         for (oid, (name, rows)) in (20_000..).map(Oid).zip(tables) {
             let table = table(oid, name, rows);
@@ -78,7 +78,7 @@ impl Warehouse {
         let session = SessionContext::new_with_state(state);
         for table in self.state.tables() {
             let rows = Arc::clone(self.state.rows(table.oid));
-            let scan: Arc<dyn PlanScan> = Arc::<MemoryScan>::clone(&self.scan);
+            let scan: Arc<dyn TableScanPlanner> = Arc::<MemoryScan>::clone(&self.scan);
             let provider = ShardTable::new(Arc::clone(table), rows, scan);
             session.register_table(table.name.as_str(), Arc::new(provider)).unwrap();
         }
@@ -113,7 +113,7 @@ pub(crate) fn texts(batch: &RecordBatch) -> Vec<String> {
     (0..batch.num_rows()).map(row).collect()
 }
 
-fn table(oid: Oid, name: &str, rows: &Rows) -> Table {
+fn table(oid: Oid, name: &str, rows: &TableColumns) -> Table {
     let columns = (1..).zip(rows).map(|(id, (name, _))| Column {
         id: ColumnId(id),
         name: (*name).to_owned(),
@@ -145,13 +145,13 @@ fn table(oid: Oid, name: &str, rows: &Rows) -> Table {
     }
 }
 
-fn batch(rows: &Rows, name: impl Fn(usize) -> String) -> RecordBatch {
+fn batch(rows: &TableColumns, name: impl Fn(usize) -> String) -> RecordBatch {
     let fields: Vec<Field> = (0..rows.len()).map(|index| SqlType::Int4.arrow_field(&name(index), true)).collect();
     let columns = rows.iter().map(|(_, values)| Arc::new(Int32Array::from(values.clone())) as ArrayRef).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
 }
 
-fn batch_sample(rows: &Rows) -> Sample {
+fn batch_sample(rows: &TableColumns) -> Sample {
     let batch = batch(rows, |index| (index + 1).to_string());
     let mut writer = StreamWriter::try_new(Vec::new(), batch.schema_ref()).unwrap();
     writer.write(&batch).unwrap();
@@ -159,7 +159,7 @@ fn batch_sample(rows: &Rows) -> Sample {
     Sample::new(batch.num_rows() as u64, batch.num_rows() as u64, ipc)
 }
 
-fn shard(rows: &Rows, batch: &RecordBatch) -> ShardMeta {
+fn shard(rows: &TableColumns, batch: &RecordBatch) -> ShardMeta {
     let count = batch.num_rows() as u64;
     let columns = (1..).zip(rows).map(|(id, (_, values))| {
         let known = || values.iter().flatten().map(|value| i64::from(*value));

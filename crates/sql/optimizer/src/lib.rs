@@ -4,40 +4,40 @@
 //!
 //! Start at [`shared::optimize`], which takes a plan through every step:
 //!
-//! - `passes.rs` runs the rules over a plan, each once: DataFusion's (simplify, decorrelate, push down) and Kiln's,
-//! - `join_order/` orders joins by cost, based on the estimates of `estimate/`; `expected.rs` shows these in EXPLAIN,
-//! - `shared/` computes repeated parts of a plan once, for example a WITH query that is read twice,
-//! - `dependent/` rewrites correlated subqueries that cannot be decorrelated; an operator evaluates them row by row,
-//! - `key_sets/` finds semi-join reductions for queries on several workers,
+//! - `rule_runner.rs` runs the rules over a plan, each once: DataFusion's (simplify, decorrelate, push down) and Kiln's,
+//! - `join_order/` orders joins by cost, based on the estimates of `estimate/`; `row_estimates.rs` shows these in EXPLAIN,
+//! - `common_subplans/` computes repeated parts of a plan once, for example a WITH query that is read twice,
+//! - `correlated_subqueries/` rewrites correlated subqueries that cannot be decorrelated; an operator evaluates them row by row,
+//! - `semi_join_reduction/` finds semi-join reductions for queries on several workers,
 //! - `series/` is the logical node of `generate_series`,
-//! - `distinct.rs`, `filter_size.rs`, `if_of_use.rs`, `lateral.rs`, `shallow_subqueries.rs` and `totals.rs` each wrap
+//! - `distinct.rs`, `filter_size.rs`, `conditional_rule.rs`, `nested_lateral_joins.rs`, `shallow_subqueries.rs` and `grand_totals.rs` each wrap
 //!   one of DataFusion's rules; `union_names.rs` is a small rule of Kiln's,
-//! - `origin.rs`, `repeats.rs`, `subqueries.rs`, `scalar_subqueries.rs` and `union_tiers.rs` examine or adjust plans
+//! - `column_origin.rs`, `repeated_expressions.rs`, `subquery_checks.rs`, `scalar_subqueries.rs` and `wide_unions.rs` examine or adjust plans
 //!   for the other files.
 //!
 //! `SET kiln.optimizer = off` leaves out Kiln's join order and its way of running the rules; tests compare results with
 //! that configuration. The wrapped rules stay, because DataFusion's are wrong or slow without the wrappers.
 
-pub mod dependent;
+mod column_origin;
+pub mod common_subplans;
+mod conditional_rule;
+pub mod correlated_subqueries;
 mod distinct;
 mod estimate;
-mod expected;
 pub mod filter_size;
-mod if_of_use;
+mod grand_totals;
 mod join_order;
-mod key_sets;
-mod lateral;
-mod origin;
-mod passes;
-mod repeats;
+mod nested_lateral_joins;
+mod repeated_expressions;
+mod row_estimates;
+mod rule_runner;
 mod scalar_subqueries;
+mod semi_join_reduction;
 pub mod series;
 mod shallow_subqueries;
-pub mod shared;
-mod subqueries;
-mod totals;
+mod subquery_checks;
 mod union_names;
-mod union_tiers;
+mod wide_unions;
 
 #[cfg(test)]
 pub(crate) mod fixtures;
@@ -48,40 +48,40 @@ use datafusion::execution::SessionState;
 use datafusion::execution::config::SessionConfig;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 
+pub(crate) use self::column_origin::is_distribution_key;
+pub use self::common_subplans::OptimizedPlan;
+use self::conditional_rule::ConditionalRule;
 use self::distinct::DistinctWithoutSums;
-pub(crate) use self::estimate::existence_share;
-pub(crate) use self::estimate::relation_of;
-pub use self::expected::{Expected, ExpectedOf};
+pub(crate) use self::estimate::estimate_relation;
+pub(crate) use self::estimate::semi_join_selectivity;
 use self::filter_size::BoundedFilterPushdown;
-use self::if_of_use::IfOfUse;
+use self::grand_totals::FiltersAboveGrandTotals;
 use self::join_order::JoinOrder;
-pub use self::key_sets::{KeyQuestion, KeysAsked};
-use self::lateral::AllLateralJoins;
-pub(crate) use self::origin::is_distribution_key;
-pub use self::passes::{Passed, passed, with_stack};
+use self::nested_lateral_joins::NestedLateralJoins;
+pub use self::row_estimates::{EstimatedNodeKind, RowEstimate};
+pub use self::rule_runner::{RewrittenPlan, run_rules, with_stack};
 pub use self::scalar_subqueries::ScalarSubquery;
+pub use self::semi_join_reduction::{ReductionState, SemiJoinReduction};
 use self::shallow_subqueries::ShallowSubqueries;
-pub use self::shared::Optimized;
-use self::totals::FiltersAboveTotals;
-use self::union_names::UnionNames;
+use self::union_names::UnionInputNames;
 
 /// Name of DataFusion's rule that pushes filters down.
-const PUSH_DOWN: &str = "push_down_filter";
+const PUSH_DOWN_FILTER: &str = "push_down_filter";
 
 /// Name of DataFusion's rule that simplifies expressions and folds constants.
 const SIMPLIFY: &str = "simplify_expressions";
 
 /// Name of DataFusion's rule that makes join keys of equalities in join conditions, also of filters pushed into a join.
-const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
+const EXTRACT_JOIN_KEYS: &str = "extract_equijoin_predicate";
 
-/// Returns the optimizer's rules in order, with Kiln's own unless `is_on` is false.
+/// Returns the optimizer's rules in order, with Kiln's own unless `has_kiln_rules` is false.
 #[must_use]
 pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
-    let rules = rules.map(DistinctWithoutSums::instead_of).map(FiltersAboveTotals::instead_of);
+    let rules = rules.map(DistinctWithoutSums::wrap).map(FiltersAboveGrandTotals::wrap);
     let rules = rules.map(BoundedFilterPushdown::wrap);
-    let rules = rules.map(AllLateralJoins::instead_of).map(ShallowSubqueries::instead_of);
-    let names: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(UnionNames);
+    let rules = rules.map(NestedLateralJoins::wrap).map(ShallowSubqueries::wrap);
+    let names: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(UnionInputNames);
     let mut rules: Vec<_> = std::iter::once(names).chain(rules).collect();
     if !is_on {
         return rules;
@@ -100,24 +100,25 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     // After pushdown, the rules to which a filter's new position gives work, then the join order: by now filters lie at
     // the scans, and no projections stand between the joins yet. DataFusion achieves the same by running all rules
     // again, and once more to see that nothing changes.
-    let settled = [SIMPLIFY, "eliminate_filter", "propagate_empty_relation", KEYS_OF_JOINS, "eliminate_outer_join"];
-    let push_down: Vec<_> = named(PUSH_DOWN).into_iter().collect();
-    let settled = settled.into_iter().filter_map(named).chain(push_down.clone());
-    let settled = settled.chain([Arc::new(JoinOrder) as _]).chain(push_down).chain(named(KEYS_OF_JOINS));
+    let after_pushdown =
+        [SIMPLIFY, "eliminate_filter", "propagate_empty_relation", EXTRACT_JOIN_KEYS, "eliminate_outer_join"];
+    let push_down: Vec<_> = named(PUSH_DOWN_FILTER).into_iter().collect();
+    let settled = after_pushdown.into_iter().filter_map(named).chain(push_down.clone());
+    let settled = settled.chain([Arc::new(JoinOrder) as _]).chain(push_down).chain(named(EXTRACT_JOIN_KEYS));
     let settled: Vec<_> = settled.collect();
-    let folding = named(SIMPLIFY).map(IfOfUse::folding);
-    let pushed = rules.iter().position(|rule| rule.name() == PUSH_DOWN).map_or(rules.len(), |at| at + 1);
+    let folding = named(SIMPLIFY).map(ConditionalRule::for_constant_folding);
+    let pushed = rules.iter().position(|rule| rule.name() == PUSH_DOWN_FILTER).map_or(rules.len(), |at| at + 1);
     rules.splice(pushed..pushed, settled);
     // Merging projections brings constants into expressions.
     rules.extend(folding);
     for rule in rules.iter_mut().filter(|rule| rule.name() == "rewrite_set_comparison") {
-        *rule = IfOfUse::comparing_sets(Arc::clone(rule));
+        *rule = ConditionalRule::for_set_comparisons(Arc::clone(rule));
     }
     rules
 }
 
 /// Returns whether Kiln's own rules are among those of a statement.
-pub(crate) fn is_on(state: &SessionState) -> bool {
+pub(crate) fn has_kiln_rules(state: &SessionState) -> bool {
     state.optimizer().rules.iter().any(|rule| rule.name() == JoinOrder::NAME)
 }
 

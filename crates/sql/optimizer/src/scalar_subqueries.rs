@@ -7,7 +7,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-use crate::shared::Optimized;
+use crate::common_subplans::OptimizedPlan;
 
 /// Uncorrelated scalar subquery of a plan.
 #[derive(Debug)]
@@ -16,12 +16,12 @@ pub struct ScalarSubquery(Arc<LogicalPlan>);
 impl ScalarSubquery {
     /// Returns the subquery's own plan, of one column.
     #[must_use]
-    pub fn optimized(&self) -> Optimized {
-        Optimized { plan: self.0.as_ref().clone(), shared: Vec::new() }
+    pub fn optimized(&self) -> OptimizedPlan {
+        OptimizedPlan { plan: self.0.as_ref().clone(), shared: Vec::new() }
     }
 }
 
-impl Optimized {
+impl OptimizedPlan {
     /// Returns the distinct scalar subqueries of the plan, without those in the plans of shared tables.
     ///
     /// # Errors

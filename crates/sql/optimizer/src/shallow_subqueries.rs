@@ -23,7 +23,7 @@ pub(super) struct ShallowSubqueries {
 
 impl ShallowSubqueries {
     /// Wraps `rule` if it is `decorrelate_predicate_subquery`; returns other rules unchanged.
-    pub(super) fn instead_of(rule: Rule) -> Rule {
+    pub(super) fn wrap(rule: Rule) -> Rule {
         if rule.name() == "decorrelate_predicate_subquery" { Arc::new(Self { rule }) } else { rule }
     }
 

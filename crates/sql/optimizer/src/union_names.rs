@@ -12,9 +12,9 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 /// A union matches columns by position, but DataFusion's rules look them up by name when they push a node below a
 /// union, or replace a union by its only nonempty input.
 #[derive(Debug)]
-pub(super) struct UnionNames;
+pub(super) struct UnionInputNames;
 
-impl OptimizerRule for UnionNames {
+impl OptimizerRule for UnionInputNames {
     fn name(&self) -> &'static str {
         "union_names"
     }
@@ -30,12 +30,12 @@ impl OptimizerRule for UnionNames {
             return Ok(Transformed::no(LogicalPlan::Union(union)));
         }
         let Union { inputs, schema } = union;
-        let inputs = inputs.into_iter().map(|input| named(input, &schema)).collect::<Result<_>>()?;
+        let inputs = inputs.into_iter().map(|input| rename_columns(input, &schema)).collect::<Result<_>>()?;
         Ok(Transformed::yes(LogicalPlan::Union(Union { inputs, schema })))
     }
 }
 
-fn named(input: Arc<LogicalPlan>, schema: &DFSchema) -> Result<Arc<LogicalPlan>> {
+fn rename_columns(input: Arc<LogicalPlan>, schema: &DFSchema) -> Result<Arc<LogicalPlan>> {
     let columns = input.schema().columns();
     if columns == schema.columns() {
         return Ok(input);

@@ -8,11 +8,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 ///
 /// # Errors
 /// None for well-formed plans.
-pub fn any_expression(plan: &LogicalPlan, is_such: impl Fn(&Expr) -> bool) -> Result<bool> {
+pub fn any_expression(plan: &LogicalPlan, predicate: impl Fn(&Expr) -> bool) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
-            found = found || expr.exists(|part| Ok(is_such(part)))?;
+            found = found || expr.exists(|part| Ok(predicate(part)))?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

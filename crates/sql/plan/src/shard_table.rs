@@ -1,4 +1,4 @@
-//! A table of the catalog as DataFusion plans it; a later crate plans the scan of its shards, behind [`PlanScan`].
+//! A table of the catalog as DataFusion plans it; a later crate plans the scan of its shards, behind [`TableScanPlanner`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Stat
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::future::{BoxFuture, ready};
-use session_context::{ListedFiles, Pin};
+use session_context::{ListedFiles, SnapshotPin};
 use shards::{Datum, ShardReader};
 use types::SqlType;
 
-use crate::estimate::KnownRows;
+use crate::estimate::EstimateCache;
 
 /// Planner of table scans.
-pub trait PlanScan: Send + Sync + fmt::Debug {
+pub trait TableScanPlanner: Send + Sync + fmt::Debug {
     /// Plans a scan of `table` that returns the columns of `projection`, or all.
     ///
     /// `filters` are conjuncts to prune by: the scan may omit rows that fail them, and the plan filters again above it.
@@ -39,39 +39,49 @@ pub trait PlanScan: Send + Sync + fmt::Debug {
 /// Column with the row's id, which scans for statements that change or lock rows add after the table's columns.
 pub const ROW_ID: &str = "__row_id";
 /// Column with the row's position, after [`ROW_ID`]: -1 for a fresh row, else index of the shard << 32 | ordinal in it.
-pub const PLACE: &str = "__place";
+pub const ROW_POSITION: &str = "__place";
 
 /// Table with the rows of one snapshot, as a leaf of plans.
 pub struct ShardTable {
     /// Definition with the columns of the schema, which may be fewer than the table has.
     pub table: Arc<Table>,
     /// Definition in the catalog, with all columns.
-    pub whole: Arc<Table>,
+    pub catalog_table: Arc<Table>,
     pub rows: Arc<TableRows>,
-    /// True if the schema ends in [`ROW_ID`] and [`PLACE`].
-    pub places: bool,
+    /// True if the schema ends in [`ROW_ID`] and [`ROW_POSITION`].
+    pub has_row_positions: bool,
     /// Guard that keeps the rows of a historical snapshot from being deleted.
-    pub pin: Option<Pin>,
+    pub pin: Option<SnapshotPin>,
     /// Opened files of an external table, one for each of its shards.
     pub files: Option<Arc<[ShardReader]>>,
     /// Cached estimates about the rows.
-    pub known: KnownRows,
+    pub estimates: EstimateCache,
     schema: SchemaRef,
-    planner: Arc<dyn PlanScan>,
+    planner: Arc<dyn TableScanPlanner>,
 }
 
 impl ShardTable {
     /// Creates a table with the rows of a snapshot, whose scans `planner` plans.
     #[must_use]
-    pub fn new(table: Arc<Table>, rows: Arc<TableRows>, planner: Arc<dyn PlanScan>) -> Self {
+    pub fn new(table: Arc<Table>, rows: Arc<TableRows>, planner: Arc<dyn TableScanPlanner>) -> Self {
         let schema = schema_of(&table.columns);
         let whole = Arc::clone(&table);
-        Self { table, whole, rows, places: false, pin: None, files: None, known: KnownRows::default(), schema, planner }
+        Self {
+            table,
+            catalog_table: whole,
+            rows,
+            has_row_positions: false,
+            pin: None,
+            files: None,
+            estimates: EstimateCache::default(),
+            schema,
+            planner,
+        }
     }
 
     /// Reduces the schema to the columns of `narrow`, the same table with fewer columns.
     #[must_use]
-    pub fn only(self, narrow: Arc<Table>) -> Self {
+    pub fn with_columns_of(self, narrow: Arc<Table>) -> Self {
         Self { schema: schema_of(&narrow.columns), table: narrow, ..self }
     }
 
@@ -80,12 +90,12 @@ impl ShardTable {
     pub fn with_rows(&self, rows: Arc<TableRows>) -> Self {
         Self {
             table: Arc::clone(&self.table),
-            whole: Arc::clone(&self.whole),
+            catalog_table: Arc::clone(&self.catalog_table),
             rows,
-            places: self.places,
+            has_row_positions: self.has_row_positions,
             pin: self.pin.clone(),
             files: self.files.clone(),
-            known: KnownRows::default(),
+            estimates: EstimateCache::default(),
             schema: Arc::clone(&self.schema),
             planner: Arc::clone(&self.planner),
         }
@@ -93,23 +103,23 @@ impl ShardTable {
 
     /// Creates an external table with its listed files.
     #[must_use]
-    pub fn of_files(table: Arc<Table>, listed: ListedFiles, planner: Arc<dyn PlanScan>) -> Self {
+    pub fn from_files(table: Arc<Table>, listed: ListedFiles, planner: Arc<dyn TableScanPlanner>) -> Self {
         Self { files: Some(listed.readers), ..Self::new(table, listed.rows, planner) }
     }
 
     /// Sets the guard that keeps the rows from being deleted.
     #[must_use]
-    pub fn held_by(self, pin: Option<Pin>) -> Self {
+    pub fn with_pin(self, pin: Option<SnapshotPin>) -> Self {
         Self { pin, ..self }
     }
 
-    /// Adds the columns [`ROW_ID`] and [`PLACE`] to the schema.
+    /// Adds the columns [`ROW_ID`] and [`ROW_POSITION`] to the schema.
     #[must_use]
-    pub fn with_places(self) -> Self {
+    pub fn with_row_positions(self) -> Self {
         let place = |name| Arc::new(SqlType::Int8.arrow_field(name, false));
-        let fields = self.schema.fields().iter().cloned().chain([ROW_ID, PLACE].map(place));
+        let fields = self.schema.fields().iter().cloned().chain([ROW_ID, ROW_POSITION].map(place));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Self { schema, places: true, ..self }
+        Self { schema, has_row_positions: true, ..self }
     }
 
     /// Computes statistics of the columns of the schema, or of a projection of it.
@@ -145,14 +155,14 @@ impl ShardTable {
     /// table.
     pub fn has_no_null(&self, place: usize) -> bool {
         let column = self.table.columns.get(place);
-        let is_known = self.files.is_none() && self.rows.is_settled() && self.rows.shards.live_rows() != 0;
+        let is_known = self.files.is_none() && self.rows.is_fully_flushed() && self.rows.shards.live_rows() != 0;
         is_known && column.is_some_and(|column| self.rows.shards.summary(column).nulls == 0)
     }
 
     fn column_statistics(&self, column: &Column) -> ColumnStatistics {
         let summary = self.rows.shards.summary(column);
         let bound = |datum: &Option<Datum>| {
-            let value = datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type));
+            let value = datum.as_ref().and_then(|datum| datum_to_scalar(datum, &column.sql_type));
             match value {
                 Some(value) if summary.bounds_exact => Precision::Exact(value),
                 Some(value) => Precision::Inexact(value),
@@ -171,7 +181,7 @@ impl ShardTable {
             // Bounds may be truncated, and files have no counts of distinct values.
             return ColumnStatistics { distinct_count: Precision::Absent, ..statistics.to_inexact() };
         }
-        match (self.rows.is_settled(), self.rows.fresh.is_empty() && self.rows.own.layer.is_empty()) {
+        match (self.rows.is_fully_flushed(), self.rows.fresh.is_empty() && self.rows.own_rows.layer.is_empty()) {
             (true, _) => statistics,
             (false, true) => statistics.to_inexact(),
             // Fresh rows may lie beyond the bounds of shards, and DataFusion relies even on inexact bounds: it does not
@@ -194,7 +204,7 @@ pub fn schema_of(columns: &[Column]) -> SchemaRef {
 
 /// Converts a statistics value to a scalar of the planner; `None` if the type has no such values.
 #[must_use]
-pub fn scalar(datum: &Datum, sql_type: &SqlType) -> Option<ScalarValue> {
+pub fn datum_to_scalar(datum: &Datum, sql_type: &SqlType) -> Option<ScalarValue> {
     Some(match (datum, sql_type) {
         (Datum::Bool(value), SqlType::Bool) => ScalarValue::Boolean(Some(*value)),
         (Datum::Int(value), SqlType::Int2) => ScalarValue::Int16(Some(i16::try_from(*value).ok()?)),
@@ -204,7 +214,7 @@ pub fn scalar(datum: &Datum, sql_type: &SqlType) -> Option<ScalarValue> {
         (Datum::Int(value), SqlType::Time) => ScalarValue::Time64Microsecond(Some(*value)),
         (Datum::Int(value), SqlType::Timestamp) => ScalarValue::TimestampMicrosecond(Some(*value), None),
         (Datum::Int(value), SqlType::TimestampTz) => {
-            ScalarValue::TimestampMicrosecond(Some(*value), Some(types::arrow_field::UTC.into()))
+            ScalarValue::TimestampMicrosecond(Some(*value), Some(types::arrow_field::TIMESTAMPTZ_ZONE.into()))
         }
         (Datum::Decimal(value), SqlType::Numeric { precision, scale }) => {
             ScalarValue::Decimal128(Some(*value), *precision, i8::try_from(*scale).ok()?)

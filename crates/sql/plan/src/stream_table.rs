@@ -33,8 +33,8 @@ impl StreamTable {
     ///
     /// Each stream is one partition, which can be read once, in parallel with the others.
     #[must_use]
-    pub fn fed(&self, state: &SessionState, streams: Vec<SendableRecordBatchStream>) -> SessionState {
-        let fed = |stream| Arc::new(Fed { schema: Arc::clone(&self.schema), stream: Mutex::new(Some(stream)) });
+    pub fn with_streams(&self, state: &SessionState, streams: Vec<SendableRecordBatchStream>) -> SessionState {
+        let fed = |stream| Arc::new(RunStream { schema: Arc::clone(&self.schema), stream: Mutex::new(Some(stream)) });
         let mut state = state.clone();
         state.config_mut().set_extension(Arc::new(RunStreams(streams.into_iter().map(fed).collect())));
         state
@@ -58,7 +58,7 @@ impl StreamTable {
 
 /// Streams of a run, an extension of the configuration that the run is planned with. No plan has two stream tables.
 #[derive(Debug)]
-pub struct RunStreams(Vec<Arc<Fed>>);
+pub struct RunStreams(Vec<Arc<RunStream>>);
 
 impl TableProvider for StreamTable {
     fn schema(&self) -> SchemaRef {
@@ -90,18 +90,18 @@ impl TableProvider for StreamTable {
 }
 
 /// One stream of a run, until it is executed.
-struct Fed {
+struct RunStream {
     schema: SchemaRef,
     stream: Mutex<Option<SendableRecordBatchStream>>,
 }
 
-impl fmt::Debug for Fed {
+impl fmt::Debug for RunStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Fed")
     }
 }
 
-impl PartitionStream for Fed {
+impl PartitionStream for RunStream {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }

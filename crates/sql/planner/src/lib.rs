@@ -4,22 +4,22 @@
 //! planned.
 //!
 //! - `planner.rs`: [`Planner`], which dispatches each statement to the crate that plans it; start here.
-//! - `resolve.rs`: determines the inputs that must be fetched before a statement is planned.
-//! - `kept.rs`: the cache of plans of queries without parameters, by text; `prepared_plan.rs`: plans of prepared
+//! - `missing_inputs.rs`: determines the inputs that must be fetched before a statement is planned.
+//! - `plan_cache.rs`: the cache of plans of queries without parameters, by text; `prepared_plan.rs`: plans of prepared
 //!   statements.
 //! - `session/`: plans SET, SHOW and other statements that concern only the session.
 //! - `explain/`: reads the options of EXPLAIN.
 
 mod explain;
-mod kept;
+mod missing_inputs;
+mod plan_cache;
 mod planner;
 mod prepared_plan;
-mod resolve;
 mod session;
 
 #[cfg(test)]
 mod tests;
 
+pub use self::missing_inputs::PossibleInputs;
 pub use self::planner::Planner;
 pub use self::prepared_plan::PreparedPlan;
-pub use self::resolve::MayMiss;

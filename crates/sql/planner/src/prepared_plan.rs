@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use binder::{OptimizedOnce, Planned, QueryPlan, is_numeric, parameter_index};
+use binder::{OptimizedPlanCache, QueryPlan, StatementPlan, is_numeric, parameter_index};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
@@ -17,7 +17,7 @@ use types::SqlResult;
 use types::stack::with_planning_stack;
 
 use crate::Planner;
-use crate::kept::cacheable_bytes;
+use crate::plan_cache::cacheable_bytes;
 
 #[cfg(test)]
 mod tests;
@@ -31,20 +31,20 @@ const SMALL_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct PreparedPlan {
     query: QueryPlan,
-    memory: PlanMemory,
+    memory: MemoryReservation,
 }
 
 impl PreparedPlan {
     /// Wraps a plan that `planner` made without rows and parameter values; `None` if executions may need different
     /// plans, or if other prepared plans use up the memory for them.
     #[must_use]
-    pub fn new(planned: Planned, planner: &Planner) -> Option<Self> {
-        let Planned::Query(query) = planned else { return None };
+    pub fn new(planned: StatementPlan, planner: &Planner) -> Option<Self> {
+        let StatementPlan::Query(query) = planned else { return None };
         // Without parameters the plan cache shares it, with its rows. Digits of a numeric parameter decide the plan.
         if query.parameters.is_empty() || query.parameters.iter().any(is_numeric) || !has_all_parameters(&query) {
             return None;
         }
-        let memory = PlanMemory::take(cacheable_bytes(&query)?, &planner.prepared_bytes)?;
+        let memory = MemoryReservation::try_reserve(cacheable_bytes(&query)?, &planner.prepared_bytes)?;
         Some(Self { query, memory })
     }
 
@@ -59,9 +59,9 @@ impl PreparedPlan {
     /// # Errors
     /// `54001` for a plan that nests too deeply.
     pub fn with_rows_of(&self, context: &StatementContext) -> SqlResult<QueryPlan> {
-        let phases = self.query.phases.anew();
-        let plan = with_planning_stack(|| with_rows(self.query.plan.clone(), context)).map_err(from_datafusion)?;
-        Ok(QueryPlan { plan, phases, optimized: OptimizedOnce::default(), ..self.query.clone() })
+        let phases = self.query.planning_timings.reset_copy();
+        let plan = with_planning_stack(|| replace_rows(self.query.plan.clone(), context)).map_err(from_datafusion)?;
+        Ok(QueryPlan { plan, planning_timings: phases, optimized: OptimizedPlanCache::default(), ..self.query.clone() })
     }
 }
 
@@ -83,7 +83,7 @@ fn has_all_parameters(query: &QueryPlan) -> bool {
     walked.is_ok() && is_there.into_iter().all(|there| there)
 }
 
-fn with_rows(plan: LogicalPlan, context: &StatementContext) -> Result<LogicalPlan> {
+fn replace_rows(plan: LogicalPlan, context: &StatementContext) -> Result<LogicalPlan> {
     // Scans that shared a source still share one, so that facts about its rows are computed once.
     let mut sources: HashMap<*const (), Arc<dyn TableSource>> = HashMap::new();
     let given = plan.transform_down_with_subqueries(|node| {
@@ -108,21 +108,21 @@ fn with_rows(plan: LogicalPlan, context: &StatementContext) -> Result<LogicalPla
 
 /// Reservation of a plan from the memory of all prepared plans; returned when dropped.
 #[derive(Debug)]
-struct PlanMemory {
+struct MemoryReservation {
     bytes: usize,
-    all: Arc<AtomicUsize>,
+    total: Arc<AtomicUsize>,
 }
 
-impl PlanMemory {
-    fn take(bytes: usize, all: &Arc<AtomicUsize>) -> Option<Self> {
+impl MemoryReservation {
+    fn try_reserve(bytes: usize, all: &Arc<AtomicUsize>) -> Option<Self> {
         let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= BYTES_MAX);
         all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Self { bytes, all: Arc::clone(all) })
+        Some(Self { bytes, total: Arc::clone(all) })
     }
 }
 
-impl Drop for PlanMemory {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cluster_model::{ClusterEvent, ClusterSpec, Phase, Worker};
-use shards::TierUse;
+use shards::TierStats;
 use types::Oid;
 
 /// Source of a server's sessions, statements, clusters, workers and services, and the way to cancel statements.
@@ -19,7 +19,7 @@ pub trait Activity: Send + Sync + std::fmt::Debug {
     /// Returns the start of the server, in microseconds since 1970 UTC.
     fn started_us(&self) -> i64;
     /// Returns the usage of each tier of the block cache.
-    fn cache_tiers(&self) -> Vec<TierUse>;
+    fn cache_tiers(&self) -> Vec<TierStats>;
     /// Returns all clusters, oldest first.
     fn clusters(&self) -> Vec<ClusterRow>;
     /// Returns all workers, including those that have left recently.
@@ -55,7 +55,7 @@ pub struct SessionRow {
     /// Present memory of the statement, in bytes.
     pub memory_bytes: i64,
     /// Peak memory of the statement, in bytes.
-    pub memory_bytes_most: i64,
+    pub memory_bytes_peak: i64,
     /// Memory limit of the statement, in bytes; `None` without a limit of its own.
     pub memory_bytes_max: Option<i64>,
     /// Running statement, or the last one; `None` before the first.
@@ -107,24 +107,24 @@ pub struct WorkerRow {
     /// Memory of the worker's statements, in bytes.
     pub memory_used: u64,
     /// Usage of the worker's cache; `None` if it has no cache of its own.
-    pub cache_uses: Option<WorkerCacheUses>,
+    pub cache_uses: Option<WorkerCacheStatistics>,
     /// True if the worker runs in this process and shares its cache.
     pub shares_cache: bool,
 }
 
 /// Usage of a worker's cache since the worker started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WorkerCacheUses {
+pub struct WorkerCacheStatistics {
     /// Block reads that were served from memory.
     pub hits: u64,
     /// Block reads that were not in memory.
     pub misses: u64,
     /// Shards opened by pre-warming, before any query read them.
-    pub ahead_shards: u64,
+    pub prewarmed_shards: u64,
     /// Blocks read by pre-warming.
-    pub ahead_blocks: u64,
+    pub prewarmed_blocks: u64,
     /// Shards that pre-warming skipped in part or in full, because the worker was busy or unreachable.
-    pub ahead_dropped: u64,
+    pub prewarming_skipped: u64,
 }
 
 /// Row of `sys.service`: a background service.
@@ -155,12 +155,12 @@ pub struct LogRow {
     pub worker: Option<String>,
     /// Statement text, truncated as in `pg_stat_activity` and without passwords.
     pub query: String,
-    /// Time spent in each phase, in the order of [`LIFE`].
-    pub life: [Duration; LIFE.len()],
+    /// Time spent in each phase, in the order of [`STATEMENT_PHASES`].
+    pub phases: [Duration; STATEMENT_PHASES.len()],
     /// Time used on query threads, summed over all threads.
     pub thread_time: Duration,
     /// Peak memory, in bytes.
-    pub memory_bytes_most: i64,
+    pub memory_bytes_peak: i64,
     /// Outcome: `DONE`, `CANCEL` or `ERROR`.
     pub outcome: &'static str,
     /// SQLSTATE of the error, if it failed.
@@ -169,7 +169,7 @@ pub struct LogRow {
 
 /// Phases of a statement, in order. In `acquire_resources` it waits for a cluster, in `client` for its client to read
 /// rows; in the others it works.
-pub const LIFE: [&str; 7] = ["parse", "plan", "assemble", "compile", "acquire_resources", "run", "client"];
+pub const STATEMENT_PHASES: [&str; 7] = ["parse", "plan", "assemble", "compile", "acquire_resources", "run", "client"];
 
 /// Row of `pg_stat_progress_copy`: a running COPY.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,7 +212,7 @@ impl Activity for NoActivity {
         0
     }
 
-    fn cache_tiers(&self) -> Vec<TierUse> {
+    fn cache_tiers(&self) -> Vec<TierStats> {
         Vec::new()
     }
 

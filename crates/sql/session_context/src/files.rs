@@ -19,7 +19,7 @@ impl ListedFiles {
     #[must_use]
     pub fn new(readers: Vec<ShardReader>) -> Self {
         let files: Vec<_> = readers.iter().map(|reader| Arc::clone(reader.meta())).collect();
-        Self { rows: Arc::new(TableRows::of_files(&files)), readers: readers.into() }
+        Self { rows: Arc::new(TableRows::from_files(&files)), readers: readers.into() }
     }
 }
 

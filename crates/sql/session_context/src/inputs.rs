@@ -4,16 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use catalog::Table;
-use types::{Moment, Oid, SqlError, SqlResult};
+use types::{Oid, SqlError, SqlResult, TimeTravelTarget};
 
 use crate::files::{FileColumn, ListedFiles};
-use crate::past::{LastDrop, PastState};
+use crate::time_travel::{HistoricalState, LastDrop};
 
 /// Inputs that a statement needs and that are not fetched yet.
 #[derive(Debug, Default)]
 pub struct MissingInputs {
     /// Moments whose catalog state is needed.
-    pub moments: HashSet<Moment>,
+    pub moments: HashSet<TimeTravelTarget>,
     /// External tables whose files must be listed.
     pub external_tables: HashMap<Oid, Arc<Table>>,
     /// Location whose files determine the columns of a new external table.
@@ -40,7 +40,7 @@ impl MissingInputs {
 #[derive(Debug, Clone, Default)]
 pub struct FetchedInputs {
     /// Catalog states for AS OF and UNDROP, by moment.
-    pub states: HashMap<Moment, SqlResult<PastState>>,
+    pub states: HashMap<TimeTravelTarget, SqlResult<HistoricalState>>,
     /// Files of external tables.
     pub files: HashMap<Oid, SqlResult<ListedFiles>>,
     /// Columns of the files at a location.
@@ -60,8 +60,8 @@ impl FetchedInputs {
     ///
     /// # Errors
     /// The failure to fetch it, such as `72000` for a moment before the retention; `XX000` if it was not requested.
-    pub fn state(&self, moment: Moment) -> SqlResult<PastState> {
-        fetched(self.states.get(&moment), "the state of an earlier moment")
+    pub fn state(&self, moment: TimeTravelTarget) -> SqlResult<HistoricalState> {
+        fetched_or_error(self.states.get(&moment), "the state of an earlier moment")
     }
 
     /// Returns the files of an external table.
@@ -69,7 +69,7 @@ impl FetchedInputs {
     /// # Errors
     /// The failure to list them; `XX000` if they were not requested.
     pub fn files_of(&self, table: Oid) -> SqlResult<ListedFiles> {
-        fetched(self.files.get(&table), "the files of an external table")
+        fetched_or_error(self.files.get(&table), "the files of an external table")
     }
 
     /// Returns the columns of the files at a location.
@@ -77,10 +77,10 @@ impl FetchedInputs {
     /// # Errors
     /// The failure to read them; `XX000` if they were not requested.
     pub fn columns_at(&self, location: &str) -> SqlResult<Arc<[FileColumn]>> {
-        fetched(self.columns.get(location), "the columns of the files")
+        fetched_or_error(self.columns.get(location), "the columns of the files")
     }
 }
 
-fn fetched<T: Clone>(found: Option<&SqlResult<T>>, what: &str) -> SqlResult<T> {
+fn fetched_or_error<T: Clone>(found: Option<&SqlResult<T>>, what: &str) -> SqlResult<T> {
     found.cloned().unwrap_or_else(|| Err(SqlError::internal(format!("{what} must be fetched before planning"))))
 }

@@ -4,30 +4,33 @@
 //! is bound.
 //!
 //! - `statement.rs`: [`StatementContext`], the context itself; start here.
-//! - `session.rs`: [`Session`], the part that functions and casts read, also in worker processes.
-//! - `inputs.rs`: inputs to fetch before binding, and fetched ones: earlier catalog states (`past.rs`), files of
+//! - `evaluation_context.rs`: [`EvaluationContext`], the part that functions and casts read, also in worker processes.
+//! - `inputs.rs`: inputs to fetch before binding, and fetched ones: earlier catalog states (`time_travel.rs`), files of
 //!   external tables (`files.rs`).
 //! - `sequences.rs`: the interface to the numbers of sequences.
 //! - `activity.rs`: rows of system tables about sessions, clusters and workers.
 
 mod activity;
+mod evaluation_context;
 mod files;
 mod inputs;
-mod past;
 mod sequences;
-mod session;
 mod statement;
+mod time_travel;
 
 /// Value of a parameter or a constant in a plan.
 pub use datafusion::scalar::ScalarValue;
 
 pub use activity::{
-    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, ServiceRow, SessionRow, StatementRow,
-    WorkerCacheUses, WorkerRow,
+    Activity, ClusterRow, CopyProgressRow, LogRow, NoActivity, STATEMENT_PHASES, ServiceRow, SessionRow, StatementRow,
+    WorkerCacheStatistics, WorkerRow,
 };
+pub use evaluation_context::EvaluationContext;
 pub use files::{FileColumn, ListedFiles};
 pub use inputs::{FetchedInputs, MissingInputs};
-pub use past::{CommittedRow, HistoryRow, LastDrop, NoPast, Past, PastState, Pin, StatementOutcomeRow};
-pub use sequences::{NoNumbers, SequenceNumbers};
-pub use session::Session;
-pub use statement::{Assignment, Assignments, StatementContext};
+pub use sequences::{NoSequenceNumbers, SequenceNumbers};
+pub use statement::{SettingAssignment, SettingAssignments, StatementContext};
+pub use time_travel::{
+    CommittedTransaction, HistoricalState, HistoryRow, LastDrop, NoTimeTravel, SnapshotPin, StatementOutcomeRow,
+    TimeTravel,
+};

@@ -27,9 +27,9 @@ pub trait SequenceNumbers: Debug + Send + Sync {
 
 /// Source without any numbers, for tests and tools.
 #[derive(Debug, Default)]
-pub struct NoNumbers;
+pub struct NoSequenceNumbers;
 
-impl SequenceNumbers for NoNumbers {
+impl SequenceNumbers for NoSequenceNumbers {
     fn next(&self, _sequence: &Arc<Sequence>, _count: usize) -> Option<Vec<i64>> {
         None
     }

@@ -12,8 +12,8 @@ use types::{Clock, CommitTs, Condition, Oid, QueryId, Random, SqlError, SqlResul
 
 use crate::activity::Activity;
 use crate::inputs::FetchedInputs;
-use crate::past::Past;
 use crate::sequences::SequenceNumbers;
+use crate::time_travel::TimeTravel;
 
 /// Context of one statement: catalog snapshot, roles, settings, time, and services that planning and functions use.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub struct StatementContext {
     /// Newest commit in the snapshot.
     pub commit: CommitTs,
     /// Source of information about earlier commits.
-    pub past: Arc<dyn Past>,
+    pub time_travel: Arc<dyn TimeTravel>,
     pub settings: Arc<Settings>,
     /// Role whose privileges apply: `current_user`.
     pub role: Arc<Role>,
@@ -51,31 +51,31 @@ pub struct StatementContext {
     /// Values of the parameters, cast to their types; empty before they are bound.
     pub arguments: Arc<[ScalarValue]>,
     /// Settings that the statement's functions change once it has succeeded.
-    pub assignments: Arc<Assignments>,
+    pub assignments: Arc<SettingAssignments>,
 }
 
 /// New values of settings from `set_config`, in order; the session applies them after the statement.
 #[derive(Debug, Default)]
-pub struct Assignments(Mutex<Vec<Assignment>>);
+pub struct SettingAssignments(Mutex<Vec<SettingAssignment>>);
 
 /// New value of one setting, already validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assignment {
+pub struct SettingAssignment {
     pub name: String,
     pub value: String,
     /// True if the value applies to the transaction only.
     pub local: bool,
 }
 
-impl Assignments {
+impl SettingAssignments {
     /// Adds a setting's new value, which takes effect after those before it.
-    pub fn push(&self, assignment: Assignment) {
+    pub fn push(&self, assignment: SettingAssignment) {
         self.0.lock().push(assignment);
     }
 
     /// Removes and returns all assignments.
     #[must_use]
-    pub fn take(&self) -> Vec<Assignment> {
+    pub fn take(&self) -> Vec<SettingAssignment> {
         std::mem::take(&mut self.0.lock())
     }
 }
@@ -92,7 +92,7 @@ impl fmt::Debug for StatementContext {
 
 impl StatementContext {
     /// Returns whether functions that read the catalog, the role or the settings give the same results in both.
-    pub(crate) fn means_as(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_meaning(&self, other: &Self) -> bool {
         self.commit == other.commit
             && self.role.oid == other.role.oid
             && self.session_role.oid == other.session_role.oid
@@ -143,7 +143,7 @@ impl StatementContext {
     ///
     /// # Errors
     /// `0A000` if it is.
-    pub fn refuse_temporary_of_others(&self, schema: Oid) -> SqlResult<()> {
+    pub fn check_not_foreign_temporary(&self, schema: Oid) -> SqlResult<()> {
         let found = self.snapshot.schema(schema);
         if found.is_some_and(|schema| schema.is_temporary() && schema.name != self.temp_schema_name()) {
             let message = "cannot access temporary tables of other sessions";

@@ -4,17 +4,17 @@ use syntax::quote_list;
 use types::text::DateOrder;
 use types::{Condition, SessionZone, SqlError, SqlResult};
 
-use super::definition::{Definition, Kind};
+use super::definition::{Definition, ValueKind};
 
 /// Bytes after which names are truncated, as PostgreSQL truncates identifiers.
 const NAME_BYTES_MAX: usize = 63;
 
 impl Definition {
     /// Checks that the setting can have a value, and returns the value in canonical form.
-    pub(super) fn check(&self, value: &str) -> SqlResult<String> {
+    pub(super) fn canonicalize(&self, value: &str) -> SqlResult<String> {
         self.check_changeable()?;
         match self.kind {
-            Kind::Bool => match parse_bool(value) {
+            ValueKind::Bool => match parse_bool(value) {
                 Some(true) => Ok("on".to_owned()),
                 Some(false) => Ok("off".to_owned()),
                 None => Err(SqlError::new(
@@ -22,8 +22,8 @@ impl Definition {
                     format!("parameter \"{}\" requires a Boolean value", self.name),
                 )),
             },
-            Kind::Integer { min, max, unit } => {
-                let number = parse_integer(value, unit).ok_or_else(|| self.invalid(value))?;
+            ValueKind::Integer { min, max, unit } => {
+                let number = parse_integer(value, unit).ok_or_else(|| self.invalid_value(value))?;
                 if !(min..=max).contains(&number) {
                     let shown = unit.map_or_else(String::new, |unit| format!(" {unit}"));
                     return Err(SqlError::new(
@@ -36,14 +36,16 @@ impl Definition {
                 }
                 Ok(number.to_string())
             }
-            Kind::Enum(values) => {
+            ValueKind::Enum(values) => {
                 let found = values.iter().find(|allowed| allowed.eq_ignore_ascii_case(value.trim()));
-                found
-                    .map(|found| (*found).to_owned())
-                    .ok_or_else(|| self.invalid(value).with_hint(format!("Available values: {}.", values.join(", "))))
+                found.map(|found| (*found).to_owned()).ok_or_else(|| {
+                    self.invalid_value(value).with_hint(format!("Available values: {}.", values.join(", ")))
+                })
             }
-            Kind::Text => Ok(if self.name == "application_name" { ascii(value) } else { value.to_owned() }),
-            Kind::ShortText(bytes_max) => {
+            ValueKind::Text => {
+                Ok(if self.name == "application_name" { to_printable_ascii(value) } else { value.to_owned() })
+            }
+            ValueKind::ShortText(bytes_max) => {
                 if value.len() <= bytes_max {
                     return Ok(value.to_owned());
                 }
@@ -51,21 +53,23 @@ impl Definition {
                 Err(SqlError::new(Condition::InvalidParameterValue, message)
                     .with_detail(format!("It can have at most {bytes_max} bytes.")))
             }
-            Kind::Names => {
-                let names =
-                    split_list(value).ok_or_else(|| self.invalid(value).with_detail("List syntax is invalid."))?;
+            ValueKind::Names => {
+                let names = split_list(value)
+                    .ok_or_else(|| self.invalid_value(value).with_detail("List syntax is invalid."))?;
                 Ok(quote_list(&names))
             }
-            Kind::Zone => match SessionZone::parse(value.trim()) {
+            ValueKind::Zone => match SessionZone::parse(value.trim()) {
                 Ok(zone) => Ok(zone.name()),
-                Err(_) => Err(self.invalid(value)),
+                Err(_) => Err(self.invalid_value(value)),
             },
-            Kind::DateStyle => date_style(value).ok_or_else(|| self.invalid(value)).and_then(|style| {
-                style.ok_or_else(|| {
-                    SqlError::unsupported(format!("setting \"DateStyle\" to \"{value}\": dates are shown as ISO"))
+            ValueKind::DateStyle => {
+                parse_date_style(value).ok_or_else(|| self.invalid_value(value)).and_then(|style| {
+                    style.ok_or_else(|| {
+                        SqlError::unsupported(format!("setting \"DateStyle\" to \"{value}\": dates are shown as ISO"))
+                    })
                 })
-            }),
-            Kind::Encoding => {
+            }
+            ValueKind::Encoding => {
                 // PostgreSQL compares letters and digits only: clients send 'utf-8' with its quotes.
                 let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
                 if ["utf8", "unicode"].contains(&name.to_ascii_lowercase().as_str()) {
@@ -74,7 +78,7 @@ impl Definition {
                 Err(SqlError::unsupported(format!("setting \"{}\" to \"{value}\"", self.name))
                     .with_detail(format!("The only value of \"{}\" is \"{}\".", self.name, self.boot)))
             }
-            Kind::Only(spellings) => {
+            ValueKind::Fixed(spellings) => {
                 let value = value.trim();
                 let same = spellings.iter().any(|spelling| spelling.eq_ignore_ascii_case(value))
                     || matches!((self.boot, parse_bool(value)), ("on", Some(true)) | ("off", Some(false)))
@@ -89,10 +93,10 @@ impl Definition {
     }
 
     /// Formats a canonical text with its unit, as SHOW prints it.
-    pub(super) fn shown(&self, text: &str) -> String {
+    pub(super) fn format(&self, text: &str) -> String {
         const TIMES: [(&str, i64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)];
         const SIZES: [(&str, i64); 3] = [("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10)];
-        let Kind::Integer { unit: Some(least), .. } = self.kind else { return text.to_owned() };
+        let ValueKind::Integer { unit: Some(least), .. } = self.kind else { return text.to_owned() };
         let steps = if least == "kB" { &SIZES[..] } else { &TIMES[..] };
         match text.parse::<i64>() {
             Ok(number) if number > 0 => steps
@@ -103,7 +107,7 @@ impl Definition {
         }
     }
 
-    fn invalid(&self, value: &str) -> SqlError {
+    fn invalid_value(&self, value: &str) -> SqlError {
         SqlError::new(
             Condition::InvalidParameterValue,
             format!("invalid value for parameter \"{}\": \"{value}\"", self.name),
@@ -176,7 +180,7 @@ pub(super) fn split_list(text: &str) -> Option<Vec<String>> {
             }
             (name.to_lowercase(), &rest[end..])
         };
-        names.push(cut(name));
+        names.push(truncate_name(name));
         match after.strip_prefix(',') {
             Some(next) => rest = next.trim_start(),
             None if after.is_empty() => return Some(names),
@@ -186,7 +190,7 @@ pub(super) fn split_list(text: &str) -> Option<Vec<String>> {
 }
 
 /// Truncates a name to [`NAME_BYTES_MAX`] bytes, between characters.
-fn cut(mut name: String) -> String {
+fn truncate_name(mut name: String) -> String {
     let mut end = name.len().min(NAME_BYTES_MAX);
     while !name.is_char_boundary(end) {
         end -= 1;
@@ -196,13 +200,13 @@ fn cut(mut name: String) -> String {
 }
 
 /// Replaces characters that are not printable ASCII by `?`, as PostgreSQL does for `application_name`.
-fn ascii(value: &str) -> String {
+fn to_printable_ascii(value: &str) -> String {
     let printable = value.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
-    cut(printable)
+    truncate_name(printable)
 }
 
 /// Parses `DateStyle`: the outer `None` for an invalid value, the inner for an output style that Kiln does not support.
-fn date_style(value: &str) -> Option<Option<String>> {
+fn parse_date_style(value: &str) -> Option<Option<String>> {
     let mut order = "MDY";
     let mut iso = true;
     for word in value.split(',') {
@@ -219,7 +223,7 @@ fn date_style(value: &str) -> Option<Option<String>> {
 }
 
 /// Returns the order of day, month and year of a canonical `DateStyle`.
-pub(super) fn date_order(style: &str) -> DateOrder {
+pub(super) fn date_order_of_style(style: &str) -> DateOrder {
     match style.rsplit(", ").next() {
         Some("DMY") => DateOrder::DayMonthYear,
         Some("YMD") => DateOrder::YearMonthDay,

@@ -9,7 +9,7 @@ use super::option::StatementOption;
 use super::role::{RoleOption, RoleSpec};
 use super::sequence::{IdentityDefinition, SequenceOption};
 use super::statement::Statement;
-use super::table::{ColumnDefinition, Distribution, Order, TableConstraint};
+use super::table::{ColumnDefinition, DistributionClause, OrderClause, TableConstraint};
 
 /// `ALTER TABLE` or `ALTER VIEW`; the actions are applied atomically.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct AlterTable {
     pub name: ObjectName,
     pub if_exists: bool,
     /// True for ALTER VIEW.
-    pub view: bool,
+    pub is_view: bool,
     pub actions: Vec<AlterAction>,
 }
 
@@ -86,9 +86,9 @@ pub enum AlterAction {
     SetSchema(Ident),
     OwnerTo(RoleSpec),
     /// `SET DISTRIBUTE ON (c) | REPLICATE | RANDOM`.
-    SetDistribution(Distribution),
+    SetDistribution(DistributionClause),
     /// `SET SORT ON (c)`, `SET CLUSTER ON (a, b)`; `None` is `SET WITHOUT SORT` or `SET WITHOUT CLUSTER`.
-    SetOrder(Option<Order>),
+    SetOrder(Option<OrderClause>),
     /// `SET (fillfactor = 70)`.
     SetParameters(Vec<StatementOption>),
     /// `RESET (fillfactor)`.
@@ -150,7 +150,7 @@ impl Cursor<'_> {
             Some("sequence") => self.alter_sequence().map(|it| Statement::AlterSequence(Box::new(it))),
             Some("role" | "user") if !self.is("user mapping") => self.alter_role(),
             Some("database") => self.alter_database(start),
-            _ => Err(self.other_kind(start, "ALTER")),
+            _ => Err(self.unsupported_kind(start, "ALTER")),
         }
     }
 
@@ -167,15 +167,15 @@ impl Cursor<'_> {
         if !view {
             self.eat_operator("*");
         }
-        let actions = match self.rename()? {
+        let actions = match self.rename_action()? {
             Some(rename) => vec![rename],
             None => self.list(Self::alter_action)?,
         };
-        Ok(Statement::AlterTable(Box::new(AlterTable { name, if_exists, view, actions })))
+        Ok(Statement::AlterTable(Box::new(AlterTable { name, if_exists, is_view: view, actions })))
     }
 
     /// Parses RENAME, which cannot be combined with other actions.
-    fn rename(&mut self) -> SqlResult<Option<AlterAction>> {
+    fn rename_action(&mut self) -> SqlResult<Option<AlterAction>> {
         if !self.eat("rename") {
             return Ok(None);
         }
@@ -198,7 +198,7 @@ impl Cursor<'_> {
 
     fn alter_action(&mut self) -> SqlResult<AlterAction> {
         if self.eat("add") {
-            return self.add();
+            return self.add_action();
         }
         if self.eat("drop constraint") {
             let if_exists = self.eat("if exists");
@@ -261,7 +261,7 @@ impl Cursor<'_> {
     }
 
     /// Parses ADD COLUMN or ADD CONSTRAINT, after ADD.
-    fn add(&mut self) -> SqlResult<AlterAction> {
+    fn add_action(&mut self) -> SqlResult<AlterAction> {
         if !self.is("column")
             && let Some(constraint) = self.table_constraint()?
         {
@@ -310,7 +310,7 @@ impl Cursor<'_> {
             return Ok(AlterAction::SetType { column, data_type, collation, using });
         }
         if self.eat("add generated") {
-            return Ok(AlterAction::AddIdentity { column, identity: self.identity()? });
+            return Ok(AlterAction::AddIdentity { column, identity: self.identity_definition()? });
         }
         if self.eat("drop identity") {
             return Ok(AlterAction::DropIdentity { column, if_exists: self.eat("if exists") });
@@ -332,7 +332,7 @@ impl Cursor<'_> {
         let (mut always, mut options) = (None, Vec::new());
         loop {
             if self.eat("set generated") {
-                if always.replace(self.always()?).is_some() {
+                if always.replace(self.identity_always()?).is_some() {
                     return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
                 }
             } else if self.is("restart") {
@@ -381,7 +381,7 @@ impl Cursor<'_> {
         let action = if self.eat("rename to") {
             AlterRoleAction::RenameTo(self.name()?)
         } else if self.is("set") || self.is("reset") {
-            match self.setting()? {
+            match self.set_or_reset()? {
                 Some((name, value)) => AlterRoleAction::Set { name, value },
                 None => AlterRoleAction::ResetAll,
             }
@@ -399,12 +399,12 @@ impl Cursor<'_> {
             self.at = start;
             return Err(self.unsupported("this ALTER DATABASE"));
         }
-        let setting = self.setting()?;
+        let setting = self.set_or_reset()?;
         Ok(Statement::AlterDatabase(AlterDatabase { name, setting }))
     }
 
     /// Parses `SET name = value` or `RESET name`; `None` is RESET ALL.
-    fn setting(&mut self) -> SqlResult<Option<(String, Option<String>)>> {
+    fn set_or_reset(&mut self) -> SqlResult<Option<(String, Option<String>)>> {
         if self.eat("reset") {
             if self.eat("all") {
                 return Ok(None);

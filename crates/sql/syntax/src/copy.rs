@@ -12,7 +12,7 @@ use super::option::{OptionValue, StatementOption};
 pub struct Copy {
     pub subject: CopySubject,
     pub direction: CopyDirection,
-    pub place: CopyPlace,
+    pub endpoint: CopyEndpoint,
     /// Options under the names of the parenthesized syntax: `CSV HEADER` is stored as `format csv, header`.
     pub options: Vec<StatementOption>,
     /// Condition of COPY FROM that the loaded rows meet.
@@ -39,7 +39,7 @@ pub enum CopyDirection {
 
 /// External end of a COPY: the client, a file or a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CopyPlace {
+pub enum CopyEndpoint {
     /// STDIN or STDOUT; as in PostgreSQL, either word is accepted in both directions.
     Client,
     /// Path or URL.
@@ -73,43 +73,43 @@ impl Cursor<'_> {
         };
         self.advance();
         if let (CopySubject::Table { name, .. }, CopyDirection::To) = (&subject, direction) {
-            self.reads(name, None);
+            self.record_read(name, None);
         }
-        let place = self.copy_place()?;
+        let place = self.copy_endpoint()?;
         if self.eat("using delimiters") || self.eat("delimiters") {
             options.push(option("delimiter", Some(OptionValue::Text(self.text()?))));
         }
         self.eat("with");
         if self.is_symbol('(') {
-            options.extend(self.options()?);
+            options.extend(self.option_list()?);
         } else {
-            self.old_copy_options(&mut options)?;
+            self.legacy_copy_options(&mut options)?;
         }
         let filter = if self.is("where") {
             if direction == CopyDirection::To {
                 let message = "WHERE clause not allowed with COPY TO";
-                return Err(self.here(types::SqlError::new(types::Condition::SyntaxError, message)));
+                return Err(self.with_next_position(types::SqlError::new(types::Condition::SyntaxError, message)));
             }
             self.advance();
             Some(Box::new(self.expr()?))
         } else {
             None
         };
-        Ok(Copy { subject, direction, place, options, filter })
+        Ok(Copy { subject, direction, endpoint: place, options, filter })
     }
 
-    fn copy_place(&mut self) -> SqlResult<CopyPlace> {
+    fn copy_endpoint(&mut self) -> SqlResult<CopyEndpoint> {
         if self.eat_one_of(&["stdin", "stdout"]).is_some() {
-            return Ok(CopyPlace::Client);
+            return Ok(CopyEndpoint::Client);
         }
         if self.eat("program") {
-            return self.text().map(CopyPlace::Program);
+            return self.text().map(CopyEndpoint::Program);
         }
-        self.text().map(CopyPlace::File)
+        self.text().map(CopyEndpoint::File)
     }
 
     /// Parses the syntax without parentheses: `CSV HEADER DELIMITER AS ','`.
-    fn old_copy_options(&mut self, options: &mut Vec<StatementOption>) -> SqlResult<()> {
+    fn legacy_copy_options(&mut self, options: &mut Vec<StatementOption>) -> SqlResult<()> {
         loop {
             let format = |name: &str| option("format", Some(OptionValue::Word(name.to_owned())));
             let option = if self.eat("binary") {

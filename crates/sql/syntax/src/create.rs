@@ -28,7 +28,7 @@ pub struct CreateSchema {
 }
 
 /// Kinds of objects that PostgreSQL can create, alter and drop and Kiln cannot; `index` stands for ALTER INDEX.
-pub(super) const OTHER_KINDS: [&str; 29] = [
+pub(super) const UNSUPPORTED_KINDS: [&str; 29] = [
     "access method",
     "aggregate",
     "cast",
@@ -93,17 +93,17 @@ impl Cursor<'_> {
             Some("role" | "user" | "group") if !or_replace && !self.is("user mapping") => {
                 self.create_role().map(|it| Statement::CreateRole(Box::new(it)))
             }
-            _ => Err(self.other_kind(start, "CREATE")),
+            _ => Err(self.unsupported_kind(start, "CREATE")),
         }
     }
 
     /// Returns `0A000` for a kind of object that PostgreSQL has and Kiln does not have, else a syntax error.
-    pub(super) fn other_kind(&mut self, start: usize, verb: &str) -> SqlError {
+    pub(super) fn unsupported_kind(&mut self, start: usize, verb: &str) -> SqlError {
         let modifiers = ["unique", "trusted", "procedural", "concurrently"];
         while self.eat_one_of(&modifiers).is_some() {}
         let also =
             ["database", "user mapping", "default privileges", "large object", "system", "transform", "owned", "group"];
-        let kind = OTHER_KINDS.iter().chain(&also).find(|kind| self.is(kind));
+        let kind = UNSUPPORTED_KINDS.iter().chain(&also).find(|kind| self.is(kind));
         match kind {
             Some(kind) => {
                 self.at = start;

@@ -5,20 +5,20 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{Expr, Ident, ObjectName, TableVersion, Visitor};
 use types::interrupt;
-use types::stack::{self, PLAN_LEVELS, too_complex};
+use types::stack::{self, PLAN_DEPTH_MAX, too_complex_error};
 use types::{Condition, SqlError, SqlResult};
 
-use super::lex::{Lexeme, Token, at_or_near, character};
+use super::lex::{Lexeme, Token, char_position, error_at};
 use crate::keyword::{Category, category};
 use crate::relation_read::RelationRead;
 use crate::walk::Walk;
 
 /// Maximum nesting of expressions, subqueries and joins: a subquery takes up to eight levels of a plan.
-const DEPTH_MAX: usize = PLAN_LEVELS / 8;
+const DEPTH_MAX: usize = PLAN_DEPTH_MAX / 8;
 
 /// Maximum height of a tree of expressions, set operations and joins, since `1 + 1 + …` grows without nesting. Each
 /// level becomes up to four levels of a plan.
-const HEIGHT_MAX: usize = PLAN_LEVELS / 4;
+const HEIGHT_MAX: usize = PLAN_DEPTH_MAX / 4;
 
 /// Maximum number of expressions that a statement copies: nested, what reads an operand twice doubles at each level.
 const COPIES_MAX: usize = 100_000;
@@ -87,31 +87,31 @@ impl<'a> Cursor<'a> {
     }
 
     /// Records that the statement reads a relation.
-    pub(super) fn reads(&mut self, name: &ObjectName, version: Option<&TableVersion>) {
+    pub(super) fn record_read(&mut self, name: &ObjectName, version: Option<&TableVersion>) {
         self.relations_read.push(RelationRead { name: name.clone(), version: version.cloned() });
     }
 
     /// Returns the next lexeme.
     pub(super) fn lexeme(&self) -> &'a Lexeme {
-        self.ahead(0)
+        self.lexeme_at(0)
     }
 
-    fn ahead(&self, count: usize) -> &'a Lexeme {
+    fn lexeme_at(&self, count: usize) -> &'a Lexeme {
         let last = self.lexemes.len() - 1;
         &self.lexemes[(self.at + count).min(last)]
     }
 
     /// Returns the lexeme before the next one.
-    pub(super) fn last(&self) -> &'a Lexeme {
+    pub(super) fn previous_lexeme(&self) -> &'a Lexeme {
         &self.lexemes[self.at.saturating_sub(1)]
     }
 
     pub(super) fn peek(&self) -> &'a Token {
-        &self.ahead(0).token
+        &self.lexeme_at(0).token
     }
 
     pub(super) fn peek_at(&self, count: usize) -> &'a Token {
-        &self.ahead(count).token
+        &self.lexeme_at(count).token
     }
 
     pub(super) fn advance(&mut self) -> &'a Lexeme {
@@ -205,24 +205,24 @@ impl<'a> Cursor<'a> {
     /// Returns `syntax error at or near` with the next token.
     pub(super) fn syntax_error(&self) -> SqlError {
         let lexeme = self.lexeme();
-        at_or_near(self.sql, "syntax error", lexeme.start, lexeme.end)
+        error_at(self.sql, "syntax error", lexeme.start, lexeme.end)
     }
 
     /// Adds the position of the next token to an error.
-    pub(super) fn here(&self, error: SqlError) -> SqlError {
-        error.with_position(character(self.sql, self.lexeme().start))
+    pub(super) fn with_next_position(&self, error: SqlError) -> SqlError {
+        error.with_position(char_position(self.sql, self.lexeme().start))
     }
 
     /// Returns `0A000` at the position of the next token.
     pub(super) fn unsupported(&self, what: &str) -> SqlError {
-        self.here(SqlError::unsupported(what))
+        self.with_next_position(SqlError::unsupported(what))
     }
 
     /// Runs `parse` one nesting level deeper; fails with the error for too complex statements beyond `DEPTH_MAX`.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
         interrupt::check()?;
         if self.depth >= DEPTH_MAX {
-            return Err(too_complex());
+            return Err(too_complex_error());
         }
         stack::check()?;
         self.depth += 1;
@@ -234,16 +234,16 @@ impl<'a> Cursor<'a> {
     }
 
     /// Counts a tree node that was put above the trees of this depth without deeper nesting; fails beyond `HEIGHT_MAX`.
-    pub(super) fn grow(&mut self) -> SqlResult<()> {
+    pub(super) fn add_level(&mut self) -> SqlResult<()> {
         self.height += 1;
-        if self.height > HEIGHT_MAX { Err(too_complex()) } else { Ok(()) }
+        if self.height > HEIGHT_MAX { Err(too_complex_error()) } else { Ok(()) }
     }
 
     /// Copies an expression that its test reads twice; fails beyond `COPIES_MAX`.
     pub(super) fn copy_operand(&mut self, expr: &Expr) -> SqlResult<Box<Expr>> {
         let mut count = CountExprs(COPIES_MAX - self.copies);
         if expr.walk(&mut count).is_break() {
-            return Err(too_complex());
+            return Err(too_complex_error());
         }
         self.copies = COPIES_MAX - count.0;
         Ok(Box::new(expr.clone()))
@@ -308,7 +308,7 @@ impl<'a> Cursor<'a> {
         if parts.len() > 3 {
             let shown: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
             let message = format!("improper qualified name (too many dotted names): {}", shown.join("."));
-            let position = character(self.sql, self.lexemes[begin].start);
+            let position = char_position(self.sql, self.lexemes[begin].start);
             return Err(SqlError::new(Condition::SyntaxError, message).with_position(position));
         }
         Ok(ObjectName::from(parts))

@@ -59,12 +59,12 @@ impl Cursor<'_> {
     /// Parses a type whose name is a keyword with a grammar of its own.
     fn keyword_type(&mut self, word: &str) -> SqlResult<Option<DataType>> {
         let known = match word {
-            "boolean" => self.take(DataType::Boolean),
-            "smallint" => self.take(DataType::SmallInt(None)),
-            "int" => self.take(DataType::Int(None)),
-            "integer" => self.take(DataType::Integer(None)),
-            "bigint" => self.take(DataType::BigInt(None)),
-            "real" => self.take(DataType::Real),
+            "boolean" => self.advance_with(DataType::Boolean),
+            "smallint" => self.advance_with(DataType::SmallInt(None)),
+            "int" => self.advance_with(DataType::Int(None)),
+            "integer" => self.advance_with(DataType::Integer(None)),
+            "bigint" => self.advance_with(DataType::BigInt(None)),
+            "real" => self.advance_with(DataType::Real),
             "double" if self.word_at(1) == Some("precision") => {
                 self.at += 2;
                 DataType::DoublePrecision
@@ -123,7 +123,7 @@ impl Cursor<'_> {
         Ok(Some(known))
     }
 
-    fn take(&mut self, known: DataType) -> DataType {
+    fn advance_with(&mut self, known: DataType) -> DataType {
         self.at += 1;
         known
     }
@@ -252,21 +252,21 @@ fn standard_type(name: &str, modifiers: &[String]) -> Option<DataType> {
         1 => Some(number(0)?),
         _ => return numeric(name, modifiers),
     };
-    let plain = |known: DataType| precision.is_none().then_some(known);
+    let without_modifier = |known: DataType| precision.is_none().then_some(known);
     match name {
-        "bool" => plain(DataType::Bool),
-        "int2" => plain(DataType::Int2(None)),
-        "int4" => plain(DataType::Int4(None)),
-        "int8" => plain(DataType::Int8(None)),
-        "float4" => plain(DataType::Float4),
-        "float8" => plain(DataType::Float8),
-        "text" => plain(DataType::Text),
-        "bytea" => plain(DataType::Bytea),
-        "uuid" => plain(DataType::Uuid),
-        "date" => plain(DataType::Date),
-        "json" => plain(DataType::JSON),
-        "jsonb" => plain(DataType::JSONB),
-        "regclass" => plain(DataType::Regclass),
+        "bool" => without_modifier(DataType::Bool),
+        "int2" => without_modifier(DataType::Int2(None)),
+        "int4" => without_modifier(DataType::Int4(None)),
+        "int8" => without_modifier(DataType::Int8(None)),
+        "float4" => without_modifier(DataType::Float4),
+        "float8" => without_modifier(DataType::Float8),
+        "text" => without_modifier(DataType::Text),
+        "bytea" => without_modifier(DataType::Bytea),
+        "uuid" => without_modifier(DataType::Uuid),
+        "date" => without_modifier(DataType::Date),
+        "json" => without_modifier(DataType::JSON),
+        "jsonb" => without_modifier(DataType::JSONB),
+        "regclass" => without_modifier(DataType::Regclass),
         "varchar" => {
             Some(DataType::Varchar(precision.map(|length| CharacterLength::IntegerLength { length, unit: None })))
         }

@@ -22,7 +22,7 @@ impl Cursor<'_> {
         self.expect("delete from")?;
         let target = self.modified_table()?;
         let using = if self.eat("using") { self.parse_from_items()? } else { Vec::new() };
-        let condition = self.condition_of_change()?;
+        let condition = self.where_clause()?;
         let returning = self.returning()?;
         Ok(Delete { with, target, using, condition, returning })
     }

@@ -22,7 +22,7 @@ pub struct Drop {
 pub enum DropKind {
     Table,
     /// DROP EXTERNAL TABLE.
-    External,
+    ExternalTable,
     View,
     Schema,
     /// DROP ROLE, DROP USER and DROP GROUP.
@@ -37,20 +37,20 @@ pub enum DropKind {
 pub struct Truncate {
     pub names: Vec<ObjectName>,
     /// RESTART IDENTITY.
-    pub restart: bool,
+    pub restart_identity: bool,
     pub cascade: bool,
 }
 
 /// `COMMENT ON … IS 'text'`; `None` is `IS NULL`, which removes the comment.
 #[derive(Debug, Clone)]
 pub struct Comment {
-    pub on: CommentOn,
+    pub target: CommentTarget,
     pub text: Option<String>,
 }
 
 /// Object that a comment describes.
 #[derive(Debug, Clone)]
-pub enum CommentOn {
+pub enum CommentTarget {
     Table(ObjectName),
     View(ObjectName),
     Sequence(ObjectName),
@@ -73,20 +73,20 @@ impl Cursor<'_> {
                 if !self.is("table") {
                     return Err(self.syntax_error());
                 }
-                DropKind::External
+                DropKind::ExternalTable
             }
             Some("view") => DropKind::View,
             Some("schema") => DropKind::Schema,
             Some("role" | "user" | "group") if !self.is("user mapping") => DropKind::Role,
             Some("index") => DropKind::Index,
             Some("sequence") => DropKind::Sequence,
-            _ => return Err(self.other_kind(start, "DROP")),
+            _ => return Err(self.unsupported_kind(start, "DROP")),
         };
         self.advance();
         let concurrently = kind == DropKind::Index && self.eat("concurrently");
         let if_exists = self.eat("if exists");
         let names = match kind {
-            DropKind::Table | DropKind::External | DropKind::View | DropKind::Index | DropKind::Sequence => {
+            DropKind::Table | DropKind::ExternalTable | DropKind::View | DropKind::Index | DropKind::Sequence => {
                 self.list(Self::object_name)?
             }
             DropKind::Schema | DropKind::Role => self.list(|cursor| Ok(ObjectName::from(vec![cursor.name()?])))?,
@@ -109,7 +109,7 @@ impl Cursor<'_> {
             self.eat("continue identity");
         }
         let cascade = self.cascade();
-        Ok(Truncate { names, restart, cascade })
+        Ok(Truncate { names, restart_identity: restart, cascade })
     }
 
     pub(super) fn comment(&mut self) -> SqlResult<Comment> {
@@ -117,40 +117,40 @@ impl Cursor<'_> {
         self.expect("comment on")?;
         let kinds = ["table", "view", "sequence", "column", "constraint", "schema", "role", "database"];
         let Some(kind) = self.eat_one_of(&kinds) else {
-            return Err(self.other_kind(start, "COMMENT ON"));
+            return Err(self.unsupported_kind(start, "COMMENT ON"));
         };
         let on = match kind {
-            "table" => CommentOn::Table(self.object_name()?),
-            "view" => CommentOn::View(self.object_name()?),
-            "sequence" => CommentOn::Sequence(self.object_name()?),
-            "schema" => CommentOn::Schema(self.name()?),
-            "role" => CommentOn::Role(self.name()?),
-            "database" => CommentOn::Database(self.name()?),
+            "table" => CommentTarget::Table(self.object_name()?),
+            "view" => CommentTarget::View(self.object_name()?),
+            "sequence" => CommentTarget::Sequence(self.object_name()?),
+            "schema" => CommentTarget::Schema(self.name()?),
+            "role" => CommentTarget::Role(self.name()?),
+            "database" => CommentTarget::Database(self.name()?),
             "constraint" => {
                 let name = self.name()?;
                 self.expect("on")?;
                 if self.is("domain") && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
                     return Err(self.unsupported("COMMENT ON CONSTRAINT ON DOMAIN"));
                 }
-                CommentOn::Constraint { name, table: self.object_name()? }
+                CommentTarget::Constraint { name, table: self.object_name()? }
             }
             _ => self.commented_column()?,
         };
         self.expect("is")?;
         let text = if self.eat("null") { None } else { Some(self.text()?) };
-        Ok(Comment { on, text })
+        Ok(Comment { target: on, text })
     }
 
     /// Parses `[schema.]table.column`.
-    fn commented_column(&mut self) -> SqlResult<CommentOn> {
+    fn commented_column(&mut self) -> SqlResult<CommentTarget> {
         let mut parts = vec![self.name()?];
         while self.eat_symbol('.') {
             parts.push(self.label()?);
         }
         let Some(column) = parts.pop().filter(|_| !parts.is_empty()) else {
             let error = types::SqlError::new(types::Condition::SyntaxError, "column name must be qualified");
-            return Err(self.here(error));
+            return Err(self.with_next_position(error));
         };
-        Ok(CommentOn::Column { relation: ObjectName::from(parts), column })
+        Ok(CommentTarget::Column { relation: ObjectName::from(parts), column })
     }
 }

@@ -3,7 +3,7 @@
 use sqlparser::ast::Ident;
 use types::SqlResult;
 
-use super::Parsed;
+use super::ParsedStatement;
 use super::cursor::Cursor;
 use super::option::StatementOption;
 use super::statement::Statement;
@@ -13,7 +13,7 @@ use super::statement::Statement;
 pub struct Explain {
     /// Options under the names of the parenthesized syntax, as written.
     pub options: Vec<StatementOption>,
-    pub statement: Box<Parsed>,
+    pub statement: Box<ParsedStatement>,
 }
 
 impl Cursor<'_> {
@@ -21,7 +21,7 @@ impl Cursor<'_> {
         self.expect("explain")?;
         let mut options = Vec::new();
         if self.is_symbol('(') && !self.begins_query_in_parentheses() {
-            options = self.options()?;
+            options = self.option_list()?;
         } else {
             // ANALYZE and VERBOSE are accepted in this order only, as in PostgreSQL.
             for words in [&["analyze", "analyse"][..], &["verbose"]] {
@@ -57,11 +57,11 @@ impl Cursor<'_> {
     }
 
     /// Parses a statement inside another statement; its text is that of the outer one.
-    pub(super) fn inner_statement(&mut self) -> SqlResult<Box<Parsed>> {
+    pub(super) fn inner_statement(&mut self) -> SqlResult<Box<ParsedStatement>> {
         let before = self.relations_read.len();
         let statement = self.statement()?;
         let (text, offset) = (self.origin.text.to_owned(), self.origin.offset);
         let relations_read = self.relations_read[before..].to_vec();
-        Ok(Box::new(Parsed { statement, text, offset, relations_read, parameter: None }))
+        Ok(Box::new(ParsedStatement { statement, text, offset, relations_read, first_parameter: None }))
     }
 }

@@ -27,7 +27,7 @@ pub struct IndexColumn {
     pub column: Ident,
     pub collation: Option<ObjectName>,
     /// Operator class.
-    pub operators: Option<ObjectName>,
+    pub operator_class: Option<ObjectName>,
     pub descending: bool,
     /// Position of NULLs, as written or by PostgreSQL's default: last for ASC, first for DESC.
     pub nulls_first: bool,
@@ -77,9 +77,9 @@ impl Cursor<'_> {
         } else {
             None
         };
-        let said_order = ["asc", "desc", "nulls"].iter().any(|word| self.is(word));
+        let has_order_words = ["asc", "desc", "nulls"].iter().any(|word| self.is(word));
         let operators = match self.peek() {
-            Token::Word(_) | Token::Quoted(_) if !said_order => Some(self.object_name()?),
+            Token::Word(_) | Token::Quoted(_) if !has_order_words => Some(self.object_name()?),
             _ => None,
         };
         if operators.is_some() && self.is_symbol('(') {
@@ -87,6 +87,6 @@ impl Cursor<'_> {
         }
         let descending = self.eat_one_of(&["asc", "desc"]) == Some("desc");
         let nulls_first = self.eat("nulls first") || (!self.eat("nulls last") && descending);
-        Ok(IndexColumn { column, collation, operators, descending, nulls_first })
+        Ok(IndexColumn { column, collation, operator_class: operators, descending, nulls_first })
     }
 }

@@ -105,12 +105,12 @@ impl Cursor<'_> {
         }
         if self.is("values") {
             let values = self.values(true)?;
-            return self.tail(with, SetExpr::Values(values)).map(InsertSource::Query);
+            return self.finish_query(with, SetExpr::Values(values)).map(InsertSource::Query);
         }
         let query = self.query()?;
         let Some(with) = with else { return Ok(InsertSource::Query(query)) };
         // Names of the query's own WITH hide those of the statement's WITH.
-        self.tail(Some(with), SetExpr::Query(query)).map(InsertSource::Query)
+        self.finish_query(Some(with), SetExpr::Query(query)).map(InsertSource::Query)
     }
 
     fn on_conflict(&mut self) -> SqlResult<OnConflict> {

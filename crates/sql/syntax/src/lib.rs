@@ -53,24 +53,24 @@ use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
 use self::cursor::{Cursor, Origin};
-pub use self::expr::balanced;
+pub use self::expr::balance_operands;
 use self::lex::{Lexeme, Token};
-pub use self::query::BALANCED_FROM;
+pub use self::query::UNION_BALANCED_MIN;
 pub use self::relation_read::RelationRead;
 pub use self::set::quote_list;
 pub use self::sql_type::sql_type;
 pub use self::statement::Statement;
-pub use self::text::{expr_of, text_of};
-pub use self::walk::{AnyVisitor, AnyVisitorMut, Walk};
+pub use self::text::{parse_stored_expr, to_sql_text};
+pub use self::walk::{ErasedVisitor, ErasedVisitorMut, Walk};
 
 #[cfg(test)]
-mod soup_tests;
+mod fuzz_tests;
 #[cfg(test)]
 mod tests;
 
 /// One parsed statement of a query string.
 #[derive(Debug, Clone)]
-pub struct Parsed {
+pub struct ParsedStatement {
     pub statement: Statement,
     /// Exact text of the statement; spans in the statement are positions in this text.
     pub text: String,
@@ -79,10 +79,10 @@ pub struct Parsed {
     /// Relations that the statement reads, as written: names of WITH queries are included, functions are not.
     pub relations_read: Vec<RelationRead>,
     /// First parameter in the text, with its position in the query string in characters from 1.
-    parameter: Option<(String, u32)>,
+    first_parameter: Option<(String, u32)>,
 }
 
-impl Parsed {
+impl ParsedStatement {
     /// Whether the statement ends a transaction block or rolls back to a savepoint: the only statements that a failed
     /// block accepts.
     #[must_use]
@@ -92,10 +92,10 @@ impl Parsed {
 
     /// Whether the statement has no expressions, so that planning it takes no longer than describing its result.
     #[must_use]
-    pub fn is_light(&self) -> bool {
+    pub fn has_no_expressions(&self) -> bool {
         match &self.statement {
-            Statement::Session(command) => !matches!(command.as_ref(), statement::Command::Declare(_)),
-            Statement::Refused(_) => true,
+            Statement::Session(command) => !matches!(command.as_ref(), statement::SessionStatement::Declare(_)),
+            Statement::Unsupported(_) => true,
             _ => false,
         }
     }
@@ -106,7 +106,7 @@ impl Parsed {
         let Statement::Explain(explain) = &self.statement else { return None };
         let Statement::Session(command) = &explain.statement.statement else { return None };
         match command.as_ref() {
-            statement::Command::Execute { name, arguments } => Some((explain, name, arguments)),
+            statement::SessionStatement::Execute { name, arguments } => Some((explain, name, arguments)),
             _ => None,
         }
     }
@@ -114,7 +114,7 @@ impl Parsed {
     /// Whether the statement has parameters.
     #[must_use]
     pub fn takes_parameters(&self) -> bool {
-        self.parameter.is_some()
+        self.first_parameter.is_some()
     }
 
     /// Checks that the statement has no parameters, as in a simple query, which cannot pass values for them.
@@ -123,8 +123,8 @@ impl Parsed {
     /// `42P02` at the first parameter, unless the statement is PREPARE.
     pub fn check_without_parameters(&self) -> SqlResult<()> {
         let prepares = matches!(&self.statement, Statement::Session(command)
-            if matches!(command.as_ref(), statement::Command::Prepare { .. }));
-        match &self.parameter {
+            if matches!(command.as_ref(), statement::SessionStatement::Prepare { .. }));
+        match &self.first_parameter {
             Some((name, position)) if !prepares => {
                 let message = format!("there is no parameter {name}");
                 Err(SqlError::new(Condition::UndefinedParameter, message).with_position(*position))
@@ -148,12 +148,12 @@ fn first_parameter(sql: &str, lexemes: &[Lexeme]) -> Option<(String, u32)> {
 ///
 /// # Errors
 /// `42601` for text that is not in PostgreSQL's grammar. A statement that PostgreSQL has and Kiln does not have becomes
-/// [`Statement::Refused`].
-pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
+/// [`Statement::Unsupported`].
+pub fn parse(sql: &str) -> SqlResult<Vec<ParsedStatement>> {
     with_planning_stack(|| parse_statements(sql))
 }
 
-fn parse_statements(sql: &str) -> SqlResult<Vec<Parsed>> {
+fn parse_statements(sql: &str) -> SqlResult<Vec<ParsedStatement>> {
     let lexemes = lex::lex(sql)?;
     let mut statements = Vec::new();
     let (mut counted, mut offset) = (0, 0);
@@ -163,26 +163,26 @@ fn parse_statements(sql: &str) -> SqlResult<Vec<Parsed>> {
             at += 1;
             continue;
         }
-        let end = end_of_statement(&lexemes, at);
+        let end = find_statement_end(&lexemes, at);
         let start = lexemes[at].start;
         offset += sql[counted..start].chars().count();
         counted = start;
         let text = &sql[start..lexemes[end - 1].end];
         let mut cursor = Cursor::new(sql, &lexemes, at, Origin { text, offset });
-        let statement = match cursor.whole_statement() {
-            Err(error) if error.condition == Condition::FeatureNotSupported => Statement::Refused(Box::new(error)),
+        let statement = match cursor.statement_to_end() {
+            Err(error) if error.condition == Condition::FeatureNotSupported => Statement::Unsupported(Box::new(error)),
             other => other?,
         };
         let parameter = first_parameter(sql, &lexemes[at..end]);
         let (text, relations_read) = (text.to_owned(), cursor.relations_read);
-        statements.push(Parsed { statement, text, offset, relations_read, parameter });
+        statements.push(ParsedStatement { statement, text, offset, relations_read, first_parameter: parameter });
         at = end;
     }
     Ok(statements)
 }
 
 /// Returns the index of the first lexeme after a statement.
-fn end_of_statement(lexemes: &[Lexeme], from: usize) -> usize {
+fn find_statement_end(lexemes: &[Lexeme], from: usize) -> usize {
     let over = |lexeme: &Lexeme| matches!(lexeme.token, Token::End | Token::Symbol(';'));
     from + lexemes[from..].iter().position(over).unwrap_or(lexemes.len() - from)
 }

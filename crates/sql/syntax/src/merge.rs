@@ -109,7 +109,7 @@ impl Cursor<'_> {
             return Ok(MergeAction::Insert { columns, overriding, values: None });
         }
         self.expect("values")?;
-        let values = self.parenthesized(|cursor| cursor.field(true))?;
+        let values = self.parenthesized(|cursor| cursor.row_value(true))?;
         Ok(MergeAction::Insert { columns, overriding, values: Some(values) })
     }
 }

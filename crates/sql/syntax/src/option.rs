@@ -41,7 +41,7 @@ impl OptionValue {
 
 impl Cursor<'_> {
     /// Parses `(name value, …)`.
-    pub(super) fn options(&mut self) -> SqlResult<Vec<StatementOption>> {
+    pub(super) fn option_list(&mut self) -> SqlResult<Vec<StatementOption>> {
         self.parenthesized(|cursor| {
             let name = cursor.label()?;
             let value = cursor.option_value()?;

@@ -22,7 +22,7 @@ pub enum RoleSpec {
 pub struct CreateRole {
     pub name: Ident,
     /// Whether CREATE USER was written: the role may log in unless an option says otherwise.
-    pub user: bool,
+    pub is_user: bool,
     pub options: Vec<RoleOption>,
 }
 
@@ -69,7 +69,7 @@ impl Cursor<'_> {
         self.refuse_reserved_role(&name)?;
         self.eat("with");
         let options = self.role_options()?;
-        Ok(CreateRole { name, user, options })
+        Ok(CreateRole { name, is_user: user, options })
     }
 
     /// Parses a role name or a keyword that stands for one.
@@ -89,7 +89,7 @@ impl Cursor<'_> {
             return Ok(());
         }
         let message = format!("role name \"{}\" is reserved", name.value);
-        let position = super::lex::character(self.sql, self.last().start);
+        let position = super::lex::char_position(self.sql, self.previous_lexeme().start);
         Err(SqlError::new(Condition::ReservedName, message).with_position(position))
     }
 
@@ -103,11 +103,12 @@ impl Cursor<'_> {
                 continue;
             }
             let option = self.role_option()?;
-            let again = options.iter().any(|other| std::mem::discriminant(other) == std::mem::discriminant(&option));
-            if again {
+            let is_duplicate =
+                options.iter().any(|other| std::mem::discriminant(other) == std::mem::discriminant(&option));
+            if is_duplicate {
                 self.at -= 1;
                 let error = SqlError::new(Condition::SyntaxError, "conflicting or redundant options");
-                return Err(self.here(error));
+                return Err(self.with_next_position(error));
             }
             options.push(option);
         }
@@ -146,9 +147,9 @@ impl Cursor<'_> {
             "unencrypted" => {
                 let error =
                     SqlError::new(Condition::FeatureNotSupported, "UNENCRYPTED PASSWORD is no longer supported");
-                return Err(
-                    self.here(error.with_hint("Remove UNENCRYPTED to store the password in encrypted form instead."))
-                );
+                return Err(self.with_next_position(
+                    error.with_hint("Remove UNENCRYPTED to store the password in encrypted form instead."),
+                ));
             }
             "valid" => {
                 self.expect("valid until")?;
@@ -157,7 +158,7 @@ impl Cursor<'_> {
             "in" | "role" | "admin" | "user" => return Err(self.unsupported("membership of roles")),
             unknown => {
                 let error = SqlError::new(Condition::SyntaxError, format!("unrecognized role option \"{unknown}\""));
-                return Err(self.here(error));
+                return Err(self.with_next_position(error));
             }
         };
         self.advance();

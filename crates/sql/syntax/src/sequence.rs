@@ -50,7 +50,7 @@ pub enum SequenceOption {
     /// `table.column`, or NONE, which is a name with one part.
     OwnedBy(ObjectName),
     /// SEQUENCE NAME, for an identity column.
-    Name(ObjectName),
+    SequenceName(ObjectName),
 }
 
 /// `GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY [(options)]`.
@@ -94,8 +94,8 @@ impl Cursor<'_> {
     }
 
     /// Parses `ALWAYS | BY DEFAULT`, AS IDENTITY and the options, after GENERATED.
-    pub(super) fn identity(&mut self) -> SqlResult<IdentityDefinition> {
-        let always = self.always()?;
+    pub(super) fn identity_definition(&mut self) -> SqlResult<IdentityDefinition> {
+        let always = self.identity_always()?;
         self.expect("as")?;
         if self.is_symbol('(') {
             return Err(self.unsupported("a generated column"));
@@ -106,7 +106,7 @@ impl Cursor<'_> {
     }
 
     /// Parses `ALWAYS` or `BY DEFAULT`; true for ALWAYS.
-    pub(super) fn always(&mut self) -> SqlResult<bool> {
+    pub(super) fn identity_always(&mut self) -> SqlResult<bool> {
         let always = self.eat("always");
         if !always {
             self.expect("by default")?;
@@ -165,7 +165,7 @@ impl Cursor<'_> {
             let first = self.label()?;
             SequenceOption::OwnedBy(self.qualified(first)?)
         } else if self.eat("sequence name") {
-            SequenceOption::Name(self.object_name()?)
+            SequenceOption::SequenceName(self.object_name()?)
         } else if self.is("logged") || self.is("unlogged") {
             return Err(self.unsupported("an unlogged sequence"));
         } else {

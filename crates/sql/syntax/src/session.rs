@@ -3,14 +3,14 @@
 use sqlparser::ast::{DataType, Expr, ObjectName, Query};
 use types::SqlResult;
 
-use super::Parsed;
+use super::ParsedStatement;
 use super::cursor::Cursor;
 use super::lex::Token;
 use super::transaction::TransactionModes;
 
 /// Statement that concerns the session or its transaction.
 #[derive(Debug, Clone)]
-pub enum Command {
+pub enum SessionStatement {
     /// `SET name = value`; `None` is DEFAULT. A list value is one text, as SHOW displays it.
     Set {
         name: String,
@@ -48,7 +48,7 @@ pub enum Command {
     Prepare {
         name: String,
         types: Vec<DataType>,
-        statement: Box<Parsed>,
+        statement: Box<ParsedStatement>,
     },
     Execute {
         name: String,
@@ -74,7 +74,7 @@ pub enum Command {
         tables: Vec<ObjectName>,
     },
     /// Statement without an effect in Kiln: its command tag.
-    Nothing(&'static str),
+    NoOp(&'static str),
     CheckStorage,
 }
 
@@ -111,9 +111,9 @@ pub enum Discard {
 
 impl Cursor<'_> {
     /// Parses a session statement; `None` if the first word begins none.
-    pub(super) fn command(&mut self) -> SqlResult<Option<Command>> {
+    pub(super) fn session_statement(&mut self) -> SqlResult<Option<SessionStatement>> {
         let command = match self.word() {
-            Some("set") => self.set()?,
+            Some("set") => self.set_statement()?,
             Some("reset") => self.reset()?,
             Some("show") => self.show()?,
             Some("begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release") => {
@@ -124,32 +124,32 @@ impl Cursor<'_> {
             Some("deallocate") => {
                 self.advance();
                 self.eat("prepare");
-                Command::Deallocate(self.name_or_all()?)
+                SessionStatement::Deallocate(self.name_or_all()?)
             }
             Some("declare") => self.declare()?,
             Some("fetch") => {
                 self.advance();
-                let (cursor, direction) = self.movement()?;
-                Command::Fetch { cursor, direction }
+                let (cursor, direction) = self.fetch_target()?;
+                SessionStatement::Fetch { cursor, direction }
             }
             Some("move") => {
                 self.advance();
-                let (cursor, direction) = self.movement()?;
-                Command::Move { cursor, direction }
+                let (cursor, direction) = self.fetch_target()?;
+                SessionStatement::Move { cursor, direction }
             }
             Some("close") => {
                 self.advance();
-                Command::Close(self.name_or_all()?)
+                SessionStatement::Close(self.name_or_all()?)
             }
             Some("discard") => self.discard()?,
             Some("analyze" | "analyse" | "vacuum") => self.maintenance()?,
             Some("check") if self.is("check storage") => {
                 self.expect("check storage")?;
-                Command::CheckStorage
+                SessionStatement::CheckStorage
             }
             Some("checkpoint") => {
                 self.advance();
-                Command::Nothing("CHECKPOINT")
+                SessionStatement::NoOp("CHECKPOINT")
             }
             Some("unlisten") => {
                 // LISTEN is refused, so there is nothing to undo: connection pools send this whenever a connection is
@@ -158,7 +158,7 @@ impl Cursor<'_> {
                 if !self.eat_operator("*") {
                     self.name()?;
                 }
-                Command::Nothing("UNLISTEN")
+                SessionStatement::NoOp("UNLISTEN")
             }
             _ => return Ok(None),
         };
@@ -169,7 +169,7 @@ impl Cursor<'_> {
         if self.eat("all") { Ok(None) } else { self.name().map(|name| Some(name.value)) }
     }
 
-    fn prepare(&mut self) -> SqlResult<Command> {
+    fn prepare(&mut self) -> SqlResult<SessionStatement> {
         self.expect("prepare")?;
         if self.is("transaction") && matches!(self.peek_at(1), Token::Text(_)) {
             return Err(self.unsupported("PREPARE TRANSACTION"));
@@ -186,17 +186,17 @@ impl Cursor<'_> {
             return Err(self.syntax_error());
         }
         let statement = self.inner_statement()?;
-        Ok(Command::Prepare { name, types, statement })
+        Ok(SessionStatement::Prepare { name, types, statement })
     }
 
-    fn execute(&mut self) -> SqlResult<Command> {
+    fn execute(&mut self) -> SqlResult<SessionStatement> {
         self.expect("execute")?;
         let name = self.name()?.value;
         let arguments = if self.is_symbol('(') { self.parenthesized(Self::expr)? } else { Vec::new() };
-        Ok(Command::Execute { name, arguments })
+        Ok(SessionStatement::Execute { name, arguments })
     }
 
-    fn declare(&mut self) -> SqlResult<Command> {
+    fn declare(&mut self) -> SqlResult<SessionStatement> {
         self.expect("declare")?;
         let name = self.name()?.value;
         let (mut binary, mut scroll) = (false, None);
@@ -220,11 +220,11 @@ impl Cursor<'_> {
         }
         self.expect("for")?;
         let query = self.query()?;
-        Ok(Command::Declare(DeclareCursor { name, query, hold, scroll, binary }))
+        Ok(SessionStatement::Declare(DeclareCursor { name, query, hold, scroll, binary }))
     }
 
     /// Parses the direction and the cursor name of FETCH and MOVE.
-    fn movement(&mut self) -> SqlResult<(String, FetchDirection)> {
+    fn fetch_target(&mut self) -> SqlResult<(String, FetchDirection)> {
         let direction = self.direction()?.unwrap_or(FetchDirection::Forward(1));
         if !self.eat("from") {
             self.eat("in");
@@ -264,7 +264,7 @@ impl Cursor<'_> {
         }))
     }
 
-    fn discard(&mut self) -> SqlResult<Command> {
+    fn discard(&mut self) -> SqlResult<SessionStatement> {
         self.expect("discard")?;
         let what = match self.eat_one_of(&["all", "plans", "sequences", "temp", "temporary"]) {
             Some("all") => Discard::All,
@@ -273,12 +273,12 @@ impl Cursor<'_> {
             Some(_) => Discard::Temporary,
             None => return Err(self.syntax_error()),
         };
-        Ok(Command::Discard(what))
+        Ok(SessionStatement::Discard(what))
     }
 
     /// Parses ANALYZE or VACUUM, which have nothing to tune: statistics are always exact, and space is reclaimed in the
     /// background.
-    fn maintenance(&mut self) -> SqlResult<Command> {
+    fn maintenance(&mut self) -> SqlResult<SessionStatement> {
         let tag = if self.eat("vacuum") {
             if !self.is_symbol('(') {
                 while self.eat_one_of(&["full", "freeze", "verbose", "analyze", "analyse"]).is_some() {}
@@ -290,7 +290,7 @@ impl Cursor<'_> {
             "ANALYZE"
         };
         if self.is_symbol('(') {
-            self.options()?;
+            self.option_list()?;
         }
         let mut tables = Vec::new();
         if !self.is_over() {
@@ -300,6 +300,6 @@ impl Cursor<'_> {
                 Ok(table)
             })?;
         }
-        Ok(Command::Maintain { tag, tables })
+        Ok(SessionStatement::Maintain { tag, tables })
     }
 }

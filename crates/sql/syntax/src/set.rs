@@ -4,22 +4,22 @@ use types::SqlResult;
 
 use super::cursor::Cursor;
 use super::lex::Token;
-use super::session::Command;
+use super::session::SessionStatement;
 
 /// Settings whose values are lists of names: each name is quoted where necessary.
 const NAME_LISTS: [&str; 4] =
     ["search_path", "temp_tablespaces", "local_preload_libraries", "session_preload_libraries"];
 
 impl Cursor<'_> {
-    pub(super) fn set(&mut self) -> SqlResult<Command> {
+    pub(super) fn set_statement(&mut self) -> SqlResult<SessionStatement> {
         self.expect("set")?;
         if self.eat("session characteristics as transaction") {
-            return Ok(Command::SetTransaction { modes: self.some_modes()?, session: true });
+            return Ok(SessionStatement::SetTransaction { modes: self.transaction_modes()?, session: true });
         }
         if self.eat("constraints all") {
             // No constraint is deferrable, so there is nothing to change.
             return match self.eat_one_of(&["deferred", "immediate"]) {
-                Some(_) => Ok(Command::Nothing("SET CONSTRAINTS")),
+                Some(_) => Ok(SessionStatement::NoOp("SET CONSTRAINTS")),
                 None => Err(self.syntax_error()),
             };
         }
@@ -35,19 +35,19 @@ impl Cursor<'_> {
         }
         if self.is("transaction") && matches!(self.peek_at(1), Token::Word(word) if word != "to") {
             self.advance();
-            return Ok(Command::SetTransaction { modes: self.some_modes()?, session: false });
+            return Ok(SessionStatement::SetTransaction { modes: self.transaction_modes()?, session: false });
         }
         if self.eat("session authorization") {
             let role = if self.eat("default") { None } else { Some(self.name_or_text()?) };
-            return Ok(Command::SetSessionAuthorization { role, local });
+            return Ok(SessionStatement::SetSessionAuthorization { role, local });
         }
         if self.is("role") && !matches!(self.peek_at(1), Token::Operator(_)) && !self.is("role to") {
             self.advance();
             let role = if self.eat("none") { None } else { Some(self.name_or_text()?) };
-            return Ok(Command::SetRole { role, local });
+            return Ok(SessionStatement::SetRole { role, local });
         }
         let (name, value) = self.assignment()?;
-        Ok(Command::Set { name, value, local })
+        Ok(SessionStatement::Set { name, value, local })
     }
 
     /// Parses `name = value` or a setting with syntax of its own, such as TIME ZONE; `None` is DEFAULT.
@@ -151,33 +151,33 @@ impl Cursor<'_> {
         self.setting_value().map(Some)
     }
 
-    pub(super) fn reset(&mut self) -> SqlResult<Command> {
+    pub(super) fn reset(&mut self) -> SqlResult<SessionStatement> {
         self.expect("reset")?;
         if self.eat("all") {
-            return Ok(Command::Reset(None));
+            return Ok(SessionStatement::Reset(None));
         }
         if self.eat("session authorization") {
-            return Ok(Command::SetSessionAuthorization { role: None, local: false });
+            return Ok(SessionStatement::SetSessionAuthorization { role: None, local: false });
         }
-        let name = self.shown_name()?;
+        let name = self.name_to_show()?;
         if name == "role" {
-            return Ok(Command::SetRole { role: None, local: false });
+            return Ok(SessionStatement::SetRole { role: None, local: false });
         }
-        Ok(Command::Reset(Some(name)))
+        Ok(SessionStatement::Reset(Some(name)))
     }
 
-    pub(super) fn show(&mut self) -> SqlResult<Command> {
+    pub(super) fn show(&mut self) -> SqlResult<SessionStatement> {
         self.expect("show")?;
         if self.eat("all") {
-            return Ok(Command::Show(None));
+            return Ok(SessionStatement::Show(None));
         }
         if self.eat("session authorization") {
-            return Ok(Command::Show(Some("session_authorization".to_owned())));
+            return Ok(SessionStatement::Show(Some("session_authorization".to_owned())));
         }
-        self.shown_name().map(|name| Command::Show(Some(name)))
+        self.name_to_show().map(|name| SessionStatement::Show(Some(name)))
     }
 
-    fn shown_name(&mut self) -> SqlResult<String> {
+    fn name_to_show(&mut self) -> SqlResult<String> {
         if self.eat("time zone") {
             return Ok("TimeZone".to_owned());
         }

@@ -14,9 +14,9 @@ const LENGTH_MAX: u64 = 10_485_760;
 /// # Errors
 /// `42704` for a type that does not exist, `0A000` for one that Kiln does not support, `22023` for a length or
 /// precision out of range, `42601` for a modifier on a type that takes none.
-pub fn sql_type(written: &DataType) -> SqlResult<T> {
+pub fn sql_type(data_type: &DataType) -> SqlResult<T> {
     use DataType as D;
-    Ok(match written {
+    Ok(match data_type {
         D::Bool | D::Boolean => T::Bool,
         D::SmallInt(None) | D::Int2(None) => T::Int2,
         D::Int(None) | D::Integer(None) | D::Int4(None) => T::Int4,
@@ -27,21 +27,21 @@ pub fn sql_type(written: &DataType) -> SqlResult<T> {
         D::Numeric(info) | D::Decimal(info) | D::Dec(info) => numeric(info)?,
         D::Text => T::Text,
         D::Varchar(length) | D::CharacterVarying(length) | D::CharVarying(length) => {
-            T::Varchar(length.as_ref().map(|length| characters("varchar", length)).transpose()?)
+            T::Varchar(length.as_ref().map(|length| character_length("varchar", length)).transpose()?)
         }
         D::Char(length) | D::Character(length) => {
-            T::Char(Some(length.as_ref().map_or(Ok(1), |length| characters("char", length))?))
+            T::Char(Some(length.as_ref().map_or(Ok(1), |length| character_length("char", length))?))
         }
         D::Date => T::Date,
-        D::Time(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => microseconds(*precision, T::Time)?,
+        D::Time(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => check_precision(*precision, T::Time)?,
         D::Timestamp(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-            microseconds(*precision, T::Timestamp)?
+            check_precision(*precision, T::Timestamp)?
         }
         D::Timestamp(precision, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            microseconds(*precision, T::TimestampTz)?
+            check_precision(*precision, T::TimestampTz)?
         }
         D::Time(..) => return Err(SqlError::unsupported("the type time with time zone")),
-        D::Interval { fields: None, precision } => microseconds(*precision, T::Interval)?,
+        D::Interval { fields: None, precision } => check_precision(*precision, T::Interval)?,
         D::Interval { .. } => return Err(SqlError::unsupported("an interval type restricted to some fields")),
         D::Bytea => T::Bytea,
         D::Uuid => T::Uuid,
@@ -56,27 +56,27 @@ pub fn sql_type(written: &DataType) -> SqlResult<T> {
             T::Array(_) => return Err(SqlError::unsupported("an array of more than one dimension")),
             element => T::Array(Box::new(element)),
         },
-        D::Custom(name, modifiers) => named(name, modifiers)?,
+        D::Custom(name, modifiers) => type_by_name(name, modifiers)?,
         D::Bit(_) | D::BitVarying(_) | D::VarBit(_) => return Err(SqlError::unsupported("the type bit")),
         D::TsVector | D::TsQuery | D::GeometricType(_) => {
-            return Err(SqlError::unsupported(format_args!("the type {}", written.to_string().to_lowercase())));
+            return Err(SqlError::unsupported(format_args!("the type {}", data_type.to_string().to_lowercase())));
         }
-        other => return Err(missing(&other.to_string().to_lowercase())),
+        other => return Err(undefined_type(&other.to_string().to_lowercase())),
     })
 }
 
-fn missing(name: &str) -> SqlError {
+fn undefined_type(name: &str) -> SqlError {
     SqlError::new(Condition::UndefinedObject, format!("type \"{name}\" does not exist"))
 }
 
 /// Converts a type name that is no keyword to the parser: a name in `pg_type`.
-fn named(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
+fn type_by_name(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
     let parts: Vec<String> =
         name.0.iter().filter_map(|part| part.as_ident()).map(|ident| ident.value.to_lowercase()).collect();
     let typname = match parts.as_slice() {
         [name] => name.as_str(),
         [schema, name] if schema == "pg_catalog" => name.as_str(),
-        _ => return Err(missing(&parts.join("."))),
+        _ => return Err(undefined_type(&parts.join("."))),
     };
     let modifier = |at: usize| -> SqlResult<Option<u64>> {
         let Some(text) = modifiers.get(at) else { return Ok(None) };
@@ -101,10 +101,10 @@ fn named(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
             return numeric(&info);
         }
         "varchar" => {
-            return Ok(T::Varchar(modifier(0)?.map(|length| length_of("varchar", length)).transpose()?));
+            return Ok(T::Varchar(modifier(0)?.map(|length| check_length("varchar", length)).transpose()?));
         }
         "bpchar" | "char" if modifier(0)?.is_some() => {
-            return length_of("char", modifier(0)?.unwrap_or(1)).map(|length| T::Char(Some(length)));
+            return check_length("char", modifier(0)?.unwrap_or(1)).map(|length| T::Char(Some(length)));
         }
         // Without a length, bpchar is not padded.
         "bpchar" => return Ok(T::Text),
@@ -115,11 +115,11 @@ fn named(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
         return Err(SqlError::new(Condition::SyntaxError, message));
     }
     if let Some(precision) = modifier(0)? {
-        microseconds(Some(precision), T::Timestamp)?;
+        check_precision(Some(precision), T::Timestamp)?;
     }
     if let Some(element) = typname.strip_prefix('_') {
         let found = T::scalars().find(|sql_type| sql_type.typname() == element);
-        return found.map(|element| T::Array(Box::new(element))).ok_or_else(|| missing(typname));
+        return found.map(|element| T::Array(Box::new(element))).ok_or_else(|| undefined_type(typname));
     }
     let is_quoted_char = typname == "char";
     T::scalars()
@@ -133,7 +133,7 @@ fn named(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
             "boolean" => Some(T::Bool),
             _ => None,
         })
-        .ok_or_else(|| missing(typname))
+        .ok_or_else(|| undefined_type(typname))
 }
 
 fn float(info: &ExactNumberInfo) -> SqlResult<T> {
@@ -172,14 +172,14 @@ fn numeric(info: &ExactNumberInfo) -> SqlResult<T> {
     }
 }
 
-fn characters(name: &str, length: &CharacterLength) -> SqlResult<u32> {
+fn character_length(name: &str, length: &CharacterLength) -> SqlResult<u32> {
     match length {
-        CharacterLength::IntegerLength { length, .. } => length_of(name, *length),
+        CharacterLength::IntegerLength { length, .. } => check_length(name, *length),
         CharacterLength::Max => Err(SqlError::new(Condition::SyntaxError, "syntax error at or near \"MAX\"")),
     }
 }
 
-fn length_of(name: &str, length: u64) -> SqlResult<u32> {
+fn check_length(name: &str, length: u64) -> SqlResult<u32> {
     if length == 0 {
         let message = format!("length for type {name} must be at least 1");
         return Err(SqlError::new(Condition::InvalidParameterValue, message));
@@ -192,7 +192,7 @@ fn length_of(name: &str, length: u64) -> SqlResult<u32> {
 }
 
 /// Accepts only the precision 6: Kiln's times have microseconds, and fewer digits would need rounding.
-fn microseconds(precision: Option<u64>, sql_type: T) -> SqlResult<T> {
+fn check_precision(precision: Option<u64>, sql_type: T) -> SqlResult<T> {
     match precision {
         None | Some(6) => Ok(sql_type),
         Some(precision) => Err(SqlError::unsupported(format_args!("{} of precision {precision}", sql_type.typname()))),

@@ -13,10 +13,10 @@ pub use super::alter::{
     AlterAction, AlterDatabase, AlterRole, AlterRoleAction, AlterSchema, AlterSchemaAction, AlterTable,
 };
 pub use super::cluster::{AlterClusterAction, ClusterStatement, GranteeSpec};
-pub use super::copy::{Copy, CopyDirection, CopyPlace, CopySubject};
+pub use super::copy::{Copy, CopyDirection, CopyEndpoint, CopySubject};
 pub use super::create::{CreateSchema, CreateView};
 pub use super::delete::Delete;
-pub use super::drop::{Comment, CommentOn, Drop, DropKind, Truncate};
+pub use super::drop::{Comment, CommentTarget, Drop, DropKind, Truncate};
 pub use super::explain::Explain;
 pub use super::external::CreateExternalTable;
 pub use super::index::{CreateIndex, IndexColumn};
@@ -26,14 +26,14 @@ pub use super::option::{OptionValue, StatementOption};
 pub use super::query::lock::{LockedRelation, words as lock_words};
 pub use super::role::{CreateRole, RoleOption, RoleSpec};
 pub use super::sequence::{AlterSequence, AlterSequenceAction, CreateSequence, IdentityDefinition, SequenceOption};
-pub use super::session::{Command, DeclareCursor, Discard, FetchDirection};
+pub use super::session::{DeclareCursor, Discard, FetchDirection, SessionStatement};
 pub use super::table::{
-    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, Distribution, LikeTable, Order, References,
-    SortKey, TableConstraint, TableConstraintKind, TableSource,
+    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, DistributionClause, LikeTable, OrderClause,
+    References, SortKey, TableConstraint, TableConstraintKind, TableSource,
 };
 
 pub use super::transaction::{IsolationLevel, TransactionModes};
-pub use super::update::uneven;
+pub use super::update::column_count_mismatch;
 pub use super::update::{AssignedValue, Assignment, ModifiedTable, Returning, Update};
 
 /// Statement as written.
@@ -69,14 +69,14 @@ pub enum Statement {
     /// CREATE, ALTER, DROP and USE CLUSTER, and GRANT and REVOKE of the use of clusters.
     Cluster(Box<ClusterStatement>),
     /// Statement that concerns only the session or its transaction.
-    Session(Box<Command>),
+    Session(Box<SessionStatement>),
     /// Statement that PostgreSQL has and Kiln does not have: the error that executing it returns.
-    Refused(Box<SqlError>),
+    Unsupported(Box<SqlError>),
 }
 
 impl Cursor<'_> {
     /// Parses a statement and checks that nothing follows it.
-    pub(super) fn whole_statement(&mut self) -> SqlResult<Statement> {
+    pub(super) fn statement_to_end(&mut self) -> SqlResult<Statement> {
         let statement = self.statement()?;
         if self.is_over() { Ok(statement) } else { Err(self.syntax_error()) }
     }
@@ -97,7 +97,7 @@ impl Cursor<'_> {
                     Some("merge") => self.merge(with).map(|it| Statement::Merge(Box::new(it))),
                     _ => {
                         self.may_select_into = true;
-                        query_or_table(self.query_after(with)?)
+                        query_or_create_table(self.query_after_with(with)?)
                     }
                 }
             }
@@ -122,9 +122,9 @@ impl Cursor<'_> {
             Some("comment") => self.comment().map(Statement::Comment),
             Some("grant" | "revoke") => self.grant(),
             Some("use") if self.is("use cluster") => self.use_cluster(),
-            Some(word) => match self.command()? {
+            Some(word) => match self.session_statement()? {
                 Some(command) => Ok(Statement::Session(Box::new(command))),
-                None if OTHERS.contains(&word) => Err(self.unsupported(&word.to_uppercase())),
+                None if UNSUPPORTED_STATEMENTS.contains(&word) => Err(self.unsupported(&word.to_uppercase())),
                 None => Err(self.syntax_error()),
             },
             None => Err(self.syntax_error()),
@@ -133,17 +133,17 @@ impl Cursor<'_> {
 
     fn query_statement(&mut self) -> SqlResult<Statement> {
         self.may_select_into = true;
-        query_or_table(self.query()?)
+        query_or_create_table(self.query()?)
     }
 }
 
 /// First keywords of statements that PostgreSQL has and Kiln does not have.
-const OTHERS: [&str; 12] = [
+const UNSUPPORTED_STATEMENTS: [&str; 12] = [
     "call", "cluster", "do", "import", "listen", "load", "lock", "notify", "reassign", "refresh", "reindex", "security",
 ];
 
 /// Converts SELECT INTO to CREATE TABLE AS; other queries stay queries.
-fn query_or_table(mut query: Box<Query>) -> SqlResult<Statement> {
+fn query_or_create_table(mut query: Box<Query>) -> SqlResult<Statement> {
     let Some(into) = first_select(&mut query).and_then(|select| select.into.take()) else {
         return Ok(Statement::Query(query));
     };
@@ -177,7 +177,7 @@ impl Statement {
     #[must_use]
     pub fn ends_transaction(&self) -> bool {
         matches!(self, Self::Session(command)
-            if matches!(command.as_ref(), Command::Commit { .. } | Command::Rollback { .. } | Command::RollbackTo(_)))
+            if matches!(command.as_ref(), SessionStatement::Commit { .. } | SessionStatement::Rollback { .. } | SessionStatement::RollbackTo(_)))
     }
 }
 

@@ -15,9 +15,9 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     pub source: TableSource,
     /// `DISTRIBUTE ON (c) | REPLICATE | RANDOM`.
-    pub distribution: Option<Distribution>,
+    pub distribution: Option<DistributionClause>,
     /// `SORT ON (c)` or `CLUSTER ON (a, b)`.
-    pub order: Option<Order>,
+    pub order: Option<OrderClause>,
     /// `WITH (storage = word, fillfactor = 70)`.
     pub parameters: Vec<StatementOption>,
     pub temporary: bool,
@@ -122,7 +122,7 @@ pub struct LikeTable {
 
 /// Distribution of a table's rows over the workers.
 #[derive(Debug, Clone)]
-pub enum Distribution {
+pub enum DistributionClause {
     Random,
     Replicate,
     On(Vec<Ident>),
@@ -130,7 +130,7 @@ pub enum Distribution {
 
 /// Order of the rows in a shard.
 #[derive(Debug, Clone)]
-pub enum Order {
+pub enum OrderClause {
     Sort(Vec<SortKey>),
     Cluster(Vec<Ident>),
 }
@@ -168,7 +168,7 @@ impl Cursor<'_> {
         let mut column_names = Vec::new();
         let mut defined = None;
         if self.is_symbol('(') {
-            if self.names_only() {
+            if self.is_name_list() {
                 column_names = self.parenthesized(Self::name)?;
             } else {
                 defined = Some(self.table_elements()?);
@@ -207,7 +207,7 @@ impl Cursor<'_> {
     }
 
     /// Whether the next parentheses contain only names, which then name a query's columns.
-    fn names_only(&self) -> bool {
+    fn is_name_list(&self) -> bool {
         let mut ahead = 1;
         loop {
             if !matches!(self.peek_at(ahead), Token::Word(_) | Token::Quoted(_)) {
@@ -280,24 +280,24 @@ impl Cursor<'_> {
     }
 
     /// Parses `DISTRIBUTE ON (c) | REPLICATE | RANDOM`.
-    pub(super) fn distribution(&mut self) -> SqlResult<Distribution> {
+    pub(super) fn distribution(&mut self) -> SqlResult<DistributionClause> {
         self.expect("distribute")?;
         self.eat("on");
         match self.eat_one_of(&["replicate", "random"]) {
-            Some("replicate") => Ok(Distribution::Replicate),
-            Some(_) => Ok(Distribution::Random),
-            None => self.parenthesized(Self::name).map(Distribution::On),
+            Some("replicate") => Ok(DistributionClause::Replicate),
+            Some(_) => Ok(DistributionClause::Random),
+            None => self.parenthesized(Self::name).map(DistributionClause::On),
         }
     }
 
     /// Parses `SORT ON (c)` or `CLUSTER ON (a, b)`.
-    pub(super) fn order(&mut self) -> SqlResult<Order> {
+    pub(super) fn order(&mut self) -> SqlResult<OrderClause> {
         if self.eat("cluster") {
             self.expect("on")?;
-            return self.parenthesized(Self::name).map(Order::Cluster);
+            return self.parenthesized(Self::name).map(OrderClause::Cluster);
         }
         self.expect("sort on")?;
-        self.parenthesized(Self::sort_key).map(Order::Sort)
+        self.parenthesized(Self::sort_key).map(OrderClause::Sort)
     }
 
     fn sort_key(&mut self) -> SqlResult<SortKey> {
@@ -337,7 +337,7 @@ impl Cursor<'_> {
         } else if self.eat("default") {
             ColumnConstraintKind::Default(Box::new(self.restricted_expr()?))
         } else if self.eat("check") {
-            ColumnConstraintKind::Check(self.check()?)
+            ColumnConstraintKind::Check(self.check_expression()?)
         } else if self.eat("primary key") {
             self.refuse_index_options()?;
             ColumnConstraintKind::PrimaryKey
@@ -347,22 +347,22 @@ impl Cursor<'_> {
         } else if self.is("references") {
             ColumnConstraintKind::References(self.references()?)
         } else if self.eat("generated") {
-            ColumnConstraintKind::Identity(self.identity()?)
+            ColumnConstraintKind::Identity(self.identity_definition()?)
         } else if name.is_some() || self.is("not") {
             self.eat("not");
             return Err(self.syntax_error());
         } else {
             return Ok(None);
         };
-        let place = self.at;
+        let start = self.at;
         let enforced = self.constraint_attributes()?;
-        let may_say = !matches!(
+        let takes_enforced = !matches!(
             kind,
             ColumnConstraintKind::Null | ColumnConstraintKind::NotNull | ColumnConstraintKind::Default(_)
         );
-        if enforced.is_some() && !may_say {
-            self.at = place;
-            return Err(self.here(SqlError::new(Condition::SyntaxError, "misplaced ENFORCED clause")));
+        if enforced.is_some() && !takes_enforced {
+            self.at = start;
+            return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, "misplaced ENFORCED clause")));
         }
         let is_check = matches!(kind, ColumnConstraintKind::Check(_));
         self.refuse_unenforced_check(is_check, enforced)?;
@@ -374,7 +374,7 @@ impl Cursor<'_> {
         let name = self.constraint_name()?;
         let opens = *self.peek_at(1) == Token::Symbol('(');
         let kind = if opens && self.eat("check") {
-            TableConstraintKind::Check(self.check()?)
+            TableConstraintKind::Check(self.check_expression()?)
         } else if self.eat("primary key") {
             self.refuse_using_index()?;
             let columns = self.parenthesized(Self::name)?;
@@ -408,7 +408,7 @@ impl Cursor<'_> {
         if self.eat("constraint") { self.name().map(Some) } else { Ok(None) }
     }
 
-    fn check(&mut self) -> SqlResult<Box<Expr>> {
+    fn check_expression(&mut self) -> SqlResult<Box<Expr>> {
         self.expect_symbol('(')?;
         let condition = self.expr()?;
         self.expect_symbol(')')?;
@@ -437,7 +437,7 @@ impl Cursor<'_> {
                 references.on_update = Some(self.referential_action()?);
                 if self.is_symbol('(') {
                     let message = "a column list with SET NULL and SET DEFAULT is only supported for ON DELETE actions";
-                    return Err(self.here(SqlError::new(Condition::FeatureNotSupported, message)));
+                    return Err(self.with_next_position(SqlError::new(Condition::FeatureNotSupported, message)));
                 }
             } else {
                 return Ok(references);
@@ -466,19 +466,19 @@ impl Cursor<'_> {
     pub(super) fn constraint_attributes(&mut self) -> SqlResult<Option<bool>> {
         let mut enforced = None;
         loop {
-            let said = if self.eat("enforced") {
+            let attribute = if self.eat("enforced") {
                 Some(true)
             } else if self.eat("not enforced") {
                 Some(false)
             } else {
                 None
             };
-            if said.is_some() {
+            if attribute.is_some() {
                 if enforced.is_some() {
                     let message = "multiple ENFORCED/NOT ENFORCED clauses not allowed";
-                    return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+                    return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
                 }
-                enforced = said;
+                enforced = attribute;
                 continue;
             }
             if self.is("deferrable") || self.is("initially deferred") {

@@ -3,14 +3,14 @@
 use sqlparser::ast::{Expr, Value};
 use types::Condition;
 
-use super::statement::{AlterAction, Command, FetchDirection, Statement, TableSource};
-use super::{Parsed, expr_of, parse, text_of};
+use super::statement::{AlterAction, FetchDirection, SessionStatement, Statement, TableSource};
+use super::{ParsedStatement, parse, parse_stored_expr, to_sql_text};
 
 fn one(sql: &str) -> Statement {
     let mut parsed = parse(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     assert_eq!(parsed.len(), 1, "{sql}");
     match parsed.remove(0).statement {
-        Statement::Refused(error) => panic!("{sql}: {error:?}"),
+        Statement::Unsupported(error) => panic!("{sql}: {error:?}"),
         other => other,
     }
 }
@@ -34,12 +34,12 @@ fn error(sql: &str) -> (String, Option<u32>) {
 
 fn refused(sql: &str) -> String {
     match parse(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}")).remove(0).statement {
-        Statement::Refused(error) => error.message,
+        Statement::Unsupported(error) => error.message,
         other => panic!("{sql} is {other:?}"),
     }
 }
 
-fn command(sql: &str) -> Command {
+fn command(sql: &str) -> SessionStatement {
     match one(sql) {
         Statement::Session(command) => *command,
         other => panic!("{sql} is {other:?}"),
@@ -49,7 +49,8 @@ fn command(sql: &str) -> Command {
 #[test]
 fn statements_have_their_text_and_place() {
     let parsed = parse("-- first\nSELECT 'ä' ; ;\n select 2 -- last\n").unwrap();
-    let texts: Vec<(&str, usize)> = parsed.iter().map(|Parsed { text, offset, .. }| (text.as_str(), *offset)).collect();
+    let texts: Vec<(&str, usize)> =
+        parsed.iter().map(|ParsedStatement { text, offset, .. }| (text.as_str(), *offset)).collect();
     assert_eq!(texts, [("SELECT 'ä'", 9), ("select 2", 25)]);
     assert!(parse(" ; -- nothing\n;").unwrap().is_empty());
 }
@@ -323,26 +324,26 @@ fn alterations() {
 #[test]
 fn commands() {
     assert!(
-        matches!(command("SET search_path = a, \"B\", c"), Command::Set { value: Some(value), .. } if value == "a, \"B\", c")
+        matches!(command("SET search_path = a, \"B\", c"), SessionStatement::Set { value: Some(value), .. } if value == "a, \"B\", c")
     );
-    assert!(matches!(command("SET LOCAL statement_timeout TO '5s'"), Command::Set { local: true, .. }));
-    assert!(matches!(command("SET TIME ZONE 'Europe/Rome'"), Command::Set { name, .. } if name == "TimeZone"));
-    assert!(matches!(command("SET x.y = -1.5"), Command::Set { value: Some(value), .. } if value == "-1.5"));
-    assert!(matches!(command("SET a TO DEFAULT"), Command::Set { value: None, .. }));
+    assert!(matches!(command("SET LOCAL statement_timeout TO '5s'"), SessionStatement::Set { local: true, .. }));
+    assert!(matches!(command("SET TIME ZONE 'Europe/Rome'"), SessionStatement::Set { name, .. } if name == "TimeZone"));
+    assert!(matches!(command("SET x.y = -1.5"), SessionStatement::Set { value: Some(value), .. } if value == "-1.5"));
+    assert!(matches!(command("SET a TO DEFAULT"), SessionStatement::Set { value: None, .. }));
     assert!(matches!(
         command("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"),
-        Command::SetTransaction { session: true, .. }
+        SessionStatement::SetTransaction { session: true, .. }
     ));
     assert!(matches!(
         command("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
-        Command::SetTransaction { .. }
+        SessionStatement::SetTransaction { .. }
     ));
-    assert!(matches!(command("SET ROLE NONE"), Command::SetRole { role: None, .. }));
-    assert!(matches!(command("RESET ALL"), Command::Reset(None)));
-    assert!(matches!(command("SHOW transaction isolation level"), Command::Show(Some(_))));
-    assert!(matches!(command("BEGIN READ ONLY ISOLATION LEVEL SERIALIZABLE"), Command::Begin(_)));
-    assert!(matches!(command("END AND CHAIN"), Command::Commit { chain: true }));
-    assert!(matches!(command("ROLLBACK TO SAVEPOINT a"), Command::RollbackTo(_)));
+    assert!(matches!(command("SET ROLE NONE"), SessionStatement::SetRole { role: None, .. }));
+    assert!(matches!(command("RESET ALL"), SessionStatement::Reset(None)));
+    assert!(matches!(command("SHOW transaction isolation level"), SessionStatement::Show(Some(_))));
+    assert!(matches!(command("BEGIN READ ONLY ISOLATION LEVEL SERIALIZABLE"), SessionStatement::Begin(_)));
+    assert!(matches!(command("END AND CHAIN"), SessionStatement::Commit { chain: true }));
+    assert!(matches!(command("ROLLBACK TO SAVEPOINT a"), SessionStatement::RollbackTo(_)));
     let directions = [
         ("FETCH c", FetchDirection::Forward(1)),
         ("FETCH NEXT FROM c", FetchDirection::Forward(1)),
@@ -353,20 +354,22 @@ fn commands() {
         ("FETCH next", FetchDirection::Forward(1)),
     ];
     for (sql, wanted) in directions {
-        assert!(matches!(command(sql), Command::Fetch { direction, .. } if direction == wanted), "{sql}");
+        assert!(matches!(command(sql), SessionStatement::Fetch { direction, .. } if direction == wanted), "{sql}");
     }
     assert!(
-        matches!(command("DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 1"), Command::Declare(declared) if declared.hold)
+        matches!(command("DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 1"), SessionStatement::Declare(declared) if declared.hold)
     );
     assert!(
-        matches!(command("PREPARE p (int, text) AS SELECT $1, $2"), Command::Prepare { types, .. } if types.len() == 2)
-    );
-    assert!(matches!(command("EXECUTE p (1, 'x')"), Command::Execute { arguments, .. } if arguments.len() == 2));
-    assert!(
-        matches!(command("VACUUM (FULL, ANALYZE) t"), Command::Maintain { tag: "VACUUM", tables } if tables.len() == 1)
+        matches!(command("PREPARE p (int, text) AS SELECT $1, $2"), SessionStatement::Prepare { types, .. } if types.len() == 2)
     );
     assert!(
-        matches!(command("ANALYZE VERBOSE s.t (a), u"), Command::Maintain { tag: "ANALYZE", tables } if tables.len() == 2)
+        matches!(command("EXECUTE p (1, 'x')"), SessionStatement::Execute { arguments, .. } if arguments.len() == 2)
+    );
+    assert!(
+        matches!(command("VACUUM (FULL, ANALYZE) t"), SessionStatement::Maintain { tag: "VACUUM", tables } if tables.len() == 1)
+    );
+    assert!(
+        matches!(command("ANALYZE VERBOSE s.t (a), u"), SessionStatement::Maintain { tag: "ANALYZE", tables } if tables.len() == 2)
     );
 }
 
@@ -423,13 +426,19 @@ fn text_is_read_back_as_the_same_tree() {
         "double precision '1.5' + cast(a as \"char\")::int4[]",
     ];
     for text in expressions {
-        let expr = expr_of(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let printed = text_of(&expr);
-        assert_eq!(text_of(&expr_of(&printed).unwrap_or_else(|error| panic!("{printed}: {error}"))), printed, "{text}");
+        let expr = parse_stored_expr(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let printed = to_sql_text(&expr);
+        assert_eq!(
+            to_sql_text(&parse_stored_expr(&printed).unwrap_or_else(|error| panic!("{printed}: {error}"))),
+            printed,
+            "{text}"
+        );
     }
     for content in ["it's", "''", "\\'", "a\\", "'", "\\''x", "new\nline'' "] {
         let literal = format!("E'{}'", content.replace('\\', "\\\\").replace('\'', "\\'"));
-        let Ok(Expr::Value(value)) = expr_of(&text_of(&expr_of(&literal).unwrap())) else { panic!("{content}") };
+        let Ok(Expr::Value(value)) = parse_stored_expr(&to_sql_text(&parse_stored_expr(&literal).unwrap())) else {
+            panic!("{content}")
+        };
         assert_eq!(value.value, Value::SingleQuotedString(content.to_owned()));
     }
 }

@@ -12,10 +12,10 @@ use super::lex::lex;
 use super::walk::Walk;
 
 /// Formats a tree as SQL text that parses to the same tree.
-pub fn text_of<T: Clone + Walk + fmt::Display>(tree: &T) -> String {
+pub fn to_sql_text<T: Clone + Walk + fmt::Display>(tree: &T) -> String {
     let mut tree = tree.clone();
     // The visitor never breaks.
-    let _: ControlFlow<()> = tree.walk_mut(&mut Escaped);
+    let _: ControlFlow<()> = tree.walk_mut(&mut QuoteEscaper);
     tree.to_string()
 }
 
@@ -23,7 +23,7 @@ pub fn text_of<T: Clone + Walk + fmt::Display>(tree: &T) -> String {
 ///
 /// # Errors
 /// `XX000` if the text does not parse, although it parsed when it was stored.
-pub fn expr_of(text: &str) -> SqlResult<Expr> {
+pub fn parse_stored_expr(text: &str) -> SqlResult<Expr> {
     with_planning_stack(|| parse_expr(text))
 }
 
@@ -37,9 +37,9 @@ fn parse_expr(text: &str) -> SqlResult<Expr> {
 
 /// Visitor that turns strings into E'' strings where `sqlparser` would drop a quote: it prints a string as if its
 /// quotes might be escaped already.
-struct Escaped;
+struct QuoteEscaper;
 
-impl VisitorMut for Escaped {
+impl VisitorMut for QuoteEscaper {
     type Break = ();
 
     fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {

@@ -3,7 +3,7 @@
 use types::SqlResult;
 
 use super::cursor::Cursor;
-use super::session::Command;
+use super::session::SessionStatement;
 
 /// Modes of BEGIN and SET TRANSACTION; `None` for a mode that is not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,30 +23,30 @@ pub enum IsolationLevel {
 }
 
 impl Cursor<'_> {
-    pub(super) fn transaction(&mut self) -> SqlResult<Command> {
+    pub(super) fn transaction(&mut self) -> SqlResult<SessionStatement> {
         let words = ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
         let word = self.eat_one_of(&words).ok_or_else(|| self.syntax_error())?;
         match word {
             "start" => {
                 self.expect("transaction")?;
-                self.modes().map(Command::Begin)
+                self.optional_modes().map(SessionStatement::Begin)
             }
-            "savepoint" => Ok(Command::Savepoint(self.name()?.value)),
+            "savepoint" => Ok(SessionStatement::Savepoint(self.name()?.value)),
             "release" => {
                 self.eat("savepoint");
-                Ok(Command::Release(self.name()?.value))
+                Ok(SessionStatement::Release(self.name()?.value))
             }
             "commit" | "rollback" if self.is("prepared") => Err(self.unsupported("a prepared transaction")),
             _ => {
                 self.eat_one_of(&["work", "transaction"]);
                 match word {
-                    "begin" => self.modes().map(Command::Begin),
+                    "begin" => self.optional_modes().map(SessionStatement::Begin),
                     "rollback" if self.eat("to") => {
                         self.eat("savepoint");
-                        Ok(Command::RollbackTo(self.name()?.value))
+                        Ok(SessionStatement::RollbackTo(self.name()?.value))
                     }
-                    "commit" | "end" => Ok(Command::Commit { chain: self.and_chain() }),
-                    _ => Ok(Command::Rollback { chain: self.and_chain() }),
+                    "commit" | "end" => Ok(SessionStatement::Commit { chain: self.and_chain() }),
+                    _ => Ok(SessionStatement::Rollback { chain: self.and_chain() }),
                 }
             }
         }
@@ -61,12 +61,12 @@ impl Cursor<'_> {
     }
 
     /// Parses transaction modes, with or without commas; there may be none.
-    fn modes(&mut self) -> SqlResult<TransactionModes> {
-        if self.is_over() { Ok(TransactionModes::default()) } else { self.some_modes() }
+    fn optional_modes(&mut self) -> SqlResult<TransactionModes> {
+        if self.is_over() { Ok(TransactionModes::default()) } else { self.transaction_modes() }
     }
 
     /// Parses one or more transaction modes.
-    pub(super) fn some_modes(&mut self) -> SqlResult<TransactionModes> {
+    pub(super) fn transaction_modes(&mut self) -> SqlResult<TransactionModes> {
         let mut modes = TransactionModes::default();
         loop {
             if self.eat("isolation level") {

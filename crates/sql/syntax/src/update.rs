@@ -36,7 +36,7 @@ pub struct Assignment {
 #[derive(Debug, Clone)]
 pub enum AssignedValue {
     /// Value of the only column.
-    One(Box<Expr>),
+    Single(Box<Expr>),
     /// Values of the columns, one each.
     Row(Vec<Expr>),
     /// Query whose only row has a value for each column.
@@ -61,7 +61,7 @@ impl Cursor<'_> {
         self.expect("set")?;
         let assignments = self.list(Self::set_clause)?;
         let from = if self.eat("from") { self.parse_from_items()? } else { Vec::new() };
-        let condition = self.condition_of_change()?;
+        let condition = self.where_clause()?;
         let returning = self.returning()?;
         Ok(Update { with, target, assignments, from, condition, returning })
     }
@@ -88,7 +88,7 @@ impl Cursor<'_> {
     }
 
     /// Parses the WHERE clause of UPDATE and DELETE.
-    pub(super) fn condition_of_change(&mut self) -> SqlResult<Option<Expr>> {
+    pub(super) fn where_clause(&mut self) -> SqlResult<Option<Expr>> {
         if !self.eat("where") {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Cursor<'_> {
         if !self.is_symbol('(') {
             let columns = vec![self.set_target()?];
             self.expect_equals()?;
-            return Ok(Assignment { columns, value: AssignedValue::One(Box::new(self.field(true)?)) });
+            return Ok(Assignment { columns, value: AssignedValue::Single(Box::new(self.row_value(true)?)) });
         }
         let columns = self.parenthesized(Self::set_target)?;
         self.expect_equals()?;
@@ -111,7 +111,7 @@ impl Cursor<'_> {
         let is_row = self.is("row") && *self.peek_at(1) == Token::Symbol('(');
         let value = if is_row || (self.is_symbol('(') && !self.begins_query_in_parentheses()) {
             self.eat("row");
-            AssignedValue::Row(self.parenthesized(|cursor| cursor.field(true))?)
+            AssignedValue::Row(self.parenthesized(|cursor| cursor.row_value(true))?)
         } else {
             match self.expr()? {
                 Expr::Subquery(query) => AssignedValue::Query(query),
@@ -123,11 +123,11 @@ impl Cursor<'_> {
             AssignedValue::Row(values) if values.len() == 1 && !is_row => {
                 self.at = place;
                 let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
-                Err(self.here(SqlError::new(Condition::FeatureNotSupported, message)))
+                Err(self.with_next_position(SqlError::new(Condition::FeatureNotSupported, message)))
             }
             AssignedValue::Row(values) if values.len() != columns.len() => {
                 self.at = place;
-                Err(self.here(uneven()))
+                Err(self.with_next_position(column_count_mismatch()))
             }
             _ => Ok(Assignment { columns, value }),
         }
@@ -160,11 +160,11 @@ impl Cursor<'_> {
                 let (place, what) = if is_old { (&mut old, "OLD") } else { (&mut new, "NEW") };
                 if place.replace(name).is_some() {
                     let message = format!("{what} cannot be specified multiple times");
-                    return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+                    return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
                 }
             }
         }
-        Ok(Some(Returning { old, new, items: self.list(Self::target)? }))
+        Ok(Some(Returning { old, new, items: self.list(Self::select_item)? }))
     }
 
     fn returning_name(&mut self) -> SqlResult<(bool, Ident)> {
@@ -178,6 +178,6 @@ impl Cursor<'_> {
 }
 
 /// Returns the error for column and value lists of different lengths (`42601`).
-pub fn uneven() -> SqlError {
+pub fn column_count_mismatch() -> SqlError {
     SqlError::new(Condition::SyntaxError, "number of columns does not match number of values")
 }

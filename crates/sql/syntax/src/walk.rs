@@ -18,7 +18,7 @@ pub trait Walk {
     /// Passes all nodes to a visitor until it breaks.
     fn walk<V: Visitor>(&self, visitor: &mut V) -> ControlFlow<V::Break> {
         let mut stored = BreakStore { visitor, value: None };
-        match self.walk_any(&mut AnyVisitor(&mut stored)) {
+        match self.walk_erased(&mut ErasedVisitor(&mut stored)) {
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
             ControlFlow::Break(()) => ControlFlow::Break(stored.value.expect("a visitor that breaks stores its value")),
         }
@@ -27,7 +27,7 @@ pub trait Walk {
     /// Like [`Walk::walk`], for visitors that change nodes.
     fn walk_mut<V: VisitorMut>(&mut self, visitor: &mut V) -> ControlFlow<V::Break> {
         let mut stored = BreakStore { visitor, value: None };
-        match self.walk_any_mut(&mut AnyVisitorMut(&mut stored)) {
+        match self.walk_erased_mut(&mut ErasedVisitorMut(&mut stored)) {
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
             ControlFlow::Break(()) => ControlFlow::Break(stored.value.expect("a visitor that breaks stores its value")),
         }
@@ -35,34 +35,34 @@ pub trait Walk {
 
     /// Passes each expression to `visit` before its subexpressions.
     fn walk_expressions<B>(&self, visit: impl FnMut(&Expr) -> ControlFlow<B>) -> ControlFlow<B> {
-        self.walk(&mut Expressions(visit))
+        self.walk(&mut ExprVisitor(visit))
     }
 
     /// Passes each expression to `visit` after its subexpressions.
     fn walk_expressions_mut<B>(&mut self, visit: impl FnMut(&mut Expr) -> ControlFlow<B>) -> ControlFlow<B> {
-        self.walk_mut(&mut Expressions(visit))
+        self.walk_mut(&mut ExprVisitor(visit))
     }
 
     /// Passes the name of each relation to `visit`.
     fn walk_relations<B>(&self, visit: impl FnMut(&ObjectName) -> ControlFlow<B>) -> ControlFlow<B> {
-        self.walk(&mut Relations(visit))
+        self.walk(&mut RelationVisitor(visit))
     }
 
     /// Walks with a type-erased visitor; callers use [`Walk::walk`].
-    fn walk_any(&self, visitor: &mut AnyVisitor<'_>) -> ControlFlow<()>;
+    fn walk_erased(&self, visitor: &mut ErasedVisitor<'_>) -> ControlFlow<()>;
 
-    /// Like [`Walk::walk_any`], for visitors that change nodes.
-    fn walk_any_mut(&mut self, visitor: &mut AnyVisitorMut<'_>) -> ControlFlow<()>;
+    /// Like [`Walk::walk_erased`], for visitors that change nodes.
+    fn walk_erased_mut(&mut self, visitor: &mut ErasedVisitorMut<'_>) -> ControlFlow<()>;
 }
 
 macro_rules! walk {
     ($($tree:ty),*) => {$(
         impl Walk for $tree {
-            fn walk_any(&self, visitor: &mut AnyVisitor<'_>) -> ControlFlow<()> {
+            fn walk_erased(&self, visitor: &mut ErasedVisitor<'_>) -> ControlFlow<()> {
                 Visit::visit(self, visitor)
             }
 
-            fn walk_any_mut(&mut self, visitor: &mut AnyVisitorMut<'_>) -> ControlFlow<()> {
+            fn walk_erased_mut(&mut self, visitor: &mut ErasedVisitorMut<'_>) -> ControlFlow<()> {
                 VisitMut::visit(self, visitor)
             }
         }
@@ -72,10 +72,10 @@ macro_rules! walk {
 walk!(Expr, OrderBy, Query, Select, Statement, Vec<SelectItem>, WindowSpec);
 
 /// Type-erased visitor, so that the walk is compiled for this type only.
-pub struct AnyVisitor<'a>(&'a mut dyn Visitor<Break = ()>);
+pub struct ErasedVisitor<'a>(&'a mut dyn Visitor<Break = ()>);
 
-/// Like [`AnyVisitor`], for visitors that change nodes.
-pub struct AnyVisitorMut<'a>(&'a mut dyn VisitorMut<Break = ()>);
+/// Like [`ErasedVisitor`], for visitors that change nodes.
+pub struct ErasedVisitorMut<'a>(&'a mut dyn VisitorMut<Break = ()>);
 
 /// Visitor that stores the break value of another, so that it can break without one.
 struct BreakStore<'a, V, B> {
@@ -91,7 +91,7 @@ impl<V, B> BreakStore<'_, V, B> {
 
 macro_rules! pass_on {
     ($($visit:ident: $node:ty),*) => {
-        impl Visitor for AnyVisitor<'_> {
+        impl Visitor for ErasedVisitor<'_> {
             type Break = ();
 
             $(fn $visit(&mut self, node: &$node) -> ControlFlow<()> {
@@ -99,7 +99,7 @@ macro_rules! pass_on {
             })*
         }
 
-        impl VisitorMut for AnyVisitorMut<'_> {
+        impl VisitorMut for ErasedVisitorMut<'_> {
             type Break = ();
 
             $(fn $visit(&mut self, node: &mut $node) -> ControlFlow<()> {
@@ -145,9 +145,9 @@ pass_on!(
     post_visit_value: ValueWithSpan
 );
 
-struct Expressions<F>(F);
+struct ExprVisitor<F>(F);
 
-impl<B, F: FnMut(&Expr) -> ControlFlow<B>> Visitor for Expressions<F> {
+impl<B, F: FnMut(&Expr) -> ControlFlow<B>> Visitor for ExprVisitor<F> {
     type Break = B;
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<B> {
@@ -155,7 +155,7 @@ impl<B, F: FnMut(&Expr) -> ControlFlow<B>> Visitor for Expressions<F> {
     }
 }
 
-impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for Expressions<F> {
+impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for ExprVisitor<F> {
     type Break = B;
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<B> {
@@ -163,9 +163,9 @@ impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for Expressions<F> {
     }
 }
 
-struct Relations<F>(F);
+struct RelationVisitor<F>(F);
 
-impl<B, F: FnMut(&ObjectName) -> ControlFlow<B>> Visitor for Relations<F> {
+impl<B, F: FnMut(&ObjectName) -> ControlFlow<B>> Visitor for RelationVisitor<F> {
     type Break = B;
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<B> {

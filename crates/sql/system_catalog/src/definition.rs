@@ -10,7 +10,7 @@ use super::rows::{Cell, Rows};
 use super::source::Source;
 
 /// Declaration of a system table; everything but its rows is constant.
-pub(super) struct Definition {
+pub(super) struct TableDefinition {
     pub(super) schema: &'static str,
     pub(super) name: &'static str,
     /// PostgreSQL's OID if PostgreSQL has the table.
@@ -24,17 +24,17 @@ pub(super) struct Definition {
 }
 
 /// Adds no rows, for tables of features that Kiln does not have.
-pub(super) fn nothing(_: &Source<'_>, _: &mut Rows) {}
+pub(super) fn no_rows(_: &Source<'_>, _: &mut Rows) {}
 
 /// Hidden column of every catalog that `*` does not include: the OID of the catalog itself.
 pub const TABLEOID: &str = "tableoid";
 
 /// System table with its parsed columns.
-pub(super) struct SystemRelation {
-    pub(super) definition: &'static Definition,
+pub(super) struct ParsedDefinition {
+    pub(super) definition: &'static TableDefinition,
     pub(super) columns: Vec<Column>,
     /// Columns, and `tableoid` for a catalog.
-    pub(super) arrow: SchemaRef,
+    pub(super) arrow_schema: SchemaRef,
 }
 
 /// Column of a system table.
@@ -45,12 +45,12 @@ pub(super) struct Column {
     pub(super) default: Cell,
 }
 
-impl SystemRelation {
-    fn new(definition: &'static Definition) -> Self {
+impl ParsedDefinition {
+    fn new(definition: &'static TableDefinition) -> Self {
         let columns: Vec<Column> = definition.columns.split(", ").map(Column::parse).collect();
         let tableoid = (definition.kind == "r").then(|| SqlType::Oid.arrow_field(TABLEOID, true));
         let fields = columns.iter().map(|column| column.sql_type.arrow_field(column.name, true)).chain(tableoid);
-        Self { definition, arrow: Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns }
+        Self { definition, arrow_schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns }
     }
 }
 
@@ -61,7 +61,7 @@ impl Column {
             None => (text, None),
         };
         let (name, type_name) = declared.trim().split_once(' ').expect("a column declaration is `name type`");
-        let sql_type = type_named(type_name);
+        let sql_type = declared_type(type_name);
         let default = default.map_or(Cell::Null, |text| default_cell(text, &sql_type));
         Self { name, sql_type, default }
     }
@@ -80,9 +80,9 @@ fn default_cell(text: &'static str, sql_type: &SqlType) -> Cell {
 
 /// Returns the type that a column declaration names; pseudo-types that only PostgreSQL's internals can read become
 /// text.
-pub(super) fn type_named(name: &str) -> SqlType {
+pub(super) fn declared_type(name: &str) -> SqlType {
     if let Some(element) = name.strip_suffix("[]") {
-        return SqlType::Array(Box::new(type_named(element)));
+        return SqlType::Array(Box::new(declared_type(element)));
     }
     match name {
         "char3" => SqlType::Varchar(Some(3)),
@@ -97,14 +97,14 @@ pub(super) fn type_named(name: &str) -> SqlType {
 /// All system tables, by name and by OID.
 pub(super) struct SystemTables {
     /// Tables by schema, then by name.
-    by_name: HashMap<&'static str, HashMap<&'static str, Arc<SystemRelation>>>,
+    by_name: HashMap<&'static str, HashMap<&'static str, Arc<ParsedDefinition>>>,
     /// Tables sorted by OID, so that listings are stable.
-    by_oid: Vec<Arc<SystemRelation>>,
+    by_oid: Vec<Arc<ParsedDefinition>>,
 }
 
 impl SystemTables {
-    pub(super) fn of(definitions: impl Iterator<Item = &'static Definition>) -> Self {
-        let mut by_oid: Vec<_> = definitions.map(|definition| Arc::new(SystemRelation::new(definition))).collect();
+    pub(super) fn from_definitions(definitions: impl Iterator<Item = &'static TableDefinition>) -> Self {
+        let mut by_oid: Vec<_> = definitions.map(|definition| Arc::new(ParsedDefinition::new(definition))).collect();
         by_oid.sort_by_key(|relation| relation.definition.oid);
         let mut by_name: HashMap<_, HashMap<_, _>> = HashMap::new();
         for relation in &by_oid {
@@ -115,15 +115,15 @@ impl SystemTables {
     }
 
     /// Returns all tables, sorted by OID.
-    pub(super) fn all(&self) -> &[Arc<SystemRelation>] {
+    pub(super) fn all(&self) -> &[Arc<ParsedDefinition>] {
         &self.by_oid
     }
 
-    pub(super) fn named(&self, schema: &str, name: &str) -> Option<&Arc<SystemRelation>> {
+    pub(super) fn find(&self, schema: &str, name: &str) -> Option<&Arc<ParsedDefinition>> {
         self.by_name.get(schema)?.get(name)
     }
 
-    pub(super) fn numbered(&self, oid: Oid) -> Option<&Arc<SystemRelation>> {
+    pub(super) fn find_by_oid(&self, oid: Oid) -> Option<&Arc<ParsedDefinition>> {
         let at = self.by_oid.binary_search_by_key(&oid.0, |relation| relation.definition.oid).ok()?;
         Some(&self.by_oid[at])
     }

@@ -1,7 +1,7 @@
 //! System catalog: the tables and functions that clients use for introspection, in `pg_catalog`, `information_schema`
 //! and Kiln's own `sys`.
 //!
-//! Every table is declared in one place, as a `definition::Definition`: a name, its columns as text, and a function
+//! Every table is declared in one place, as a `definition::TableDefinition`: a name, its columns as text, and a function
 //! that computes its rows from a statement's snapshot. Nothing is stored or copied from a PostgreSQL installation:
 //! tables of features that Kiln does not have are empty. Object identifiers (OIDs) are those of the catalog and
 //! therefore stable; a key constraint appears as an index with the constraint's OID.
@@ -39,16 +39,16 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::Expr;
-use session_context::{Session, StatementContext};
+use session_context::{EvaluationContext, StatementContext};
 use types::{Oid, SqlResult, SqlType};
 
 pub use self::definition::TABLEOID;
 pub use self::object_names::CatalogNames;
 use self::registry::SYSTEM_TABLES;
-pub use self::sequence_default::next_of;
+pub use self::sequence_default::nextval_default;
 pub use self::sequence_table::{SEQUENCE_COLUMNS, sequence_table};
 use self::source::Relations;
-pub use self::system_functions::is_of_statement;
+pub use self::system_functions::is_statement_bound;
 use self::table::SystemTable;
 pub use self::text::{quote_ident, quote_literal};
 
@@ -61,7 +61,7 @@ pub const SCHEMAS: [&str; 3] = ["pg_catalog", "information_schema", "sys"];
 /// Returns the system table `schema.name` with the rows that `context`'s statement sees.
 #[must_use]
 pub fn table(schema: &str, name: &str, context: &Arc<StatementContext>) -> Option<Arc<dyn TableProvider>> {
-    let table = SystemTable::named(schema, name, context, &SYSTEM_TABLES)?;
+    let table = SystemTable::find(schema, name, context, &SYSTEM_TABLES)?;
     Some(Arc::new(table))
 }
 
@@ -74,45 +74,45 @@ pub fn is_system_table(table: &dyn TableProvider) -> bool {
 /// Whether there is a system table `schema.name`.
 #[must_use]
 pub fn has_table(schema: &str, name: &str) -> bool {
-    SYSTEM_TABLES.named(schema, name).is_some()
+    SYSTEM_TABLES.find(schema, name).is_some()
 }
 
 /// Returns the functions whose results depend on `context`: names of objects, definitions, sizes, privileges, the
 /// session.
 #[must_use]
 pub fn functions(context: &Arc<StatementContext>) -> Vec<Arc<ScalarUDF>> {
-    system_functions::all(context, &SYSTEM_TABLES)
+    system_functions::bind_all(context, &SYSTEM_TABLES)
 }
 
 /// Returns one of the [`functions()`] by its name, in lower case and without schema.
 #[must_use]
 pub fn function(name: &str, context: &Arc<StatementContext>) -> Option<Arc<ScalarUDF>> {
-    system_functions::named(name, context, &SYSTEM_TABLES)
+    system_functions::bind_by_name(name, context, &SYSTEM_TABLES)
 }
 
 /// Returns the names of the objects that the statement sees, along its search path.
 #[must_use]
-pub fn names(context: &Arc<StatementContext>) -> CatalogNames {
+pub fn catalog_names(context: &Arc<StatementContext>) -> CatalogNames {
     CatalogNames::new(Arc::clone(context), &SYSTEM_TABLES)
 }
 
 /// Returns the session data that functions and casts of a statement read, with the names of the objects that it sees.
 #[must_use]
-pub fn session(context: &Arc<StatementContext>) -> Session {
+pub fn session(context: &Arc<StatementContext>) -> EvaluationContext {
     object_names::session(context, &SYSTEM_TABLES)
 }
 
 /// Returns the text form of a value of a `reg…` type: the object's name, `-` for OID 0, and the number of an unknown
 /// object.
 #[must_use]
-pub fn show_name(sql_type: &SqlType, oid: u32, context: &StatementContext) -> String {
-    system_functions::show_name(sql_type, oid, Relations { context, system: &SYSTEM_TABLES })
+pub fn display_name(sql_type: &SqlType, oid: u32, context: &StatementContext) -> String {
+    system_functions::display_name(sql_type, oid, Relations { context, system: &SYSTEM_TABLES })
 }
 
 /// Replaces the names of sequences in a DEFAULT by their OIDs; returns the DEFAULT and these OIDs.
 ///
 /// # Errors
 /// `42P01` for a sequence that does not exist.
-pub fn settled_default(context: &StatementContext, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
-    sequence_default::settled_default(Relations { context, system: &SYSTEM_TABLES }, default)
+pub fn resolve_default(context: &StatementContext, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
+    sequence_default::resolve_default(Relations { context, system: &SYSTEM_TABLES }, default)
 }

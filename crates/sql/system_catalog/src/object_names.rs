@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use session_context::{Session, StatementContext};
+use session_context::{EvaluationContext, StatementContext};
 use types::{ObjectNames, SqlResult, SqlType};
 
 use super::definition::SystemTables;
 use super::source::Relations;
-use super::system_functions::{read_name, show_name};
+use super::system_functions::{display_name, parse_object_name};
 
 /// Names of the objects that one statement sees.
 pub struct CatalogNames {
@@ -26,12 +26,12 @@ impl CatalogNames {
 }
 
 impl ObjectNames for CatalogNames {
-    fn show(&self, sql_type: &SqlType, oid: u32) -> String {
-        show_name(sql_type, oid, self.relations())
+    fn format(&self, sql_type: &SqlType, oid: u32) -> String {
+        display_name(sql_type, oid, self.relations())
     }
 
-    fn read(&self, sql_type: &SqlType, text: &str) -> SqlResult<u32> {
-        read_name(sql_type, text, self.relations())
+    fn parse(&self, sql_type: &SqlType, text: &str) -> SqlResult<u32> {
+        parse_object_name(sql_type, text, self.relations())
     }
 }
 
@@ -42,6 +42,6 @@ impl std::fmt::Debug for CatalogNames {
 }
 
 /// Returns the session data that functions and casts of a statement read, with the names of the objects that it sees.
-pub(super) fn session(context: &Arc<StatementContext>, system: &'static SystemTables) -> Session {
-    Session::new(Arc::clone(context), Arc::new(CatalogNames::new(Arc::clone(context), system)))
+pub(super) fn session(context: &Arc<StatementContext>, system: &'static SystemTables) -> EvaluationContext {
+    EvaluationContext::new(Arc::clone(context), Arc::new(CatalogNames::new(Arc::clone(context), system)))
 }

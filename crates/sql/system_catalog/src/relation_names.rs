@@ -8,9 +8,9 @@ use super::source::{Relation, Relations};
 pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
     let invalid = || SqlError::new(Condition::InvalidName, "invalid name syntax");
     let mut parts = Vec::new();
-    let mut rest = text.trim();
+    let mut remaining = text.trim();
     loop {
-        let (part, after) = if let Some(quoted) = rest.strip_prefix('"') {
+        let (part, after) = if let Some(quoted) = remaining.strip_prefix('"') {
             let mut part = String::new();
             let mut from = quoted;
             loop {
@@ -26,8 +26,8 @@ pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
                 }
             }
         } else {
-            let end = rest.find(|c: char| c == '.' || c.is_whitespace() || c == '"').unwrap_or(rest.len());
-            (rest[..end].to_lowercase(), &rest[end..])
+            let end = remaining.find(|c: char| c == '.' || c.is_whitespace() || c == '"').unwrap_or(remaining.len());
+            (remaining[..end].to_lowercase(), &remaining[end..])
         };
         if part.is_empty() {
             return Err(invalid());
@@ -35,7 +35,7 @@ pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
         parts.push(part);
         let after = after.trim_start();
         match after.strip_prefix('.') {
-            Some(after) => rest = after.trim_start(),
+            Some(after) => remaining = after.trim_start(),
             None if after.is_empty() => return Ok(parts),
             None => return Err(invalid()),
         }
@@ -43,15 +43,13 @@ pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
 }
 
 /// Returns the relation that a name refers to; `42P01` if there is none.
-pub(crate) fn relation_named<'a>(relations: Relations<'a>, text: &str) -> SqlResult<Relation<'a>> {
+pub(crate) fn resolve_relation<'a>(relations: Relations<'a>, text: &str) -> SqlResult<Relation<'a>> {
     let parts = parse_name(text)?;
     let context = relations.context;
     let found = match parts.as_slice() {
-        [name] => context.search_path().iter().find_map(|schema| relations.named(schema, name)),
-        [schema, name] => relations.named(&context.schema_name(schema), name),
-        [database, schema, name] if *database == context.database => {
-            relations.named(&context.schema_name(schema), name)
-        }
+        [name] => context.search_path().iter().find_map(|schema| relations.find(schema, name)),
+        [schema, name] => relations.find(&context.schema_name(schema), name),
+        [database, schema, name] if *database == context.database => relations.find(&context.schema_name(schema), name),
         _ => None,
     };
     found.ok_or_else(|| {

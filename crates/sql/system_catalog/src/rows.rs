@@ -13,7 +13,7 @@ use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 use types::{ColumnId, Oid, SqlError, SqlType};
 
-use super::definition::SystemRelation;
+use super::definition::ParsedDefinition;
 
 /// One value, not yet converted to its column's type.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub(super) enum Cell {
 
 /// Rows of one table, stored by column.
 pub(super) struct Rows {
-    relation: Arc<SystemRelation>,
+    relation: Arc<ParsedDefinition>,
     positions: HashMap<&'static str, usize>,
     columns: Vec<Vec<Cell>>,
     count: usize,
@@ -38,13 +38,13 @@ pub(super) struct Rows {
 /// Adds a row, with only the columns that differ from their defaults: `row!(rows, oid: 1, relname: "t")`.
 macro_rules! row {
     ($rows:expr, $($name:ident : $value:expr),* $(,)?) => {
-        $rows.add([$((stringify!($name), $crate::rows::Cell::from($value))),*])
+        $rows.add_row([$((stringify!($name), $crate::rows::Cell::from($value))),*])
     };
 }
 pub(super) use row;
 
 impl Rows {
-    pub(super) fn new(relation: &Arc<SystemRelation>) -> Self {
+    pub(super) fn new(relation: &Arc<ParsedDefinition>) -> Self {
         let positions = relation.columns.iter().enumerate().map(|(at, column)| (column.name, at)).collect();
         let columns = vec![Vec::new(); relation.columns.len()];
         Self { relation: Arc::clone(relation), positions, columns, count: 0, failure: None }
@@ -56,12 +56,12 @@ impl Rows {
     }
 
     /// Takes the recorded error.
-    pub(super) fn failure(&mut self) -> Option<SqlError> {
+    pub(super) fn take_failure(&mut self) -> Option<SqlError> {
         self.failure.take()
     }
 
     /// Adds a row of the named cells; other columns get their defaults. Called by `row!`.
-    pub(super) fn add<const N: usize>(&mut self, cells: [(&'static str, Cell); N]) {
+    pub(super) fn add_row<const N: usize>(&mut self, cells: [(&'static str, Cell); N]) {
         for (name, cell) in cells {
             let at = self.positions.get(name.trim_start_matches("r#"));
             let at = *at.expect("a system table's row has only columns that the table declares");
@@ -80,11 +80,11 @@ impl Rows {
         let arrays = self.columns.into_iter().zip(&self.relation.columns);
         let mut arrays =
             arrays.map(|(cells, column)| to_array(cells, &column.sql_type)).collect::<Result<Vec<_>, _>>()?;
-        if arrays.len() < self.relation.arrow.fields().len() {
+        if arrays.len() < self.relation.arrow_schema.fields().len() {
             arrays.push(Arc::new(UInt32Array::from_value(self.relation.definition.oid, self.count)));
         }
         let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(self.count));
-        RecordBatch::try_new_with_options(Arc::clone(&self.relation.arrow), arrays, &options)
+        RecordBatch::try_new_with_options(Arc::clone(&self.relation.arrow_schema), arrays, &options)
     }
 }
 

@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value, VisitorMut,
 };
-use syntax::{Walk, expr_of, text_of};
+use syntax::{Walk, parse_stored_expr, to_sql_text};
 use types::{Oid, SqlResult, SqlType};
 
 use crate::source::Relations;
-use crate::system_functions::{read_name, show_name};
+use crate::system_functions::{display_name, parse_object_name};
 
 /// Functions whose first argument is a sequence.
 const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
@@ -19,50 +19,50 @@ const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
 ///
 /// # Errors
 /// `42P01` for a sequence that does not exist.
-pub(crate) fn settled_default(relations: Relations<'_>, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
+pub(crate) fn resolve_default(relations: Relations<'_>, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
     let mut default = default.clone();
-    let mut settler = Settler { relations, found: Vec::new() };
+    let mut settler = SequenceResolver { relations, sequences: Vec::new() };
     match default.walk_mut(&mut settler) {
         ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok((default, settler.found)),
+        ControlFlow::Continue(()) => Ok((default, settler.sequences)),
     }
 }
 
 /// Returns the text of a DEFAULT as clients see it, with the names of sequences.
-pub(crate) fn shown_default<'t>(relations: Relations<'_>, text: &'t str) -> Cow<'t, str> {
+pub(crate) fn display_default<'t>(relations: Relations<'_>, text: &'t str) -> Cow<'t, str> {
     if !text.contains("::regclass") && !text.contains("::REGCLASS") {
         return Cow::Borrowed(text);
     }
-    let Ok(mut default) = expr_of(text) else { return Cow::Borrowed(text) };
+    let Ok(mut default) = parse_stored_expr(text) else { return Cow::Borrowed(text) };
     // The visitor never breaks.
-    let _: ControlFlow<()> = default.walk_mut(&mut Namer { relations });
-    Cow::Owned(text_of(&default))
+    let _: ControlFlow<()> = default.walk_mut(&mut SequenceNamer { relations });
+    Cow::Owned(to_sql_text(&default))
 }
 
 /// Returns the DEFAULT of a `serial` column: the next value of its sequence.
 #[must_use]
-pub fn next_of(sequence: Oid) -> String {
+pub fn nextval_default(sequence: Oid) -> String {
     format!("nextval('{sequence}'::{})", SqlType::Regclass)
 }
 
-struct Settler<'a> {
+struct SequenceResolver<'a> {
     relations: Relations<'a>,
-    found: Vec<Oid>,
+    sequences: Vec<Oid>,
 }
 
-impl VisitorMut for Settler<'_> {
+impl VisitorMut for SequenceResolver<'_> {
     type Break = types::SqlError;
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         let Some(argument) = sequence_argument(expr) else { return ControlFlow::Continue(()) };
-        let Some(text) = constant(argument) else { return ControlFlow::Continue(()) };
-        match read_name(&SqlType::Regclass, text, self.relations) {
+        let Some(text) = constant_text(argument) else { return ControlFlow::Continue(()) };
+        match parse_object_name(&SqlType::Regclass, text, self.relations) {
             Err(error) => ControlFlow::Break(error),
             Ok(oid) => {
-                if self.relations.state().sequence(Oid(oid)).is_some() && !self.found.contains(&Oid(oid)) {
-                    self.found.push(Oid(oid));
+                if self.relations.state().sequence(Oid(oid)).is_some() && !self.sequences.contains(&Oid(oid)) {
+                    self.sequences.push(Oid(oid));
                 }
-                if let Ok(mut call) = expr_of(&next_of(Oid(oid)))
+                if let Ok(mut call) = parse_stored_expr(&nextval_default(Oid(oid)))
                     && let Some(settled) = sequence_argument(&mut call)
                 {
                     std::mem::swap(argument, settled);
@@ -73,11 +73,11 @@ impl VisitorMut for Settler<'_> {
     }
 }
 
-struct Namer<'a> {
+struct SequenceNamer<'a> {
     relations: Relations<'a>,
 }
 
-impl VisitorMut for Namer<'_> {
+impl VisitorMut for SequenceNamer<'_> {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -86,7 +86,7 @@ impl VisitorMut for Namer<'_> {
             && let Value::SingleQuotedString(text) = &mut value.value
             && let Ok(oid) = text.parse::<u32>()
         {
-            *text = show_name(&SqlType::Regclass, oid, self.relations);
+            *text = display_name(&SqlType::Regclass, oid, self.relations);
             *data_type = DataType::Custom(ObjectName::from(vec![Ident::new("regclass")]), Vec::new());
         }
         ControlFlow::Continue(())
@@ -108,7 +108,7 @@ fn sequence_argument(expr: &mut Expr) -> Option<&mut Expr> {
 }
 
 /// Returns the string in `'s'` or `'s'::regclass`.
-fn constant(argument: &Expr) -> Option<&str> {
+fn constant_text(argument: &Expr) -> Option<&str> {
     let value = match argument {
         Expr::Value(value) => value,
         Expr::Cast { expr, data_type, .. } => match expr.as_ref() {

@@ -5,7 +5,7 @@ use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Index,
 use session_context::StatementContext;
 use types::{ColumnId, Oid, SqlType};
 
-use super::definition::{SystemRelation, SystemTables};
+use super::definition::{ParsedDefinition, SystemTables};
 use crate::sequence_table::SEQUENCE_COLUMNS;
 
 /// Owner of system objects: the bootstrap role.
@@ -15,7 +15,7 @@ pub(super) const SYSTEM_OWNER: Oid = Oid(10);
 pub(super) struct Source<'a> {
     pub(super) context: &'a StatementContext,
     pub(super) relations: Relations<'a>,
-    pub(super) wanted: Wanted,
+    pub(super) restriction: RowRestriction,
 }
 
 /// Relations that a statement sees: those of the catalog, and the system tables.
@@ -27,7 +27,7 @@ pub(super) struct Relations<'a> {
 
 /// Restrictions of a query that let a table compute fewer rows. More rows than requested are correct too.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct RowRestriction {
     /// OID of the only relation whose attributes are requested.
     pub(super) relation: Option<Oid>,
     /// The only client token that is requested.
@@ -40,18 +40,18 @@ pub(super) struct Relation<'a> {
     pub(super) name: &'a str,
     pub(super) schema: Oid,
     pub(super) owner: Oid,
-    pub(super) body: Body<'a>,
+    pub(super) object: RelationObject<'a>,
 }
 
 /// Kind of a relation, with its catalog object.
 #[derive(Clone, Copy)]
-pub(super) enum Body<'a> {
+pub(super) enum RelationObject<'a> {
     Table(&'a Table),
     View(&'a View),
     Sequence(&'a Sequence),
     /// Key constraint or index; PostgreSQL would have created an index for the constraint.
     Key(Key<'a>),
-    System(&'static SystemRelation),
+    System(&'static ParsedDefinition),
 }
 
 /// PRIMARY KEY or UNIQUE constraint, or index, with its table.
@@ -82,8 +82,8 @@ pub(super) struct Attribute<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(relations: Relations<'a>, wanted: Wanted) -> Self {
-        Self { context: relations.context, relations, wanted }
+    pub(super) fn new(relations: Relations<'a>, wanted: RowRestriction) -> Self {
+        Self { context: relations.context, relations, restriction: wanted }
     }
 
     pub(super) fn state(&self) -> &'a CatalogState {
@@ -115,31 +115,31 @@ impl<'a> Relations<'a> {
                 name: &table.name,
                 schema: table.schema,
                 owner: table.owner,
-                body: Body::Table(table),
+                object: RelationObject::Table(table),
             };
-            std::iter::once(relation).chain(keys(table).map(Relation::of_key))
+            std::iter::once(relation).chain(keys(table).map(Relation::from_key))
         });
         let views = state.views().map(|view| Relation {
             oid: view.oid,
             name: &view.name,
             schema: view.schema,
             owner: view.owner,
-            body: Body::View(view),
+            object: RelationObject::View(view),
         });
-        let sequences = state.sequences().map(|sequence| Relation::of_sequence(sequence));
+        let sequences = state.sequences().map(|sequence| Relation::from_sequence(sequence));
         let system =
             self.system.all().iter().filter(|relation| !relation.definition.kind.is_empty()).map(|relation| Relation {
                 oid: Oid(relation.definition.oid),
                 name: relation.definition.name,
                 schema: schema_oid(state, relation.definition.schema),
                 owner: SYSTEM_OWNER,
-                body: Body::System(relation),
+                object: RelationObject::System(relation),
             });
         tables.chain(views).chain(sequences).chain(system).collect()
     }
 
     /// Finds a relation by OID.
-    pub(super) fn numbered(self, oid: Oid) -> Option<Relation<'a>> {
+    pub(super) fn find_by_oid(self, oid: Oid) -> Option<Relation<'a>> {
         let state = self.state();
         if let Some(table) = state.table(oid) {
             return Some(Relation {
@@ -147,7 +147,7 @@ impl<'a> Relations<'a> {
                 name: &table.name,
                 schema: table.schema,
                 owner: table.owner,
-                body: Body::Table(table),
+                object: RelationObject::Table(table),
             });
         }
         if let Some(view) = state.view(oid) {
@@ -156,29 +156,29 @@ impl<'a> Relations<'a> {
                 name: &view.name,
                 schema: view.schema,
                 owner: view.owner,
-                body: Body::View(view),
+                object: RelationObject::View(view),
             });
         }
         if let Some(sequence) = state.sequence(oid) {
-            return Some(Relation::of_sequence(sequence));
+            return Some(Relation::from_sequence(sequence));
         }
         if oid < Oid::FIRST_USER {
-            let relation = self.system.numbered(oid)?;
+            let relation = self.system.find_by_oid(oid)?;
             return Some(Relation {
                 oid,
                 name: relation.definition.name,
                 schema: schema_oid(state, relation.definition.schema),
                 owner: SYSTEM_OWNER,
-                body: Body::System(relation),
+                object: RelationObject::System(relation),
             });
         }
-        state.tables().flat_map(|table| keys(table)).find(|key| key.oid == oid).map(Relation::of_key)
+        state.tables().flat_map(|table| keys(table)).find(|key| key.oid == oid).map(Relation::from_key)
     }
 
     /// Finds a relation by the names of its schema and its own.
-    pub(super) fn named(self, schema: &str, name: &str) -> Option<Relation<'a>> {
-        if let Some(system) = self.system.named(schema, name) {
-            return self.numbered(Oid(system.definition.oid));
+    pub(super) fn find(self, schema: &str, name: &str) -> Option<Relation<'a>> {
+        if let Some(system) = self.system.find(schema, name) {
+            return self.find_by_oid(Oid(system.definition.oid));
         }
         let state = self.state();
         let schema = state.schema_by_name(schema)?.oid;
@@ -189,12 +189,12 @@ impl<'a> Relations<'a> {
                 keys.find(|key| key.name == name)?.oid
             }
         };
-        self.numbered(found)
+        self.find_by_oid(found)
     }
 }
 
 /// Finds a constraint and its table by OID.
-pub(super) fn constraint(state: &CatalogState, oid: Oid) -> Option<(&Table, &Constraint)> {
+pub(super) fn find_constraint(state: &CatalogState, oid: Oid) -> Option<(&Table, &Constraint)> {
     state.tables().find_map(|table| {
         let constraint = table.constraints.iter().find(|constraint| constraint.oid == oid)?;
         Some((table.as_ref(), constraint))
@@ -232,13 +232,13 @@ pub(super) fn role_name(state: &CatalogState, oid: Oid) -> String {
 }
 
 /// Finds a table's column by its id.
-pub(super) fn column(table: &Table, id: ColumnId) -> Option<&Column> {
+pub(super) fn find_column(table: &Table, id: ColumnId) -> Option<&Column> {
     table.columns.iter().find(|column| column.id == id)
 }
 
 /// Returns the names of columns, in the order of `ids`.
 pub(super) fn column_names<'a>(table: &'a Table, ids: &[ColumnId]) -> Vec<&'a str> {
-    ids.iter().filter_map(|id| column(table, *id)).map(|column| column.name.as_str()).collect()
+    ids.iter().filter_map(|id| find_column(table, *id)).map(|column| column.name.as_str()).collect()
 }
 
 impl<'a> Key<'a> {
@@ -250,77 +250,77 @@ impl<'a> Key<'a> {
 
     /// Returns the sort order of each key column.
     pub(super) fn orders(&self) -> impl Iterator<Item = KeyOrder> + use<'a> {
-        let said = self.index.map_or(&[][..], |index| index.orders.as_slice());
-        let unsaid = std::iter::repeat_n(KeyOrder::default(), self.columns.len() - said.len());
-        said.iter().cloned().chain(unsaid)
+        let written = self.index.map_or(&[][..], |index| index.orders.as_slice());
+        let defaults = std::iter::repeat_n(KeyOrder::default(), self.columns.len() - written.len());
+        written.iter().cloned().chain(defaults)
     }
 }
 
 impl<'a> Relation<'a> {
-    fn of_key(key: Key<'a>) -> Self {
+    fn from_key(key: Key<'a>) -> Self {
         Relation {
             oid: key.oid,
             name: key.name,
             schema: key.table.schema,
             owner: key.table.owner,
-            body: Body::Key(key),
+            object: RelationObject::Key(key),
         }
     }
 
-    fn of_sequence(sequence: &'a Sequence) -> Self {
+    fn from_sequence(sequence: &'a Sequence) -> Self {
         Relation {
             oid: sequence.oid,
             name: &sequence.name,
             schema: sequence.schema,
             owner: sequence.owner,
-            body: Body::Sequence(sequence),
+            object: RelationObject::Sequence(sequence),
         }
     }
 
     /// Returns `pg_class.relkind`.
     pub(super) fn kind(&self) -> &'static str {
-        match self.body {
-            Body::Table(table) if table.external.is_some() => "f",
-            Body::Table(_) => "r",
-            Body::View(_) => "v",
-            Body::Sequence(_) => "S",
-            Body::Key(_) => "i",
-            Body::System(relation) => relation.definition.kind,
+        match self.object {
+            RelationObject::Table(table) if table.external.is_some() => "f",
+            RelationObject::Table(_) => "r",
+            RelationObject::View(_) => "v",
+            RelationObject::Sequence(_) => "S",
+            RelationObject::Key(_) => "i",
+            RelationObject::System(relation) => relation.definition.kind,
         }
     }
 
     pub(super) fn comment(&self) -> Option<&'a str> {
-        match self.body {
-            Body::Table(table) => table.comment.as_deref(),
-            Body::View(view) => view.comment.as_deref(),
-            Body::Sequence(sequence) => sequence.comment.as_deref(),
-            Body::Key(_) | Body::System(_) => None,
+        match self.object {
+            RelationObject::Table(table) => table.comment.as_deref(),
+            RelationObject::View(view) => view.comment.as_deref(),
+            RelationObject::Sequence(sequence) => sequence.comment.as_deref(),
+            RelationObject::Key(_) | RelationObject::System(_) => None,
         }
     }
 
     /// Returns the relation's columns, in order of their numbers.
     pub(super) fn attributes(&self) -> Vec<Attribute<'a>> {
-        match self.body {
-            Body::Table(table) => table.columns.iter().map(Attribute::of_column).collect(),
-            Body::View(view) => (1..)
+        match self.object {
+            RelationObject::Table(table) => table.columns.iter().map(Attribute::from_column).collect(),
+            RelationObject::View(view) => (1..)
                 .zip(&view.columns)
                 .map(|(number, (name, sql_type))| Attribute {
                     comment: view.column_comments.get(&ColumnId(number)).map(String::as_str),
                     ..Attribute::plain(number, name, sql_type.clone())
                 })
                 .collect(),
-            Body::Sequence(_) => (1..)
+            RelationObject::Sequence(_) => (1..)
                 .zip(SEQUENCE_COLUMNS)
                 .map(|(number, (name, sql_type))| Attribute {
                     not_null: true,
                     ..Attribute::plain(number, name, sql_type)
                 })
                 .collect(),
-            Body::Key(key) => (1..)
-                .zip(key.all_columns().filter_map(|id| column(key.table, id)))
+            RelationObject::Key(key) => (1..)
+                .zip(key.all_columns().filter_map(|id| find_column(key.table, id)))
                 .map(|(number, column)| Attribute::plain(number, &column.name, column.sql_type.clone()))
                 .collect(),
-            Body::System(relation) => (1..)
+            RelationObject::System(relation) => (1..)
                 .zip(&relation.columns)
                 .map(|(number, column)| Attribute::plain(number, column.name, column.sql_type.clone()))
                 .collect(),
@@ -329,7 +329,7 @@ impl<'a> Relation<'a> {
 }
 
 impl<'a> Attribute<'a> {
-    fn of_column(column: &'a Column) -> Self {
+    fn from_column(column: &'a Column) -> Self {
         Attribute {
             number: column.id.0,
             name: &column.name,

@@ -16,36 +16,36 @@ use futures::future::{BoxFuture, ready};
 use session_context::StatementContext;
 use types::Oid;
 
-use super::definition::{SystemRelation, SystemTables};
+use super::definition::{ParsedDefinition, SystemTables};
 use super::rows::Rows;
-use super::source::{Relations, Source, Wanted};
+use super::source::{Relations, RowRestriction, Source};
 
 /// Table of `pg_catalog`, `information_schema` or `sys`, for one statement.
 pub(super) struct SystemTable {
-    relation: Arc<SystemRelation>,
+    relation: Arc<ParsedDefinition>,
     context: Arc<StatementContext>,
     system: &'static SystemTables,
 }
 
 impl SystemTable {
     /// Finds the table called `name` in `schema`.
-    pub(super) fn named(
+    pub(super) fn find(
         schema: &str,
         name: &str,
         context: &Arc<StatementContext>,
         system: &'static SystemTables,
     ) -> Option<Self> {
-        let relation = Arc::clone(system.named(schema, name)?);
+        let relation = Arc::clone(system.find(schema, name)?);
         Some(Self { relation, context: Arc::clone(context), system })
     }
 
     /// Computes the rows, restricted by `filters` where the table can use them, and plans a scan of them.
     fn plan_rows(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> DfResult<Arc<dyn ExecutionPlan>> {
         let relations = Relations { context: &self.context, system: self.system };
-        let source = Source::new(relations, wanted(filters));
+        let source = Source::new(relations, restriction(filters));
         let mut rows = Rows::new(&self.relation);
         (self.relation.definition.rows)(&source, &mut rows);
-        if let Some(error) = rows.failure() {
+        if let Some(error) = rows.take_failure() {
             return Err(to_datafusion(error));
         }
         let batch = rows.finish()?;
@@ -56,7 +56,7 @@ impl SystemTable {
 
 impl TableProvider for SystemTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.relation.arrow)
+        Arc::clone(&self.relation.arrow_schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -89,8 +89,8 @@ impl TableProvider for SystemTable {
 }
 
 /// Extracts the restrictions from filters such as `attrelid = 16384` and `token = 'abc'`.
-fn wanted(filters: &[Expr]) -> Wanted {
-    let mut wanted = Wanted::default();
+fn restriction(filters: &[Expr]) -> RowRestriction {
+    let mut wanted = RowRestriction::default();
     for filter in filters {
         let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = filter else { continue };
         let (name, value) = match (left.as_ref(), right.as_ref()) {

@@ -22,7 +22,7 @@ pub fn quote_literal(text: &str) -> String {
 }
 
 /// Returns `schema.name`, both quoted where necessary.
-pub(super) fn qualified(schema: &str, name: &str) -> String {
+pub(super) fn qualified_name(schema: &str, name: &str) -> String {
     format!("{}.{}", quote_ident(schema), quote_ident(name))
 }
 
@@ -31,13 +31,13 @@ pub(super) fn relation_name(relations: Relations<'_>, relation: &Relation<'_>) -
     if is_visible(relations, relation) {
         quote_ident(relation.name)
     } else {
-        qualified(source::schema_name(relations.state(), relation.schema), relation.name)
+        qualified_name(source::schema_name(relations.state(), relation.schema), relation.name)
     }
 }
 
 /// Whether the search path, preceded by `pg_catalog`, finds this relation by its unqualified name.
 pub(super) fn is_visible(relations: Relations<'_>, relation: &Relation<'_>) -> bool {
-    let found = relations.context.search_path().into_iter().find_map(|schema| relations.named(&schema, relation.name));
+    let found = relations.context.search_path().into_iter().find_map(|schema| relations.find(&schema, relation.name));
     found.is_some_and(|found| found.oid == relation.oid)
 }
 
@@ -49,7 +49,7 @@ pub(super) fn constraint_definition(relations: Relations<'_>, table: &Table, con
         ConstraintKind::Check { expression, .. } => format!("CHECK (({}))", strip_parentheses(expression)),
         ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete, delete_columns } => {
             let target = relations.state().table(*references);
-            let name = relations.numbered(*references).map(|relation| relation_name(relations, &relation));
+            let name = relations.find_by_oid(*references).map(|relation| relation_name(relations, &relation));
             let mut text = format!(
                 "FOREIGN KEY ({}) REFERENCES {}({})",
                 column_list(table, columns),
@@ -103,7 +103,8 @@ pub(super) fn index_definition(state: &CatalogState, key: Key<'_>, column: usize
         return names.get(column - 1).cloned().unwrap_or_default();
     }
     let (columns, included) = names.split_at(key.columns.len().min(names.len()));
-    let columns: Vec<String> = columns.iter().zip(key.orders()).map(|(name, order)| in_order(name, &order)).collect();
+    let columns: Vec<String> =
+        columns.iter().zip(key.orders()).map(|(name, order)| index_column_definition(name, &order)).collect();
     let schema = match key.table.temporary {
         Some(_) => "pg_temp",
         None => source::schema_name(state, key.table.schema),
@@ -112,7 +113,7 @@ pub(super) fn index_definition(state: &CatalogState, key: Key<'_>, column: usize
         "CREATE {}INDEX {} ON {} USING {} ({})",
         if key.unique { "UNIQUE " } else { "" },
         quote_ident(key.name),
-        qualified(schema, &key.table.name),
+        qualified_name(schema, &key.table.name),
         if key.enforced { access::BTREE } else { access::UNENFORCED },
         columns.join(", ")
     );
@@ -135,7 +136,7 @@ pub(super) fn index_definition(state: &CatalogState, key: Key<'_>, column: usize
 }
 
 /// Formats an index column with its collation, operator class and order where they differ from the defaults.
-fn in_order(name: &str, order: &KeyOrder) -> String {
+fn index_column_definition(name: &str, order: &KeyOrder) -> String {
     let mut text = name.to_owned();
     if let Some(collation) = &order.collation {
         text.push_str(&format!(" COLLATE {}", quote_ident(collation)));

@@ -6,7 +6,7 @@ use super::pg_catalog::{PSEUDO_TYPES, SCHEMA};
 use super::relation_names::parse_name;
 
 /// Implements `format_type`: the SQL name of the type with this OID and modifier (-1 for none).
-pub(super) fn name(oid: u32, modifier: i32) -> Option<String> {
+pub(super) fn format_type(oid: u32, modifier: i32) -> Option<String> {
     if let Some((_, name)) = PSEUDO_TYPES.iter().find(|(number, _)| *number == oid) {
         return Some(if *name == "any" { "\"any\"".to_owned() } else { (*name).to_owned() });
     }
@@ -23,10 +23,10 @@ pub(super) fn name(oid: u32, modifier: i32) -> Option<String> {
 }
 
 /// Returns the OID of the type that `text` names, in SQL's words or as in `pg_type`; modifiers are ignored.
-pub(super) fn number(text: &str) -> Option<u32> {
+pub(super) fn type_oid(text: &str) -> Option<u32> {
     let text = text.trim();
     if let Some(element) = text.strip_suffix("[]") {
-        let element = number(element)?;
+        let element = type_oid(element)?;
         return SqlType::from_oid(element, -1).map(|sql_type| sql_type.array_oid());
     }
     let bare = match (text.find('('), text.rfind(')')) {
@@ -44,7 +44,7 @@ pub(super) fn number(text: &str) -> Option<u32> {
         "timestamp" => "timestamp without time zone",
         other => other,
     };
-    let by_sql_name = SqlType::scalars().find(|sql_type| name(sql_type.oid(), -1).as_deref() == Some(spelt));
+    let by_sql_name = SqlType::scalars().find(|sql_type| format_type(sql_type.oid(), -1).as_deref() == Some(spelt));
     if let Some(sql_type) = by_sql_name {
         return Some(sql_type.oid());
     }

@@ -10,20 +10,20 @@ use datafusion::sql::sqlparser::ast::{
 };
 use syntax::{Statement, Walk, sql_type};
 
-use super::source::{Body, Relation, Relations};
+use super::source::{Relation, RelationObject, Relations};
 use super::text::{is_visible, quote_ident};
 
 /// Returns the view's query, ended by a semicolon; `None` if the relation is no view.
 pub(super) fn view_definition(relations: Relations<'_>, relation: &Relation<'_>) -> Option<String> {
-    let Body::View(view) = relation.body else { return None };
+    let RelationObject::View(view) = relation.object else { return None };
     let parsed = syntax::parse(&view.definition).ok().and_then(|statements| statements.into_iter().next());
     // A definition that does not parse is displayed as it is.
     let Some(Statement::Query(mut query)) = parsed.map(|parsed| parsed.statement) else {
         return Some(format!(" {};", view.definition));
     };
-    order_by_expressions(&mut query);
+    expand_order_by(&mut query);
     name_outputs(&mut query.body, view);
-    let _: ControlFlow<()> = query.walk_mut(&mut Shorten { relations });
+    let _: ControlFlow<()> = query.walk_mut(&mut NameShortener { relations });
     let mut text = " ".to_owned();
     write_query(&mut text, &query);
     text.push(';');
@@ -31,7 +31,7 @@ pub(super) fn view_definition(relations: Relations<'_>, relation: &Relation<'_>)
 }
 
 /// Replaces names of output columns in ORDER BY by their expressions.
-fn order_by_expressions(query: &mut Query) {
+fn expand_order_by(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else { return };
     let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) else {
         return;
@@ -67,11 +67,11 @@ fn name_outputs(body: &mut SetExpr, view: &View) {
 }
 
 /// Visitor that removes schemas that the search path finds, redundant aliases, and unnecessary quotes.
-struct Shorten<'a> {
+struct NameShortener<'a> {
     relations: Relations<'a>,
 }
 
-impl VisitorMut for Shorten<'_> {
+impl VisitorMut for NameShortener<'_> {
     type Break = ();
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
@@ -106,7 +106,7 @@ impl VisitorMut for Shorten<'_> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for join in select.from.iter_mut().flat_map(|table| &mut table.joins) {
-            plain_join(&mut join.join_operator);
+            shorten_join(&mut join.join_operator);
         }
         for item in &mut select.projection {
             let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
@@ -124,20 +124,20 @@ impl VisitorMut for Shorten<'_> {
         match expr {
             Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(unquote),
             Expr::Identifier(name) => unquote(name),
-            Expr::Cast { data_type, .. } => name_type(data_type),
-            Expr::TypedString(typed) => name_type(&mut typed.data_type),
+            Expr::Cast { data_type, .. } => rename_type(data_type),
+            Expr::TypedString(typed) => rename_type(&mut typed.data_type),
             _ => {}
         }
         ControlFlow::Continue(())
     }
 }
 
-impl Shorten<'_> {
+impl NameShortener<'_> {
     fn shorten(&self, name: &mut ObjectName) {
         let idents: Vec<String> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.clone())).collect();
         let shown = match idents.as_slice() {
             [schema, bare] => {
-                let found = self.relations.named(schema, bare);
+                let found = self.relations.find(schema, bare);
                 match found {
                     Some(relation) if is_visible(self.relations, &relation) => vec![bare.clone()],
                     _ => idents,
@@ -155,7 +155,7 @@ impl Shorten<'_> {
 }
 
 /// Replaces a join type by its shortest form: JOIN, LEFT JOIN, RIGHT JOIN.
-fn plain_join(operator: &mut JoinOperator) {
+fn shorten_join(operator: &mut JoinOperator) {
     let none = || JoinConstraint::None;
     *operator = match operator {
         JoinOperator::Inner(constraint) => JoinOperator::Join(std::mem::replace(constraint, none())),
@@ -172,7 +172,7 @@ fn unquote(ident: &mut Ident) {
 }
 
 /// Replaces a type by PostgreSQL's name for it.
-fn name_type(data_type: &mut DataType) {
+fn rename_type(data_type: &mut DataType) {
     if let Ok(known) = sql_type(data_type) {
         *data_type = DataType::Custom(ObjectName::from(vec![Ident::new(known.to_string())]), Vec::new());
     }
@@ -180,21 +180,21 @@ fn name_type(data_type: &mut DataType) {
 
 fn write_query(text: &mut String, query: &Query) {
     if let Some(with) = &query.with {
-        push(text, format_args!("{with}\n "));
+        push_fmt(text, format_args!("{with}\n "));
     }
     write_body(text, &query.body);
     if let Some(order_by) = &query.order_by {
         match &order_by.kind {
-            OrderByKind::Expressions(keys) => push(text, format_args!("\n  ORDER BY {}", listed(keys))),
-            OrderByKind::All(_) => push(text, format_args!("\n  {order_by}")),
+            OrderByKind::Expressions(keys) => push_fmt(text, format_args!("\n  ORDER BY {}", join_list(keys))),
+            OrderByKind::All(_) => push_fmt(text, format_args!("\n  {order_by}")),
         }
     }
     if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
         if let Some(offset) = offset {
-            push(text, format_args!("\n OFFSET {}", offset.value));
+            push_fmt(text, format_args!("\n OFFSET {}", offset.value));
         }
         if let Some(limit) = limit {
-            push(text, format_args!("\n LIMIT {limit}"));
+            push_fmt(text, format_args!("\n LIMIT {limit}"));
         }
     }
 }
@@ -210,10 +210,10 @@ fn write_body(text: &mut String, body: &SetExpr) {
                 SetOperator::Intersect => "INTERSECT",
             };
             let all = if matches!(set_quantifier, SetQuantifier::All) { " ALL" } else { "" };
-            push(text, format_args!("\n{op}{all}\n "));
+            push_fmt(text, format_args!("\n{op}{all}\n "));
             write_body(text, right);
         }
-        other => push(text, format_args!("{other}")),
+        other => push_fmt(text, format_args!("{other}")),
     }
 }
 
@@ -221,29 +221,29 @@ fn write_select(text: &mut String, select: &Select) {
     text.push_str("SELECT ");
     match &select.distinct {
         Some(Distinct::Distinct) => text.push_str("DISTINCT "),
-        Some(Distinct::On(keys)) => push(text, format_args!("DISTINCT ON ({}) ", listed(keys))),
+        Some(Distinct::On(keys)) => push_fmt(text, format_args!("DISTINCT ON ({}) ", join_list(keys))),
         Some(Distinct::All) | None => {}
     }
     let items: Vec<String> = select.projection.iter().map(ToString::to_string).collect();
     text.push_str(&items.join(",\n    "));
     if !select.from.is_empty() {
         let tables: Vec<String> = select.from.iter().map(from_item).collect();
-        push(text, format_args!("\n   FROM {}", tables.join(",\n    ")));
+        push_fmt(text, format_args!("\n   FROM {}", tables.join(",\n    ")));
     }
     if let Some(condition) = &select.selection {
-        push(text, format_args!("\n  WHERE {condition}"));
+        push_fmt(text, format_args!("\n  WHERE {condition}"));
     }
     match &select.group_by {
         GroupByExpr::Expressions(keys, _) if !keys.is_empty() => {
-            push(text, format_args!("\n  GROUP BY {}", listed(keys)));
+            push_fmt(text, format_args!("\n  GROUP BY {}", join_list(keys)));
         }
         _ => {}
     }
     if let Some(condition) = &select.having {
-        push(text, format_args!("\n HAVING {condition}"));
+        push_fmt(text, format_args!("\n HAVING {condition}"));
     }
     if !select.named_window.is_empty() {
-        push(text, format_args!("\n  WINDOW {}", listed(&select.named_window)));
+        push_fmt(text, format_args!("\n  WINDOW {}", join_list(&select.named_window)));
     }
 }
 
@@ -252,10 +252,10 @@ fn from_item(table: &TableWithJoins) -> String {
     std::iter::once(table.relation.to_string()).chain(joins).collect()
 }
 
-fn listed<T: ToString>(items: &[T]) -> String {
+fn join_list<T: ToString>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
+fn push_fmt(text: &mut String, more: std::fmt::Arguments<'_>) {
     text.write_fmt(more).expect("writing to a String cannot fail");
 }

@@ -9,10 +9,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use blocks::kernels::{Decimals, Kernels, Lane, Word};
+use blocks::kernels::{DecimalEncoding, Kernels, Lane, Word};
 use blocks::{
-    Bitmap, Block, Comparison, Compression, Condition, DictionaryBuilder, LanesBuffer, Pattern, RowSet, TextBuffer,
-    TextCondition, VECTOR_ROWS,
+    Block, Comparison, Compression, Condition, DictionaryBuilder, LanesBuffer, LikePattern, RowSet, TextBuffer,
+    TextCondition, VECTOR_ROWS, ValidityBitmap,
 };
 
 fn main() {
@@ -81,7 +81,7 @@ fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
         });
         bench.run(&format!("unpack and compare u{bits} of {width}"), isa, 1, decoded, || {
             kernels.unpack(black_box(words), black_box(width), &mut lanes.0);
-            black_box(kernels.between(&lanes.0, T::truncate(1), black_box(high)));
+            black_box(kernels.mask_between(&lanes.0, T::truncate(1), black_box(high)));
         });
         let mut packed = vec![[0; 128]; width];
         bench.run(&format!("pack u{bits} to {width} bits"), isa, 1, decoded, || {
@@ -96,7 +96,7 @@ fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
     let lanes = Box::new(Aligned([T::truncate(77); VECTOR_ROWS]));
     let mut wide = Box::new(Aligned([5; VECTOR_ROWS]));
     bench.run(&format!("compare u{bits}"), isa, 1, decoded, || {
-        black_box(kernels.between(black_box(&lanes.0), T::truncate(1), black_box(T::truncate(50))));
+        black_box(kernels.mask_between(black_box(&lanes.0), T::truncate(1), black_box(T::truncate(50))));
     });
     let mut mask = [u64::MAX; VECTOR_ROWS / 64];
     bench.run(&format!("compare u{bits}, of some rows"), isa, 1, decoded, || {
@@ -104,7 +104,7 @@ fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
     });
     let table = vec![255; 4096];
     bench.run(&format!("lookup u{bits}"), isa, 1, decoded, || {
-        black_box(kernels.lookup(black_box(&lanes.0), black_box(9), black_box(&table)));
+        black_box(kernels.mask_by_lookup(black_box(&lanes.0), black_box(9), black_box(&table)));
     });
     bench.run(&format!("add base to u{bits}"), isa, 1, 8.0 * VECTOR_ROWS as f64, || {
         kernels.widen(black_box(&lanes.0), black_box(9), black_box(&mut wide.0));
@@ -123,16 +123,22 @@ fn numbers(bench: &Bench, kernels: &Kernels) {
     let (x, y) = (vector(&|row| number(row) as i64), vector(&|row| number(row / 3) as i64));
     let mut out = vector(&|_| 0);
     bench.run("bounds of i64", isa, 1, bytes, || {
-        black_box(kernels.bounds(black_box(&x.0)));
+        black_box(kernels.min_max(black_box(&x.0)));
     });
     bench.run("changes of i64", isa, 1, bytes, || {
-        black_box(kernels.changes(black_box(&y.0)));
+        black_box(kernels.count_changes(black_box(&y.0)));
     });
     bench.run("x * f + y * g", isa, 1, 2.0 * bytes, || {
-        kernels.linear(black_box(&x.0), black_box(7), black_box(&y.0), black_box(-3), black_box(&mut out.0));
+        kernels.linear_combination(
+            black_box(&x.0),
+            black_box(7),
+            black_box(&y.0),
+            black_box(-3),
+            black_box(&mut out.0),
+        );
     });
     bench.run("x * f + c", isa, 1, bytes, || {
-        kernels.shift(black_box(&x.0), black_box(7), black_box(-3), black_box(&mut out.0));
+        kernels.scale_and_shift(black_box(&x.0), black_box(7), black_box(-3), black_box(&mut out.0));
     });
     bench.run("x * y", isa, 1, 2.0 * bytes, || {
         kernels.product(black_box(&x.0), black_box(&y.0), black_box(&mut out.0));
@@ -141,19 +147,19 @@ fn numbers(bench: &Bench, kernels: &Kernels) {
         let of_rows: Vec<u32> = (0..VECTOR_ROWS).map(|row| (number(row) % groups) as u32).collect();
         let mut sums = [0; 8];
         bench.run(&format!("sums of {groups} groups"), isa, 1, bytes + bytes / 2.0, || {
-            kernels.sums(black_box(&x.0), black_box(&of_rows), is_few, black_box(&mut sums));
+            kernels.add_to_sums(black_box(&x.0), black_box(&of_rows), is_few, black_box(&mut sums));
         });
     }
-    let cents = Decimals::new((0, 2));
+    let cents = DecimalEncoding::new((0, 2));
     let digits = vector(&|row| (number(row) % 10_000_000) as i64);
     let mut prices = Box::new(Aligned([0.0; VECTOR_ROWS]));
     bench.run("floats of digits", isa, 1, bytes, || {
-        kernels.decimals(black_box(&digits.0), cents, black_box(&mut prices.0));
+        kernels.decode_decimals(black_box(&digits.0), cents, black_box(&mut prices.0));
     });
     // The key of a non-negative number is its bits.
     let keys = Box::new(Aligned(prices.0.map(|price| price.to_bits() as i64)));
     bench.run("digits of f64", isa, 1, bytes, || {
-        black_box(kernels.digits(black_box(&keys.0), cents, false, black_box(&mut out.0)));
+        black_box(kernels.encode_decimals(black_box(&keys.0), cents, false, black_box(&mut out.0)));
     });
 }
 
@@ -254,7 +260,7 @@ fn single_blocks(bench: &Bench) {
     });
     let bits: Vec<u8> = (0..8192).map(|byte| if byte % 7 == 0 { 0xf7 } else { 0xff }).collect();
     bench.run("encode i64 with NULLs", isa, 64, 8192.0, || {
-        black_box(blocks::encode_i64(black_box(&values), Some(Bitmap::new(&bits, 0))).expect("a block"));
+        black_box(blocks::encode_i64(black_box(&values), Some(ValidityBitmap::new(&bits, 0))).expect("a block"));
     });
     let runs: Vec<i64> = (0..65_536).map(|row| values[row / 40]).collect();
     bench.run("encode i64 to runs of 40", isa, 64, 8192.0, || {
@@ -322,7 +328,8 @@ fn text(bench: &Bench) {
         if name == "compressed" {
             println!("compressed text takes {:.0} %", block.bytes().len() as f64 / a_vector / 0.64);
         }
-        let like = |text| TextCondition::Like { pattern: Pattern::parse(text).expect("a pattern"), is_negated: false };
+        let like =
+            |text| TextCondition::Like { pattern: LikePattern::parse(text).expect("a pattern"), is_negated: false };
         for (what, condition) in [
             ("LIKE '%special%requests%'", like("%special%requests%")),
             ("LIKE '%nowhere%'", like("%nowhere%")),
@@ -338,7 +345,7 @@ fn text(bench: &Bench) {
         bench.run(&format!("read {name} text"), isa, 64, a_vector, || {
             let mut buffer = TextBuffer::default();
             for vector in 0..64 {
-                black_box(block.texts(vector, &mut buffer).expect("text"));
+                black_box(block.decode_texts(vector, &mut buffer).expect("text"));
             }
         });
         let mut some = RowSet::none(65_536);

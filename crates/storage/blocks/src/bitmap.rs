@@ -2,12 +2,12 @@
 
 /// A borrowed validity bitmap; a set bit is a row that is not NULL.
 #[derive(Debug, Clone, Copy)]
-pub struct Bitmap<'a> {
+pub struct ValidityBitmap<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
-impl<'a> Bitmap<'a> {
+impl<'a> ValidityBitmap<'a> {
     /// Creates a bitmap that starts at bit `offset` of `bytes`, least significant bit first.
     pub fn new(bytes: &'a [u8], offset: usize) -> Self {
         Self { bytes, offset }
@@ -19,7 +19,7 @@ impl<'a> Bitmap<'a> {
     }
 
     /// Whether a row is not NULL.
-    pub fn get(self, row: usize) -> bool {
+    pub fn is_valid(self, row: usize) -> bool {
         let bit = self.offset + row;
         self.bytes[bit / 8] >> (bit % 8) & 1 == 1
     }
@@ -60,12 +60,16 @@ mod tests {
     fn a_mask_holds_the_bits_from_any_offset() {
         let bytes: Vec<u8> = (0..200u32).map(|byte| (byte * 73 + 5) as u8).collect();
         for offset in [0, 1, 7, 8, 13] {
-            let bitmap = Bitmap::new(&bytes, offset);
+            let bitmap = ValidityBitmap::new(&bytes, offset);
             for (start, rows) in [(0, 1024), (3, 1), (64, 100), (500, 64), (0, 0)] {
                 let mask = bitmap.mask(start, rows);
                 for row in 0..1024 {
                     let set = mask[row / 64] >> (row % 64) & 1 == 1;
-                    assert_eq!(set, row < rows && bitmap.get(start + row), "offset {offset}, start {start}, row {row}");
+                    assert_eq!(
+                        set,
+                        row < rows && bitmap.is_valid(start + row),
+                        "offset {offset}, start {start}, row {row}"
+                    );
                 }
             }
         }

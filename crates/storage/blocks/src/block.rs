@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::body::{Body, Runs, check};
-use crate::{Error, Head, Result};
+use crate::body::{Body, Runs, ensure};
+use crate::{BlockHeader, Error, Result};
 
 /// A validated block: up to 65,536 rows of one column. Cheap to clone; clones share the bytes.
 #[derive(Debug, Clone)]
 pub struct Block {
-    head: Head,
+    head: BlockHeader,
     body: Body,
     bytes: Bytes,
 }
@@ -20,20 +20,23 @@ impl Block {
     ///
     /// Kernels are fastest if the bytes are aligned to 64 in memory, as encoded blocks are.
     pub fn open(bytes: Bytes) -> Result<Self> {
-        Self::open_within(bytes, 0)
+        Self::open_nested(bytes, 0)
     }
 
-    pub(crate) fn open_within(bytes: Bytes, depth: usize) -> Result<Self> {
-        let (head, checksum) = Head::read_checked(&bytes)?;
-        check(head.length == bytes.len(), "its length differs from the length in its header")?;
-        check(xxh3_64(&bytes[Head::bytes(head.rows)..]) == checksum, "the body does not match its checksum")?;
+    pub(crate) fn open_nested(bytes: Bytes, depth: usize) -> Result<Self> {
+        let (head, checksum) = BlockHeader::read_checked(&bytes)?;
+        ensure(head.length == bytes.len(), "its length differs from the length in its header")?;
+        ensure(
+            xxh3_64(&bytes[BlockHeader::size_for(head.rows)..]) == checksum,
+            "the body does not match its checksum",
+        )?;
         let body = Body::open(&head, &bytes, depth)?;
         Ok(Self { head, body, bytes })
     }
 
     /// Returns the block's header.
     #[inline]
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &BlockHeader {
         &self.head
     }
 
@@ -55,7 +58,7 @@ impl Block {
     }
 
     /// Fails with [`Error::Kind`] if `is_it` is false.
-    pub(crate) fn expect_kind(&self, is_it: bool) -> Result<()> {
-        if is_it { Ok(()) } else { Err(Error::Kind) }
+    pub(crate) fn expect_kind(&self, matches: bool) -> Result<()> {
+        if matches { Ok(()) } else { Err(Error::Kind) }
     }
 }

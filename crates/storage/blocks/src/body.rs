@@ -5,10 +5,10 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::decode::LanesBuffer;
-use crate::format::{aligned, array};
+use crate::format::{align_up, read_array};
 use crate::kernels::{Lane, Word};
-use crate::symbols::Symbols;
-use crate::{BLOCK_ROWS, Block, Entry, Error, Head, Result, Scheme, VECTOR_ROWS};
+use crate::symbols::SymbolTable;
+use crate::{BLOCK_ROWS, Block, BlockHeader, Encoding, Error, Result, VECTOR_ROWS, VectorHeader};
 
 /// Validated sections of a block, by encoding.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(crate) enum Body {
 /// Bit-packed vectors and patches, the values that do not fit the width.
 #[derive(Debug, Clone)]
 pub(crate) struct Packed {
-    words: Bytes,
+    packed_words: Bytes,
     width: usize,
     /// Keys of the patches, 8 bytes each.
     patch_values: Bytes,
@@ -54,27 +54,27 @@ pub(crate) struct Heap {
     /// Bit-packed end offsets of the strings within their vector's heap.
     ends: Bytes,
     /// Symbol table of compressed strings.
-    symbols: Option<Symbols>,
+    symbols: Option<SymbolTable>,
     bytes: Bytes,
 }
 
 impl Body {
     /// Splits the body into its sections and validates them. `depth` is the number of blocks that contain this one.
-    pub(crate) fn open(head: &Head, block: &Bytes, depth: usize) -> Result<Self> {
-        let mut sections = Sections { block, at: Head::bytes(head.rows) };
-        let body = match head.scheme {
-            Scheme::Constant => {
-                check(head.nulls == 0 || head.nulls == head.rows, "a constant block has some NULLs")?;
-                check((head.nulls == 0) != head.null_is_zero || head.rows == 0, "NULL flag of a constant block")?;
+    pub(crate) fn open(head: &BlockHeader, block: &Bytes, depth: usize) -> Result<Self> {
+        let mut sections = Sections { block, at: BlockHeader::size_for(head.rows) };
+        let body = match head.encoding {
+            Encoding::Constant => {
+                ensure(head.null_count == 0 || head.null_count == head.rows, "a constant block has some NULLs")?;
+                ensure((head.null_count == 0) != head.null_is_zero || head.rows == 0, "NULL flag of a constant block")?;
                 Self::Constant
             }
-            Scheme::Packed => Self::Packed(Packed::open(head, &mut sections)?),
-            Scheme::Runs => Self::Runs(Runs::open(head, &mut sections, depth)?),
-            Scheme::Plain => Self::Plain(Plain::open(head, &mut sections, 8)?),
-            Scheme::PlainWide => Self::Plain(Plain::open(head, &mut sections, 16)?),
-            Scheme::Heap | Scheme::CompressedHeap => Self::Heap(Heap::open(head, &mut sections)?),
+            Encoding::Packed => Self::Packed(Packed::open(head, &mut sections)?),
+            Encoding::Runs => Self::Runs(Runs::open(head, &mut sections, depth)?),
+            Encoding::Plain => Self::Plain(Plain::open(head, &mut sections, 8)?),
+            Encoding::PlainWide => Self::Plain(Plain::open(head, &mut sections, 16)?),
+            Encoding::Heap | Encoding::CompressedHeap => Self::Heap(Heap::open(head, &mut sections)?),
         };
-        check(sections.at == block.len(), "bytes follow the last section")?;
+        ensure(sections.at == block.len(), "bytes follow the last section")?;
         Ok(body)
     }
 }
@@ -92,76 +92,76 @@ impl Sections<'_> {
         if bytes == 0 {
             return Ok(Bytes::new());
         }
-        let start = aligned(self.at);
+        let start = align_up(self.at);
         let end = start.checked_add(bytes).filter(|end| *end <= self.block.len());
         self.at = end.ok_or(Error::Damaged("a section extends beyond the block's end"))?;
         Ok(self.block.slice(start..self.at))
     }
 
     /// Takes the last section, which extends to the end of the block.
-    fn rest(&mut self) -> Result<Bytes> {
+    fn take_last(&mut self) -> Result<Bytes> {
         if self.at == self.block.len() {
             return Ok(Bytes::new());
         }
-        let bytes = self.block.len().checked_sub(aligned(self.at)).ok_or(Error::Damaged("a section is missing"))?;
+        let bytes = self.block.len().checked_sub(align_up(self.at)).ok_or(Error::Damaged("a section is missing"))?;
         self.take(bytes)
     }
 }
 
 impl Packed {
-    fn open(head: &Head, sections: &mut Sections<'_>) -> Result<Self> {
+    fn open(head: &BlockHeader, sections: &mut Sections<'_>) -> Result<Self> {
         let width = usize::from(head.width);
-        let words = sections.take(head.vectors() * width * size_of::<Word>())?;
-        let patch_values = sections.take(head.parts * 8)?;
-        let patch_rows = sections.take(head.parts * 2)?;
-        let packed = Self { words, width, patch_values, patch_rows };
+        let words = sections.take(head.vector_count() * width * size_of::<Word>())?;
+        let patch_values = sections.take(head.item_count * 8)?;
+        let patch_rows = sections.take(head.item_count * 2)?;
+        let packed = Self { packed_words: words, width, patch_values, patch_rows };
         let mut next = 0;
-        for (vector, entry) in head.entries.iter().enumerate() {
-            check(entry.first_patch as usize == next, "a vector's first patch is wrong")?;
-            next += usize::from(entry.patches);
-            check(next <= head.parts, "vectors have more patches than the block")?;
+        for (vector, entry) in head.vector_headers.iter().enumerate() {
+            ensure(entry.first_patch as usize == next, "a vector's first patch is wrong")?;
+            next += usize::from(entry.patch_count);
+            ensure(next <= head.item_count, "vectors have more patches than the block")?;
             let rows = packed.patches(entry.first_patch as usize..next).map(|(row, _)| row);
-            check(rows.is_sorted_by(|one, other| one < other), "patches are not sorted by row")?;
+            ensure(rows.is_sorted_by(|one, other| one < other), "patches are not sorted by row")?;
             let last = packed.patches(entry.first_patch as usize..next).map(|(row, _)| row).last();
-            check(last.is_none_or(|row| row < head.rows_in(vector)), "a patch's row does not exist")?;
+            ensure(last.is_none_or(|row| row < head.rows_in(vector)), "a patch's row does not exist")?;
         }
-        check(next == head.parts, "a patch belongs to no vector")?;
+        ensure(next == head.item_count, "a patch belongs to no vector")?;
         Ok(packed)
     }
 
     /// Returns the packed words of a vector.
     pub(crate) fn words(&self, vector: usize) -> &[Word] {
-        &self.words.as_chunks().0[vector * self.width..][..self.width]
+        &self.packed_words.as_chunks().0[vector * self.width..][..self.width]
     }
 
     /// Iterates over a range of patches: their rows within the vector and their keys.
     pub(crate) fn patches(&self, patches: Range<usize>) -> impl Iterator<Item = (usize, i64)> + Clone + '_ {
         patches.map(|patch| {
-            let row = u16::from_le_bytes(array(&self.patch_rows, patch * 2));
-            (usize::from(row), i64::from_le_bytes(array(&self.patch_values, patch * 8)))
+            let row = u16::from_le_bytes(read_array(&self.patch_rows, patch * 2));
+            (usize::from(row), i64::from_le_bytes(read_array(&self.patch_values, patch * 8)))
         })
     }
 
     /// Returns the key of the patch at `row`, if there is one among `patches`, those of the row's vector.
-    pub(crate) fn patch(&self, patches: Range<usize>, row: usize) -> Option<i64> {
+    pub(crate) fn find_patch(&self, patches: Range<usize>, row: usize) -> Option<i64> {
         let rows: &[[u8; 2]] = &self.patch_rows.as_chunks().0[patches.clone()];
         let found = rows.binary_search_by_key(&row, |bytes| usize::from(u16::from_le_bytes(*bytes))).ok()?;
-        Some(i64::from_le_bytes(array(&self.patch_values, (patches.start + found) * 8)))
+        Some(i64::from_le_bytes(read_array(&self.patch_values, (patches.start + found) * 8)))
     }
 }
 
 impl Runs {
-    fn open(head: &Head, sections: &mut Sections<'_>, depth: usize) -> Result<Self> {
-        check(depth == 0, "runs are nested")?;
-        let lasts = sections.take(head.parts * 2)?;
-        let values = Block::open_within(sections.rest()?, depth + 1)?;
-        check(values.head().rows == head.parts, "the numbers of runs and of their values differ")?;
-        check(values.head().scheme != Scheme::PlainWide, "values of runs are plain 128-bit integers")?;
-        check(values.head().kind == head.kind && values.head().offset == head.offset, "the runs have another type")?;
+    fn open(head: &BlockHeader, sections: &mut Sections<'_>, depth: usize) -> Result<Self> {
+        ensure(depth == 0, "runs are nested")?;
+        let lasts = sections.take(head.item_count * 2)?;
+        let values = Block::open_nested(sections.take_last()?, depth + 1)?;
+        ensure(values.head().rows == head.item_count, "the numbers of runs and of their values differ")?;
+        ensure(values.head().encoding != Encoding::PlainWide, "values of runs are plain 128-bit integers")?;
+        ensure(values.head().kind == head.kind && values.head().offset == head.offset, "the runs have another type")?;
         let runs = Self { lasts, values: Box::new(values) };
         let ascending = (1..runs.len()).all(|run| runs.last(run - 1) < runs.last(run));
-        check(ascending, "runs are not in ascending order")?;
-        check(runs.end(head.parts) == head.rows, "the last run does not end at the block's last row")?;
+        ensure(ascending, "runs are not in ascending order")?;
+        ensure(runs.end(head.item_count) == head.rows, "the last run does not end at the block's last row")?;
         Ok(runs)
     }
 
@@ -191,11 +191,11 @@ impl Runs {
     }
 
     fn last(&self, run: usize) -> usize {
-        usize::from(u16::from_le_bytes(array(&self.lasts, run * 2)))
+        usize::from(u16::from_le_bytes(read_array(&self.lasts, run * 2)))
     }
 
     /// Returns the run that contains a row.
-    pub fn of_row(&self, row: usize) -> usize {
+    pub fn run_at(&self, row: usize) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -206,9 +206,9 @@ impl Runs {
 }
 
 impl Plain {
-    fn open(head: &Head, sections: &mut Sections<'_>, bytes: usize) -> Result<Self> {
-        let bitmap = head.has_bitmap.then(|| sections.take(head.vectors() * VECTOR_ROWS / 8)).transpose()?;
-        check(head.rows <= BLOCK_ROWS, "it has more rows than the maximum of a block")?;
+    fn open(head: &BlockHeader, sections: &mut Sections<'_>, bytes: usize) -> Result<Self> {
+        let bitmap = head.has_bitmap.then(|| sections.take(head.vector_count() * VECTOR_ROWS / 8)).transpose()?;
+        ensure(head.rows <= BLOCK_ROWS, "it has more rows than the maximum of a block")?;
         Ok(Self { bitmap, values: sections.take(head.rows * bytes)? })
     }
 
@@ -231,24 +231,25 @@ impl Plain {
 }
 
 impl Heap {
-    fn open(head: &Head, sections: &mut Sections<'_>) -> Result<Self> {
+    fn open(head: &BlockHeader, sections: &mut Sections<'_>) -> Result<Self> {
         let width = usize::from(head.width);
-        check(width <= 32, "end offsets of strings are wider than 32 bits")?;
-        let bitmap = head.has_bitmap.then(|| sections.take(head.vectors() * VECTOR_ROWS / 8)).transpose()?;
-        let ends = sections.take(head.vectors() * width * size_of::<Word>())?;
-        let is_compressed = head.scheme == Scheme::CompressedHeap;
-        let symbols =
-            is_compressed.then(|| Symbols::open(&sections.take(Symbols::stored_bytes(head.parts))?)).transpose()?;
-        let heap = Self { bitmap, ends, symbols, bytes: sections.rest()? };
-        let starts = || head.entries.iter().map(|entry| usize::try_from(entry.base).unwrap_or(usize::MAX));
-        check(starts().is_sorted() && starts().all(|start| start <= heap.bytes.len()), "invalid start of a heap")?;
+        ensure(width <= 32, "end offsets of strings are wider than 32 bits")?;
+        let bitmap = head.has_bitmap.then(|| sections.take(head.vector_count() * VECTOR_ROWS / 8)).transpose()?;
+        let ends = sections.take(head.vector_count() * width * size_of::<Word>())?;
+        let is_compressed = head.encoding == Encoding::CompressedHeap;
+        let symbols = is_compressed
+            .then(|| SymbolTable::open(&sections.take(SymbolTable::stored_bytes(head.item_count))?))
+            .transpose()?;
+        let heap = Self { bitmap, ends, symbols, bytes: sections.take_last()? };
+        let starts = || head.vector_headers.iter().map(|entry| usize::try_from(entry.base).unwrap_or(usize::MAX));
+        ensure(starts().is_sorted() && starts().all(|start| start <= heap.bytes.len()), "invalid start of a heap")?;
         let mut ends = [0; VECTOR_ROWS];
         let mut buffer = LanesBuffer::new();
-        for vector in 0..head.vectors() {
+        for vector in 0..head.vector_count() {
             heap.unpack_ends(vector, head.width, &mut buffer, &mut ends);
             let ends = &ends[..head.rows_in(vector)];
-            let length = heap.of_vector(&head.entries, vector).len();
-            check(ends.is_sorted() && ends.last().is_some_and(|end| *end as usize == length), "invalid string ends")?;
+            let length = heap.vector_bytes(&head.vector_headers, vector).len();
+            ensure(ends.is_sorted() && ends.last().is_some_and(|end| *end as usize == length), "invalid string ends")?;
         }
         Ok(heap)
     }
@@ -259,14 +260,14 @@ impl Heap {
     }
 
     /// Returns the stored, possibly compressed, heap of a vector.
-    pub(crate) fn of_vector(&self, entries: &[Entry], vector: usize) -> &[u8] {
+    pub(crate) fn vector_bytes(&self, entries: &[VectorHeader], vector: usize) -> &[u8] {
         let start = entries[vector].base as usize;
         let end = entries.get(vector + 1).map_or(self.bytes.len(), |next| next.base as usize);
         &self.bytes[start..end]
     }
 
     /// Returns the stored, possibly compressed, bytes of one string.
-    pub(crate) fn one(&self, head: &Head, row: usize) -> &[u8] {
+    pub(crate) fn string_bytes(&self, head: &BlockHeader, row: usize) -> &[u8] {
         let (vector, row) = (row / VECTOR_ROWS, row % VECTOR_ROWS);
         let end = |row: usize| {
             let (words, width) = (self.words(vector, head.width), usize::from(head.width));
@@ -277,11 +278,11 @@ impl Heap {
             }
         };
         let start = if row == 0 { 0 } else { end(row - 1) };
-        &self.of_vector(&head.entries, vector)[start..end(row)]
+        &self.vector_bytes(&head.vector_headers, vector)[start..end(row)]
     }
 
     /// Returns the symbol table of compressed strings.
-    pub(crate) fn symbols(&self) -> Option<&Symbols> {
+    pub(crate) fn symbols(&self) -> Option<&SymbolTable> {
         self.symbols.as_ref()
     }
 
@@ -298,8 +299,8 @@ impl Heap {
 
 /// Returns the rows of a vector that are set in the bitmap, or all if there is none.
 fn validity(bitmap: Option<&Bytes>, vector: usize) -> crate::Mask {
-    let Some(bitmap) = bitmap else { return crate::mask_of(VECTOR_ROWS) };
-    std::array::from_fn(|word| u64::from_le_bytes(array(bitmap, vector * VECTOR_ROWS / 8 + word * 8)))
+    let Some(bitmap) = bitmap else { return crate::first_rows_mask(VECTOR_ROWS) };
+    std::array::from_fn(|word| u64::from_le_bytes(read_array(bitmap, vector * VECTOR_ROWS / 8 + word * 8)))
 }
 
 fn is_valid(bitmap: Option<&Bytes>, row: usize) -> bool {
@@ -307,6 +308,6 @@ fn is_valid(bitmap: Option<&Bytes>, row: usize) -> bool {
 }
 
 /// Fails with [`Error::Damaged`] if `holds` is false.
-pub(crate) fn check(holds: bool, what: &'static str) -> Result<()> {
+pub(crate) fn ensure(holds: bool, what: &'static str) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::Damaged(what)) }
 }

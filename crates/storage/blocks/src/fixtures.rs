@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{Bitmap, Comparison, Pattern, TextCondition};
+use crate::{Comparison, LikePattern, TextCondition, ValidityBitmap};
 
 /// Distribution of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,8 +119,8 @@ pub(crate) fn is_valid(validity: Option<&Vec<u8>>, row: usize) -> bool {
 }
 
 /// Borrows the result of [`Column::validity`] as a bitmap.
-pub(crate) fn bitmap(validity: Option<&Vec<u8>>) -> Option<Bitmap<'_>> {
-    validity.map(|bytes| Bitmap::new(bytes, 0))
+pub(crate) fn bitmap(validity: Option<&Vec<u8>>) -> Option<ValidityBitmap<'_>> {
+    validity.map(|bytes| ValidityBitmap::new(bytes, 0))
 }
 
 /// Generates columns of all shapes, NULL distributions and sizes.
@@ -167,7 +167,7 @@ pub(crate) fn words(count: usize, seed: u64) -> Vec<Vec<u8>> {
 /// Returns the condition `[NOT] LIKE 'prefix%part%suffix'`.
 pub(crate) fn like(prefix: &[u8], parts: &[&[u8]], suffix: &[u8], is_negated: bool) -> TextCondition {
     let parts = parts.iter().map(|part| part.to_vec()).collect();
-    let pattern = Pattern { prefix: prefix.to_vec(), parts, suffix: suffix.to_vec() };
+    let pattern = LikePattern { prefix: prefix.to_vec(), parts, suffix: suffix.to_vec() };
     TextCondition::Like { pattern, is_negated }
 }
 

@@ -4,24 +4,24 @@
 //! key of -0 is one below that of 0, so that -0 can be restored; comparisons treat both as zero.
 
 /// Returns the key of a double.
-pub(crate) fn key64(value: f64) -> i64 {
+pub(crate) fn double_to_key(value: f64) -> i64 {
     let bits = if value.is_nan() { f64::NAN.to_bits() & (u64::MAX >> 1) } else { value.to_bits() };
     flip64(bits as i64)
 }
 
 /// Returns the double of a key.
-pub(crate) fn value64(key: i64) -> f64 {
+pub(crate) fn key_to_double(key: i64) -> f64 {
     f64::from_bits(flip64(key) as u64)
 }
 
 /// Returns the key of a single, which has 32 bits.
-pub(crate) fn key32(value: f32) -> i64 {
+pub(crate) fn single_to_key(value: f32) -> i64 {
     let bits = if value.is_nan() { f32::NAN.to_bits() & (u32::MAX >> 1) } else { value.to_bits() };
     flip32(bits as i32).into()
 }
 
 /// Returns the single of a key.
-pub(crate) fn value32(key: i64) -> f32 {
+pub(crate) fn key_to_single(key: i64) -> f32 {
     f32::from_bits(flip32(key as i32) as u32)
 }
 
@@ -38,7 +38,7 @@ fn flip32(bits: i32) -> i32 {
 ///
 /// A float is represented by an integer, its digits: the float is `digits * 10^up * 10^-down`, computed in doubles.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Decimals {
+pub struct DecimalEncoding {
     up: f64,
     down: f64,
     digits_up: f64,
@@ -58,7 +58,7 @@ const ROUNDING: f64 = (1_u64 << 52) as f64 + (1_u64 << 51) as f64;
 /// Bound of the absolute values for which this rounding is exact.
 const DIGITS_MAX: f64 = (1_u64 << 51) as f64;
 
-impl Decimals {
+impl DecimalEncoding {
     /// Creates the encoding with the exponents `up` and `down`.
     ///
     /// # Panics
@@ -71,16 +71,16 @@ impl Decimals {
 
     /// Returns the digits of the double with `key`, and whether they restore it exactly.
     #[inline(always)]
-    pub(crate) fn digits(self, key: i64) -> (i64, bool) {
-        let value = value64(key);
+    pub(crate) fn encode_double(self, key: i64) -> (i64, bool) {
+        let value = key_to_double(key);
         let (digits, back) = self.nearest(value);
         (digits, back == value && back.is_sign_negative() == value.is_sign_negative())
     }
 
     /// Returns the digits of the single with `key`, and whether they restore it exactly.
     #[inline(always)]
-    pub(crate) fn digits_of_single(self, key: i64) -> (i64, bool) {
-        let value = value32(key);
+    pub(crate) fn encode_single(self, key: i64) -> (i64, bool) {
+        let value = key_to_single(key);
         let (digits, back) = self.nearest(value.into());
         (digits, back as f32 == value && back.is_sign_negative() == value.is_sign_negative())
     }
@@ -98,7 +98,7 @@ impl Decimals {
 
     /// Returns the number that digits represent; it is monotonic in the digits.
     #[inline(always)]
-    pub(crate) fn value(self, digits: i64) -> f64 {
+    pub(crate) fn decode(self, digits: i64) -> f64 {
         digits as f64 * self.up * self.down
     }
 }
@@ -111,27 +111,34 @@ mod tests {
     fn keys_order_as_numbers_do_and_come_back() {
         let ascending =
             [f64::NEG_INFINITY, f64::MIN, -1.5, -f64::MIN_POSITIVE, -5e-324, -0.0, 0.0, 5e-324, 1.0, f64::INFINITY];
-        assert!(ascending.is_sorted_by(|one, other| key64(*one) < key64(*other)));
-        assert!(ascending.iter().all(|value| value64(key64(*value)).to_bits() == value.to_bits()));
-        assert_eq!(key64(-f64::NAN), key64(f64::NAN));
-        assert!(key64(f64::INFINITY) < key64(f64::NAN) && value64(key64(f64::NAN)).is_nan());
+        assert!(ascending.is_sorted_by(|one, other| double_to_key(*one) < double_to_key(*other)));
+        assert!(ascending.iter().all(|value| key_to_double(double_to_key(*value)).to_bits() == value.to_bits()));
+        assert_eq!(double_to_key(-f64::NAN), double_to_key(f64::NAN));
+        assert!(
+            double_to_key(f64::INFINITY) < double_to_key(f64::NAN) && key_to_double(double_to_key(f64::NAN)).is_nan()
+        );
         let ascending = [f32::NEG_INFINITY, -1.5, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::MAX, f32::INFINITY];
-        assert!(ascending.is_sorted_by(|one, other| key32(*one) < key32(*other)));
-        assert!(ascending.iter().all(|value| value32(key32(*value)).to_bits() == value.to_bits()));
-        assert!(key32(f32::INFINITY) < key32(-f32::NAN) && value32(key32(f32::NAN)).is_nan());
+        assert!(ascending.is_sorted_by(|one, other| single_to_key(*one) < single_to_key(*other)));
+        assert!(ascending.iter().all(|value| key_to_single(single_to_key(*value)).to_bits() == value.to_bits()));
+        assert!(
+            single_to_key(f32::INFINITY) < single_to_key(-f32::NAN) && key_to_single(single_to_key(f32::NAN)).is_nan()
+        );
     }
 
     #[test]
     fn digits_stand_for_numbers_in_order() {
         for exponents in [(0, 0), (0, 2), (12, 14), (0, 18), (18, 0)] {
-            let decimals = Decimals::new(exponents);
+            let decimals = DecimalEncoding::new(exponents);
             let far = [i64::MIN, -(1 << 60), -7, -1, 0, 1, 2, 99, 1 << 52, (1 << 53) + 1, i64::MAX];
-            assert!(far.is_sorted_by_key(|digits| key64(decimals.value(*digits))));
+            assert!(far.is_sorted_by_key(|digits| double_to_key(decimals.decode(*digits))));
         }
-        let cents = Decimals::new((0, 2));
-        assert_eq!((cents.digits(key64(12.34)), cents.digits_of_single(key32(-12.5))), ((1234, true), (-1250, true)));
+        let cents = DecimalEncoding::new((0, 2));
+        assert_eq!(
+            (cents.encode_double(double_to_key(12.34)), cents.encode_single(single_to_key(-12.5))),
+            ((1234, true), (-1250, true))
+        );
         for value in [f64::NAN, f64::INFINITY, 1e300, 1e17, -0.0, 0.001] {
-            assert!(!cents.digits(key64(value)).1, "{value}");
+            assert!(!cents.encode_double(double_to_key(value)).1, "{value}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::{BLOCK_ROWS, Error, Kind, Result, VECTOR_ROWS};
+use crate::{BLOCK_ROWS, Error, Result, VECTOR_ROWS, ValueKind};
 
 /// Format version, the only one that is read or written: blocks are cached data and are encoded again for a new
 /// version.
@@ -15,7 +15,7 @@ const ENTRY_BYTES: usize = 32;
 
 /// Encoding of a block's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
+pub enum Encoding {
     /// The same value, or NULL, in every row; there is no body.
     Constant,
     /// Frame of reference: bit-packed offsets from each vector's base, with patches for values that do not fit.
@@ -32,47 +32,47 @@ pub enum Scheme {
     CompressedHeap,
 }
 
-impl Scheme {
+impl Encoding {
     const ALL: [Self; 7] =
         [Self::Constant, Self::Packed, Self::Runs, Self::Plain, Self::PlainWide, Self::Heap, Self::CompressedHeap];
 }
 
 /// Header of one vector: base, bounds and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Entry {
+pub struct VectorHeader {
     /// Base to which packed offsets are added; for strings, the start of the vector's heap.
     pub base: i64,
-    /// Minimum key, or a lower bound if [`Head::has_exact_zones`] is false. 0 if every row is NULL.
+    /// Minimum key, or a lower bound if [`BlockHeader::has_exact_bounds`] is false. 0 if every row is NULL.
     pub min: i64,
     /// Maximum key, or an upper bound.
     pub max: i64,
     /// Number of NULLs.
-    pub nulls: u16,
+    pub null_count: u16,
     /// Number of patches: rows whose value does not fit the width.
-    pub patches: u16,
+    pub patch_count: u16,
     /// Index of the vector's first patch among the patches of the block.
     pub first_patch: u32,
 }
 
-impl Entry {
+impl VectorHeader {
     /// Returns the range of the vector's patches among the patches of the block.
     pub(crate) fn patches(&self) -> std::ops::Range<usize> {
         let first = self.first_patch as usize;
-        first..first + usize::from(self.patches)
+        first..first + usize::from(self.patch_count)
     }
 }
 
 /// Header of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct BlockHeader {
     /// Type of the values.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Encoding of the values.
-    pub scheme: Scheme,
+    pub encoding: Encoding,
     /// Number of rows, including NULLs.
     pub rows: usize,
     /// Number of NULLs.
-    pub nulls: usize,
+    pub null_count: usize,
     /// Whether packed offset 0 represents NULL, in every vector.
     pub null_is_zero: bool,
     /// Whether the body has a validity bitmap.
@@ -81,10 +81,10 @@ pub struct Head {
     pub lane: u8,
     /// Bits of a packed offset.
     pub width: u8,
-    /// Exponents of ten of decimal-encoded floats; see [`Decimals`](crate::kernels::Decimals).
-    pub decimal: Option<(u8, u8)>,
+    /// Exponents of ten of decimal-encoded floats; see [`DecimalEncoding`](crate::kernels::Decimals).
+    pub decimal_exponents: Option<(u8, u8)>,
     /// Number of patches, runs or symbols, depending on the encoding.
-    pub parts: usize,
+    pub item_count: usize,
     /// Minimum value: an integer, the key of a float, or the first 16 bytes of a string as a number.
     pub min: i128,
     /// Maximum value, represented like the minimum.
@@ -94,17 +94,17 @@ pub struct Head {
     /// Size of the block, in bytes.
     pub length: usize,
     /// Headers of the vectors.
-    pub entries: Vec<Entry>,
+    pub vector_headers: Vec<VectorHeader>,
 }
 
-impl Head {
+impl BlockHeader {
     /// Returns the size of the header of a block of `rows` rows, in bytes.
-    pub fn bytes(rows: usize) -> usize {
-        aligned(FIXED_BYTES + rows.div_ceil(VECTOR_ROWS) * ENTRY_BYTES)
+    pub fn size_for(rows: usize) -> usize {
+        align_up(FIXED_BYTES + rows.div_ceil(VECTOR_ROWS) * ENTRY_BYTES)
     }
 
     /// Returns the number of vectors.
-    pub fn vectors(&self) -> usize {
+    pub fn vector_count(&self) -> usize {
         self.rows.div_ceil(VECTOR_ROWS)
     }
 
@@ -114,8 +114,8 @@ impl Head {
     }
 
     /// Whether minima and maxima are values of the block rather than mere bounds.
-    pub fn has_exact_zones(&self) -> bool {
-        !matches!(self.scheme, Scheme::PlainWide | Scheme::Heap | Scheme::CompressedHeap)
+    pub fn has_exact_bounds(&self) -> bool {
+        !matches!(self.encoding, Encoding::PlainWide | Encoding::Heap | Encoding::CompressedHeap)
     }
 
     /// Reads the header from the start of a block; the body may be missing.
@@ -129,35 +129,36 @@ impl Head {
         if fixed[..4] != MAGIC {
             return Err(Error::Damaged("it does not start with the magic bytes of a block"));
         }
-        let version = u16::from_le_bytes(array(fixed, 4));
+        let version = u16::from_le_bytes(read_array(fixed, 4));
         if version != VERSION {
             return Err(Error::Version(version));
         }
-        let rows = u32::from_le_bytes(array(fixed, 32)) as usize;
+        let rows = u32::from_le_bytes(read_array(fixed, 32)) as usize;
         if BLOCK_ROWS < rows {
             return Err(Error::Damaged("it has more rows than the maximum of a block"));
         }
-        let whole = bytes.get(..Self::bytes(rows)).ok_or(Error::Damaged("it is shorter than its header"))?;
-        if u64::from_le_bytes(array(fixed, 8)) != head_checksum(whole) {
+        let whole = bytes.get(..Self::size_for(rows)).ok_or(Error::Damaged("it is shorter than its header"))?;
+        if u64::from_le_bytes(read_array(fixed, 8)) != head_checksum(whole) {
             return Err(Error::Damaged("the header does not match its checksum"));
         }
         let flags = fixed[42];
         let head = Self {
-            kind: Kind::from_tag(fixed[6]).ok_or(Error::Damaged("unknown type of values"))?,
-            scheme: *Scheme::ALL.get(usize::from(fixed[7])).ok_or(Error::Damaged("unknown encoding"))?,
+            kind: ValueKind::from_tag(fixed[6]).ok_or(Error::Damaged("unknown type of values"))?,
+            encoding: *Encoding::ALL.get(usize::from(fixed[7])).ok_or(Error::Damaged("unknown encoding"))?,
             rows,
-            nulls: u32::from_le_bytes(array(fixed, 36)) as usize,
+            null_count: u32::from_le_bytes(read_array(fixed, 36)) as usize,
             null_is_zero: flags & 1 != 0,
             has_bitmap: flags & 2 != 0,
             lane: fixed[40],
             width: fixed[41],
-            decimal: (flags & 4 != 0).then_some((fixed[48], fixed[49])),
-            parts: u32::from_le_bytes(array(fixed, 44)) as usize,
-            min: i128::from_le_bytes(array(fixed, 64)),
-            max: i128::from_le_bytes(array(fixed, 80)),
-            offset: i128::from_le_bytes(array(fixed, 96)),
-            length: usize::try_from(u64::from_le_bytes(array(fixed, 24))).map_err(|_| Error::Damaged("bad length"))?,
-            entries: whole[FIXED_BYTES..]
+            decimal_exponents: (flags & 4 != 0).then_some((fixed[48], fixed[49])),
+            item_count: u32::from_le_bytes(read_array(fixed, 44)) as usize,
+            min: i128::from_le_bytes(read_array(fixed, 64)),
+            max: i128::from_le_bytes(read_array(fixed, 80)),
+            offset: i128::from_le_bytes(read_array(fixed, 96)),
+            length: usize::try_from(u64::from_le_bytes(read_array(fixed, 24)))
+                .map_err(|_| Error::Damaged("bad length"))?,
+            vector_headers: whole[FIXED_BYTES..]
                 .as_chunks()
                 .0
                 .iter()
@@ -166,58 +167,60 @@ impl Head {
                 .collect(),
         };
         head.check()?;
-        Ok((head, u64::from_le_bytes(array(fixed, 16))))
+        Ok((head, u64::from_le_bytes(read_array(fixed, 16))))
     }
 
     /// Checks the invariants that the crate relies on.
     fn check(&self) -> Result<()> {
-        if self.rows < self.nulls {
+        if self.rows < self.null_count {
             return Err(Error::Damaged("it has more NULLs than rows"));
         }
         if ![8, 16, 32, 64].contains(&self.lane) || self.lane < self.width {
             return Err(Error::Damaged("invalid lane or width"));
         }
-        if self.decimal.is_some_and(|(up, down)| 18 < up || 18 < down) {
+        if self.decimal_exponents.is_some_and(|(up, down)| 18 < up || 18 < down) {
             return Err(Error::Damaged("invalid exponents of decimal floats"));
         }
-        if self.decimal.is_some() && !(self.kind.is_float() && self.scheme == Scheme::Packed) {
+        if self.decimal_exponents.is_some() && !(self.kind.is_float() && self.encoding == Encoding::Packed) {
             return Err(Error::Damaged("decimal encoding of values that are not packed floats"));
         }
-        if self.scheme == Scheme::PlainWide && self.kind != Kind::Int128 {
+        if self.encoding == Encoding::PlainWide && self.kind != ValueKind::Int128 {
             return Err(Error::Damaged("plain 128-bit encoding of another type"));
         }
-        let is_heap = matches!(self.scheme, Scheme::Heap | Scheme::CompressedHeap);
-        if is_heap != (self.kind == Kind::Text) {
+        let is_heap = matches!(self.encoding, Encoding::Heap | Encoding::CompressedHeap);
+        if is_heap != (self.kind == ValueKind::Text) {
             return Err(Error::Damaged("the encoding does not fit the type: heaps are for strings only"));
         }
-        if BLOCK_ROWS < self.parts {
+        if BLOCK_ROWS < self.item_count {
             return Err(Error::Damaged("it has too many patches, runs or symbols"));
         }
         Ok(())
     }
 
-    /// Writes the header in front of a body that starts at [`Head::bytes`].
+    /// Writes the header in front of a body that starts at [`BlockHeader::size_for`].
     pub(crate) fn write(&self, block: &mut [u8]) {
-        let (head, body) = block.split_at_mut(Self::bytes(self.rows));
+        let (head, body) = block.split_at_mut(Self::size_for(self.rows));
         head[..4].copy_from_slice(&MAGIC);
         head[4..6].copy_from_slice(&VERSION.to_le_bytes());
         head[6] = self.kind.tag();
-        head[7] = self.scheme as u8;
+        head[7] = self.encoding as u8;
         head[16..24].copy_from_slice(&xxh3_64(body).to_le_bytes());
         head[24..32].copy_from_slice(&(self.length as u64).to_le_bytes());
         head[32..36].copy_from_slice(&(self.rows as u32).to_le_bytes());
-        head[36..40].copy_from_slice(&(self.nulls as u32).to_le_bytes());
+        head[36..40].copy_from_slice(&(self.null_count as u32).to_le_bytes());
         head[40] = self.lane;
         head[41] = self.width;
-        head[42] = u8::from(self.null_is_zero) | u8::from(self.has_bitmap) << 1 | u8::from(self.decimal.is_some()) << 2;
-        head[44..48].copy_from_slice(&(self.parts as u32).to_le_bytes());
-        let (up, down) = self.decimal.unwrap_or_default();
+        head[42] = u8::from(self.null_is_zero)
+            | u8::from(self.has_bitmap) << 1
+            | u8::from(self.decimal_exponents.is_some()) << 2;
+        head[44..48].copy_from_slice(&(self.item_count as u32).to_le_bytes());
+        let (up, down) = self.decimal_exponents.unwrap_or_default();
         head[48] = up;
         head[49] = down;
         head[64..80].copy_from_slice(&self.min.to_le_bytes());
         head[80..96].copy_from_slice(&self.max.to_le_bytes());
         head[96..112].copy_from_slice(&self.offset.to_le_bytes());
-        for (bytes, entry) in head[FIXED_BYTES..].as_chunks_mut().0.iter_mut().zip(&self.entries) {
+        for (bytes, entry) in head[FIXED_BYTES..].as_chunks_mut().0.iter_mut().zip(&self.vector_headers) {
             write_entry(entry, bytes);
         }
         let checksum = head_checksum(head);
@@ -227,55 +230,55 @@ impl Head {
 
 /// Computes the checksum of the header without the checksum itself.
 fn head_checksum(head: &[u8]) -> u64 {
-    xxh3_64_with_seed(&head[16..], u64::from_le_bytes(array(head, 0)))
+    xxh3_64_with_seed(&head[16..], u64::from_le_bytes(read_array(head, 0)))
 }
 
-fn read_entry(bytes: &[u8; ENTRY_BYTES]) -> Entry {
-    Entry {
-        base: i64::from_le_bytes(array(bytes, 0)),
-        min: i64::from_le_bytes(array(bytes, 8)),
-        max: i64::from_le_bytes(array(bytes, 16)),
-        nulls: u16::from_le_bytes(array(bytes, 24)),
-        patches: u16::from_le_bytes(array(bytes, 26)),
-        first_patch: u32::from_le_bytes(array(bytes, 28)),
+fn read_entry(bytes: &[u8; ENTRY_BYTES]) -> VectorHeader {
+    VectorHeader {
+        base: i64::from_le_bytes(read_array(bytes, 0)),
+        min: i64::from_le_bytes(read_array(bytes, 8)),
+        max: i64::from_le_bytes(read_array(bytes, 16)),
+        null_count: u16::from_le_bytes(read_array(bytes, 24)),
+        patch_count: u16::from_le_bytes(read_array(bytes, 26)),
+        first_patch: u32::from_le_bytes(read_array(bytes, 28)),
     }
 }
 
-fn write_entry(entry: &Entry, bytes: &mut [u8; ENTRY_BYTES]) {
+fn write_entry(entry: &VectorHeader, bytes: &mut [u8; ENTRY_BYTES]) {
     bytes[..8].copy_from_slice(&entry.base.to_le_bytes());
     bytes[8..16].copy_from_slice(&entry.min.to_le_bytes());
     bytes[16..24].copy_from_slice(&entry.max.to_le_bytes());
-    bytes[24..26].copy_from_slice(&entry.nulls.to_le_bytes());
-    bytes[26..28].copy_from_slice(&entry.patches.to_le_bytes());
+    bytes[24..26].copy_from_slice(&entry.null_count.to_le_bytes());
+    bytes[26..28].copy_from_slice(&entry.patch_count.to_le_bytes());
     bytes[28..].copy_from_slice(&entry.first_patch.to_le_bytes());
 }
 
 /// Returns the bits of the narrowest lane that fits `width` bits.
-pub(crate) fn lane_of(width: u8) -> u8 {
+pub(crate) fn lane_bits(width: u8) -> u8 {
     width.next_power_of_two().max(8)
 }
 
 /// Returns the `N` bytes at offset `at`; panics if they do not exist.
-pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+pub(crate) fn read_array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     *bytes[at..].first_chunk().expect("the bytes at this offset were checked to exist")
 }
 
 /// Rounds an offset up to the alignment of sections.
-pub(crate) fn aligned(at: usize) -> usize {
+pub(crate) fn align_up(at: usize) -> usize {
     at.next_multiple_of(ALIGNMENT)
 }
 
 /// Recomputes the checksums of damaged bytes and, if `fix_length`, the length; also those of a nested block.
 #[cfg(test)]
-pub(crate) fn reseal(block: &mut [u8], fix_length: bool) {
+pub(crate) fn fix_checksums(block: &mut [u8], fix_length: bool) {
     let Some(fixed) = block.first_chunk::<FIXED_BYTES>() else { return };
-    let rows = (u32::from_le_bytes(array(fixed, 32)) as usize).min(BLOCK_ROWS);
-    let (is_runs, runs) = (fixed[7] == Scheme::Runs as u8, u32::from_le_bytes(array(fixed, 44)) as usize);
+    let rows = (u32::from_le_bytes(read_array(fixed, 32)) as usize).min(BLOCK_ROWS);
+    let (is_runs, runs) = (fixed[7] == Encoding::Runs as u8, u32::from_le_bytes(read_array(fixed, 44)) as usize);
     let length = block.len();
-    let start = Head::bytes(rows);
+    let start = BlockHeader::size_for(rows);
     let Some((head, body)) = block.split_at_mut_checked(start) else { return };
-    if is_runs && let Some(values) = body.get_mut(aligned(runs.min(BLOCK_ROWS) * 2)..) {
-        reseal(values, fix_length);
+    if is_runs && let Some(values) = body.get_mut(align_up(runs.min(BLOCK_ROWS) * 2)..) {
+        fix_checksums(values, fix_length);
     }
     head[16..24].copy_from_slice(&xxh3_64(body).to_le_bytes());
     if fix_length {

@@ -27,7 +27,7 @@ pub(crate) fn blocks() -> Vec<(&'static str, Bytes)> {
     add("runs", Shape::Runs(200), Nulls::None, 5000);
     add("runs_nullable", Shape::Runs(200), Nulls::Runs, 5000);
     add("plain", Shape::Extremes, Nulls::Few, 70);
-    let validity = Bitmap::new(&[0b1101_0111], 0);
+    let validity = ValidityBitmap::new(&[0b1101_0111], 0);
     let wide: Vec<i128> = (0..8).map(|row| i128::from(row) << 120).collect();
     blocks.push(("wide", encode_i128(&wide, Some(validity)).expect("a block")));
     let near: Vec<i128> = (0..8).map(|row| (1 << 100) + row * row).collect();
@@ -56,10 +56,14 @@ pub(crate) fn blocks() -> Vec<(&'static str, Bytes)> {
 #[test]
 fn blocks_are_read_as_ever() {
     for (name, bytes) in blocks() {
-        let golden = Block::open(golden(name, &bytes).into()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let golden = Block::open(read_golden(name, &bytes).into()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let block = Block::open(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         let (was, is) = (golden.head(), block.head());
-        assert_eq!((was.kind, was.scheme, was.rows, was.nulls), (is.kind, is.scheme, is.rows, is.nulls), "{name}");
+        assert_eq!(
+            (was.kind, was.encoding, was.rows, was.null_count),
+            (is.kind, is.encoding, is.rows, is.null_count),
+            "{name}"
+        );
         assert_eq!((was.min, was.max), (is.min, is.max), "{name}");
         assert_eq!(golden.read_text(), block.read_text(), "{name} reads");
         assert_eq!(golden.read::<i128>(), block.read::<i128>(), "{name} reads");
@@ -76,12 +80,12 @@ fn a_dictionary_is_stored_as_ever() {
         builder.insert(word.as_bytes());
     }
     let (dictionary, _) = builder.finish().unwrap();
-    assert!(golden("dictionary", dictionary.bytes()) == *dictionary.bytes(), "the stored form has changed");
+    assert!(read_golden("dictionary", dictionary.bytes()) == *dictionary.bytes(), "the stored form has changed");
 }
 
 /// Reads a golden file; creates it if it is missing and `KILN_WRITE_GOLDEN` is set.
 #[track_caller]
-fn golden(name: &str, bytes: &Bytes) -> Vec<u8> {
+fn read_golden(name: &str, bytes: &Bytes) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.v{VERSION}.bin"));
     if std::env::var_os("KILN_WRITE_GOLDEN").is_some() && !path.exists() {
         std::fs::write(&path, bytes).unwrap();

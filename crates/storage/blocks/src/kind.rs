@@ -2,7 +2,7 @@
 
 /// Type of a block's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Booleans, as 0 and 1.
     Boolean,
     /// 32-bit integers and dates.
@@ -21,7 +21,7 @@ pub enum Kind {
     Text,
 }
 
-impl Kind {
+impl ValueKind {
     const ALL: [Self; 8] =
         [Self::Boolean, Self::Int32, Self::Int64, Self::Int128, Self::Float32, Self::Float64, Self::Code, Self::Text];
 

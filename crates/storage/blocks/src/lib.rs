@@ -40,23 +40,23 @@ mod text;
 #[cfg(test)]
 mod untrusted;
 
-pub use bitmap::Bitmap;
+pub use bitmap::ValidityBitmap;
 pub use block::Block;
 pub use body::Runs;
 pub use compare::{Comparison, Condition};
-pub use decode::{Lanes, LanesBuffer, TextBuffer, TextValues, Texts, Value, Values};
-pub use dictionary::{Dictionary, DictionaryBuilder, hash as hash_text};
+pub use decode::{BlockValue, Lanes, LanesBuffer, TextBuffer, TextValues, TextVector, Values};
+pub use dictionary::{Dictionary, DictionaryBuilder, hash_text};
 pub use encode::{
     Compression, encode_bool, encode_codes, encode_f32, encode_f64, encode_i32, encode_i64, encode_i128, encode_lanes,
     encode_text,
 };
 pub use error::{Error, Result};
-pub use format::{Entry, Head, Scheme};
-pub use kind::Kind;
-pub use pattern::Pattern;
-pub use ranges::{Ranges, Zone};
+pub use format::{BlockHeader, Encoding, VectorHeader};
+pub use kind::ValueKind;
+pub use pattern::LikePattern;
+pub use ranges::{KeyRanges, PruneResult};
 pub use row_set::RowSet;
-pub use text::{Matcher, TextCondition};
+pub use text::{TextCondition, TextMatcher};
 
 /// Number of rows of a full vector, the unit that a kernel processes.
 pub const VECTOR_ROWS: usize = 1024;
@@ -69,7 +69,7 @@ pub const BLOCK_ROWS: usize = VECTOR_ROWS * BLOCK_VECTORS;
 pub type Mask = [u64; VECTOR_ROWS / 64];
 
 /// Returns a mask of the first `rows` rows.
-pub(crate) fn mask_of(rows: usize) -> Mask {
+pub(crate) fn first_rows_mask(rows: usize) -> Mask {
     std::array::from_fn(|word| match rows.saturating_sub(word * 64) {
         0 => 0,
         some if some < 64 => (1 << some) - 1,

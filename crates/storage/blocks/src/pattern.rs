@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A LIKE pattern of the form `'prefix%part%part%suffix'`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Pattern {
+pub struct LikePattern {
     /// Prefix of a matching string.
     pub prefix: Vec<u8>,
     /// Substrings between prefix and suffix, in order and not overlapping.
@@ -13,7 +13,7 @@ pub struct Pattern {
     pub suffix: Vec<u8>,
 }
 
-impl Pattern {
+impl LikePattern {
     /// Parses a LIKE pattern with the escape character `\`. Returns `None` if it contains `_`, no `%`, or an escape of
     /// another character than `%`, `_` and `\`.
     pub fn parse(text: &str) -> Option<Self> {
@@ -45,9 +45,13 @@ impl Pattern {
 mod tests {
     use super::*;
 
-    fn pattern(prefix: &str, parts: &[&str], suffix: &str) -> Pattern {
+    fn pattern(prefix: &str, parts: &[&str], suffix: &str) -> LikePattern {
         let bytes = |text: &str| text.as_bytes().to_vec();
-        Pattern { prefix: bytes(prefix), parts: parts.iter().map(|part| bytes(part)).collect(), suffix: bytes(suffix) }
+        LikePattern {
+            prefix: bytes(prefix),
+            parts: parts.iter().map(|part| bytes(part)).collect(),
+            suffix: bytes(suffix),
+        }
     }
 
     #[test]
@@ -60,10 +64,10 @@ mod tests {
             ("a%b%ü%d", pattern("a", &["b", "ü"], "d")),
             ("100\\%%\\_%\\\\", pattern("100%", &["_"], "\\")),
         ] {
-            assert_eq!(Pattern::parse(text), Some(expected), "{text}");
+            assert_eq!(LikePattern::parse(text), Some(expected), "{text}");
         }
         for text in ["", "abc", "a_%", "a%\\", "\\a%"] {
-            assert_eq!(Pattern::parse(text), None, "{text}");
+            assert_eq!(LikePattern::parse(text), None, "{text}");
         }
     }
 }

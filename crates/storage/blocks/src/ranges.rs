@@ -2,9 +2,9 @@
 
 /// Inclusive ranges of keys, ascending and disjoint. NULL is in no range.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ranges(Vec<(i64, i64)>);
+pub struct KeyRanges(Vec<(i64, i64)>);
 
-impl Ranges {
+impl KeyRanges {
     /// Creates ranges from pairs of inclusive bounds in any order, which may overlap or be empty.
     pub fn new(mut ranges: Vec<(i64, i64)>) -> Self {
         ranges.retain(|(low, high)| low <= high);
@@ -41,25 +41,25 @@ impl Ranges {
     }
 
     /// Returns the ranges that overlap `min..=max`.
-    pub(crate) fn within(&self, min: i64, max: i64) -> &[(i64, i64)] {
+    pub(crate) fn overlapping(&self, min: i64, max: i64) -> &[(i64, i64)] {
         let from = self.0.partition_point(|(_, high)| *high < min);
         let rest = &self.0[from..];
         &rest[..rest.partition_point(|(low, _)| *low <= max)]
     }
 
     /// Evaluates the ranges against the keys `min..=max`: none, some or all of them pass.
-    pub fn zone(&self, min: i64, max: i64) -> Zone {
-        match self.within(min, max) {
-            [] => Zone::None,
-            [(low, high)] if *low <= min && max <= *high => Zone::All,
-            _ => Zone::Some,
+    pub fn prune(&self, min: i64, max: i64) -> PruneResult {
+        match self.overlapping(min, max) {
+            [] => PruneResult::None,
+            [(low, high)] if *low <= min && max <= *high => PruneResult::All,
+            _ => PruneResult::Some,
         }
     }
 }
 
 /// Verdict of a filter against the minimum and maximum of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Zone {
+pub enum PruneResult {
     /// No value passes.
     None,
     /// Some values may pass.
@@ -74,13 +74,13 @@ mod tests {
 
     #[test]
     fn ranges_are_merged_and_ordered() {
-        let ranges = Ranges::new(vec![(5, 9), (1, 2), (3, 4), (20, 10), (12, 12), (i64::MAX, i64::MAX)]);
+        let ranges = KeyRanges::new(vec![(5, 9), (1, 2), (3, 4), (20, 10), (12, 12), (i64::MAX, i64::MAX)]);
         assert_eq!(ranges.as_slice(), [(1, 9), (12, 12), (i64::MAX, i64::MAX)]);
         assert!(ranges.contains(1) && ranges.contains(9) && ranges.contains(12) && !ranges.contains(10));
-        assert_eq!(ranges.zone(2, 8), Zone::All);
-        assert_eq!(ranges.zone(2, 12), Zone::Some);
-        assert_eq!(ranges.zone(10, 11), Zone::None);
-        assert_eq!(ranges.zone(13, i64::MAX), Zone::Some);
-        assert_eq!(Ranges::none().zone(0, 0), Zone::None);
+        assert_eq!(ranges.prune(2, 8), PruneResult::All);
+        assert_eq!(ranges.prune(2, 12), PruneResult::Some);
+        assert_eq!(ranges.prune(10, 11), PruneResult::None);
+        assert_eq!(ranges.prune(13, i64::MAX), PruneResult::Some);
+        assert_eq!(KeyRanges::none().prune(0, 0), PruneResult::None);
     }
 }

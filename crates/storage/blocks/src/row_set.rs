@@ -59,7 +59,7 @@ impl RowSet {
     }
 
     /// Returns the range of vectors that contains all rows of the set.
-    pub fn spanned(&self) -> Range<usize> {
+    pub fn vector_span(&self) -> Range<usize> {
         let words = Mask::default().len();
         self.first / words..self.end.div_ceil(words)
     }
@@ -91,7 +91,7 @@ impl RowSet {
     }
 
     /// Whether at most `rows` rows of a vector are in the set. Cheaper than counting if there are many.
-    pub(crate) fn has_few_in(&self, vector: usize, rows: usize) -> bool {
+    pub(crate) fn has_at_most_in(&self, vector: usize, rows: usize) -> bool {
         self.vector(vector).iter().filter(|word| **word != 0).count() <= rows && self.count_in(vector) <= rows
     }
 
@@ -129,11 +129,11 @@ impl RowSet {
 
     /// Removes the rows of `part`, a subset, whose bit in `kept` is not set. `kept` has one bit per row of `part`, in
     /// their order, least significant bit first.
-    pub fn retain(&mut self, part: &Self, kept: &[u64]) {
+    pub fn retain(&mut self, part: &Self, passing: &[u64]) {
         let mut at = 0;
         for (word, rows) in self.words[part.first..part.end].iter_mut().zip(&part.words[part.first..part.end]) {
             let count = rows.count_ones();
-            *word &= !rows | deposited(bits_at(kept, at, count), *rows, count);
+            *word &= !rows | deposit_bits(bits_at(passing, at, count), *rows, count);
             at += count as usize;
         }
     }
@@ -162,21 +162,21 @@ impl RowSet {
     }
 
     /// Intersects with another set over the same rows.
-    pub fn and(&mut self, other: &Self) {
+    pub fn intersect(&mut self, other: &Self) {
         for (word, bits) in self.words.iter_mut().zip(other.words.iter()) {
             *word &= bits;
         }
     }
 
     /// Removes the rows of another set over the same rows.
-    pub fn and_not(&mut self, other: &Self) {
+    pub fn subtract(&mut self, other: &Self) {
         for (word, bits) in self.words.iter_mut().zip(other.words.iter()) {
             *word &= !bits;
         }
     }
 
     /// Adds the rows of another set over the same rows.
-    pub fn or(&mut self, other: &Self) {
+    pub fn union(&mut self, other: &Self) {
         debug_assert_eq!(self.rows, other.rows, "both sets must be over the same rows");
         for (word, bits) in self.words.iter_mut().zip(other.words.iter()) {
             *word |= bits;
@@ -221,7 +221,7 @@ fn bits_at(words: &[u64], at: usize, count: u32) -> u64 {
 }
 
 /// Deposits the low bits of `bits` at the positions of the `count` set bits of `word` (as the instruction PDEP does).
-fn deposited(bits: u64, word: u64, count: u32) -> u64 {
+fn deposit_bits(bits: u64, word: u64, count: u32) -> u64 {
     if count == 64 || bits == 0 {
         return bits;
     }
@@ -305,14 +305,14 @@ mod tests {
                     4 => {
                         let mut more = RowSet::none(rows);
                         more.insert(row);
-                        set.or(&more);
+                        set.union(&more);
                     }
                     _ => set.remove(row),
                 }
                 let expected: Vec<usize> = (0..rows).filter(|row| set.contains(*row)).collect();
                 assert!(set.iter().eq(expected.iter().copied()));
                 assert_eq!((set.count(), set.is_empty()), (expected.len(), expected.is_empty()));
-                assert!(expected.iter().all(|row| set.spanned().contains(&(row / VECTOR_ROWS))));
+                assert!(expected.iter().all(|row| set.vector_span().contains(&(row / VECTOR_ROWS))));
             }
         }
     }

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 
-use crate::body::check;
-use crate::format::array;
+use crate::body::ensure;
+use crate::format::read_array;
 use crate::{Error, Result};
 
 /// Escape byte: the next byte is a literal.
@@ -16,13 +16,13 @@ const SYMBOL_BYTES: usize = 8;
 
 /// A symbol table for decompression.
 #[derive(Debug, Clone)]
-pub(crate) struct Symbols {
+pub(crate) struct SymbolTable {
     symbols: Box<[[u8; SYMBOL_BYTES]; 256]>,
     /// Lengths of the symbols; 0 for unused numbers.
     lengths: Box<[u8; 256]>,
 }
 
-impl Symbols {
+impl SymbolTable {
     /// Returns the stored size of a table of `symbols` symbols, in bytes.
     pub(crate) fn stored_bytes(symbols: usize) -> usize {
         symbols * (SYMBOL_BYTES + 1)
@@ -31,10 +31,10 @@ impl Symbols {
     /// Reads a stored table: the symbols, then their lengths.
     pub(crate) fn open(stored: &Bytes) -> Result<Self> {
         let count = stored.len() / (SYMBOL_BYTES + 1);
-        check(count <= usize::from(ESCAPE), "a symbol table has more than 255 symbols")?;
+        ensure(count <= usize::from(ESCAPE), "a symbol table has more than 255 symbols")?;
         let (mut symbols, mut lengths) = (Box::new([[0; SYMBOL_BYTES]; 256]), Box::new([0; 256]));
         for number in 0..count {
-            symbols[number] = array(stored, number * SYMBOL_BYTES);
+            symbols[number] = read_array(stored, number * SYMBOL_BYTES);
             lengths[number] = stored[count * SYMBOL_BYTES + number];
             if !(1..=SYMBOL_BYTES as u8).contains(&lengths[number]) {
                 return Err(Error::Damaged("invalid length of a symbol"));
@@ -43,17 +43,17 @@ impl Symbols {
         Ok(Self { symbols, lengths })
     }
 
-    /// Decompresses a string to `room[at..]` and returns its end. `room` needs [`Self::room`] bytes from `at` on. Any
+    /// Decompresses a string to `room[at..]` and returns its end. `room` needs [`Self::decompressed_bytes_max`] bytes from `at` on. Any
     /// bytes are valid: an unused symbol number is an empty string.
-    pub(crate) fn decompress(&self, compressed: &[u8], room: &mut [u8], mut at: usize) -> usize {
+    pub(crate) fn decompress(&self, compressed: &[u8], out: &mut [u8], mut at: usize) -> usize {
         let mut numbers = compressed.iter();
         while let Some(number) = numbers.next() {
             if *number == ESCAPE {
                 let Some(byte) = numbers.next() else { break };
-                room[at] = *byte;
+                out[at] = *byte;
                 at += 1;
             } else {
-                room[at..at + SYMBOL_BYTES].copy_from_slice(&self.symbols[usize::from(*number)]);
+                out[at..at + SYMBOL_BYTES].copy_from_slice(&self.symbols[usize::from(*number)]);
                 at += usize::from(self.lengths[usize::from(*number)]);
             }
         }
@@ -61,7 +61,7 @@ impl Symbols {
     }
 
     /// Returns the buffer size for decompressing `compressed` bytes: eight bytes for each, and eight more.
-    pub(crate) fn room(compressed: usize) -> usize {
+    pub(crate) fn decompressed_bytes_max(compressed: usize) -> usize {
         (compressed + 1) * SYMBOL_BYTES
     }
 }

@@ -2,8 +2,8 @@
 
 use memchr::memmem::Finder;
 
-use crate::ranges::Zone;
-use crate::{Comparison, Pattern};
+use crate::ranges::PruneResult;
+use crate::{Comparison, LikePattern};
 
 /// A condition on strings, which are compared by their bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum TextCondition {
     /// `LIKE`, or `NOT LIKE`.
     Like {
         /// The pattern.
-        pattern: Pattern,
+        pattern: LikePattern,
         /// True for `NOT LIKE`.
         is_negated: bool,
     },
@@ -49,15 +49,15 @@ fn prefix<const BYTES: usize>(value: &[u8]) -> [u8; BYTES] {
 }
 
 /// A condition prepared for evaluation on many strings.
-pub struct Matcher<'a> {
+pub struct TextMatcher<'a> {
     condition: &'a TextCondition,
     /// Searchers of the substrings of a LIKE pattern.
     finders: Vec<Finder<'a>>,
     /// Sorted constants of an IN list.
-    listed: Vec<&'a [u8]>,
+    sorted_list: Vec<&'a [u8]>,
 }
 
-impl<'a> Matcher<'a> {
+impl<'a> TextMatcher<'a> {
     /// Prepares a condition.
     #[must_use]
     pub fn new(condition: &'a TextCondition) -> Self {
@@ -70,7 +70,7 @@ impl<'a> Matcher<'a> {
             _ => Vec::new(),
         };
         listed.sort_unstable();
-        Self { condition, finders, listed }
+        Self { condition, finders, sorted_list: listed }
     }
 
     /// Whether the condition is true for a string.
@@ -84,23 +84,23 @@ impl<'a> Matcher<'a> {
                 comparison => comparison.holds(value.cmp(constant)),
             },
             TextCondition::Between(low, high) => low.as_slice() <= value && value <= high.as_slice(),
-            TextCondition::In(_) => self.listed.binary_search(&value).is_ok(),
+            TextCondition::In(_) => self.sorted_list.binary_search(&value).is_ok(),
             TextCondition::Like { pattern, is_negated } => self.is_like(pattern, value) != *is_negated,
             TextCondition::IsNull => false,
             TextCondition::IsNotNull => true,
         }
     }
 
-    fn is_like(&self, pattern: &Pattern, value: &[u8]) -> bool {
+    fn is_like(&self, pattern: &LikePattern, value: &[u8]) -> bool {
         let behind = value.strip_prefix(pattern.prefix.as_slice());
         let between = behind.and_then(|value| value.strip_suffix(pattern.suffix.as_slice()));
-        between.is_some_and(|value| holds_parts(&self.finders, value))
+        between.is_some_and(|value| contains_in_order(&self.finders, value))
     }
 
     /// Whether the condition only requires substrings anywhere (`'%part%part%'`). [`Self::search`] then also finds
     /// strings that contain a matching string.
     #[must_use]
-    pub fn is_found_anywhere(&self) -> bool {
+    pub fn is_substring_search(&self) -> bool {
         let TextCondition::Like { pattern, .. } = self.condition else { return false };
         let is_anywhere = pattern.prefix.is_empty() && pattern.suffix.is_empty();
         is_anywhere && self.finders.first().is_some_and(|first| !first.needle().is_empty())
@@ -113,38 +113,38 @@ impl<'a> Matcher<'a> {
     }
 
     /// Evaluates the condition against strings whose prefix keys lie in `min..=max`.
-    pub(crate) fn zone(&self, min: i64, max: i64) -> Zone {
+    pub(crate) fn prune(&self, min: i64, max: i64) -> PruneResult {
         let outside = |low: i64, high: i64| max < low || high < min;
         match self.condition {
             TextCondition::Compare(comparison, constant) => {
                 let key = prefix_key(constant);
                 let (below, above) = (max < key, key < min);
                 if !below && !above {
-                    return Zone::Some;
+                    return PruneResult::Some;
                 }
                 let ordering = if below { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
-                if comparison.holds(ordering) { Zone::All } else { Zone::None }
+                if comparison.holds(ordering) { PruneResult::All } else { PruneResult::None }
             }
             TextCondition::Between(low, high) => match (prefix_key(low), prefix_key(high)) {
-                (low, high) if outside(low, high) => Zone::None,
-                (low, high) if low < min && max < high => Zone::All,
-                _ => Zone::Some,
+                (low, high) if outside(low, high) => PruneResult::None,
+                (low, high) if low < min && max < high => PruneResult::All,
+                _ => PruneResult::Some,
             },
             TextCondition::In(values) => {
                 let may_be = |value: &Vec<u8>| !outside(prefix_key(value), prefix_key(value));
-                if values.iter().any(may_be) { Zone::Some } else { Zone::None }
+                if values.iter().any(may_be) { PruneResult::Some } else { PruneResult::None }
             }
             TextCondition::Like { pattern, is_negated } => {
                 // Upper bound of the keys of all strings with this prefix.
                 let greatest = [pattern.prefix.as_slice(), &[u8::MAX; 8]].concat();
                 match (outside(prefix_key(&pattern.prefix), prefix_key(&greatest)), is_negated) {
-                    (false, _) => Zone::Some,
-                    (true, false) => Zone::None,
-                    (true, true) => Zone::All,
+                    (false, _) => PruneResult::Some,
+                    (true, false) => PruneResult::None,
+                    (true, true) => PruneResult::All,
                 }
             }
-            TextCondition::IsNull => Zone::None,
-            TextCondition::IsNotNull => Zone::All,
+            TextCondition::IsNull => PruneResult::None,
+            TextCondition::IsNotNull => PruneResult::All,
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Matcher<'a> {
     /// [`Self::is_negated`]. `ends` are the end offsets of the strings. The first substring is searched in the whole
     /// heap at once.
     pub fn search(&self, heap: &[u8], ends: &[u32], mut found: impl FnMut(usize)) {
-        let Some((first, rest)) = self.finders.split_first().filter(|_| self.is_found_anywhere()) else {
+        let Some((first, rest)) = self.finders.split_first().filter(|_| self.is_substring_search()) else {
             let mut start = 0;
             for (number, end) in ends.iter().enumerate() {
                 if self.matches(&heap[start..*end as usize]) != self.is_negated() {
@@ -169,7 +169,7 @@ impl<'a> Matcher<'a> {
             let Some(passed) = ends[number..].iter().position(|end| hit < *end as usize) else { return };
             number += passed;
             let end = ends[number] as usize;
-            if hit + length <= end && holds_parts(rest, &heap[hit + length..end]) {
+            if hit + length <= end && contains_in_order(rest, &heap[hit + length..end]) {
                 found(number);
                 from = end;
             } else if hit + length <= end {
@@ -184,7 +184,7 @@ impl<'a> Matcher<'a> {
 }
 
 /// Whether a string contains the substrings in order without overlap.
-fn holds_parts(finders: &[Finder<'_>], mut value: &[u8]) -> bool {
+fn contains_in_order(finders: &[Finder<'_>], mut value: &[u8]) -> bool {
     for finder in finders {
         let Some(at) = finder.find(value) else { return false };
         value = &value[at + finder.needle().len()..];
@@ -220,9 +220,9 @@ mod tests {
             ];
             conditions.extend(Comparison::ALL.map(|comparison| TextCondition::Compare(comparison, constant.clone())));
             for condition in conditions {
-                let (matcher, key) = (Matcher::new(&condition), prefix_key(string));
-                let forbidden = if matcher.matches(string) { Zone::None } else { Zone::All };
-                assert_ne!(matcher.zone(key, key), forbidden, "{condition:?} of {string:?}");
+                let (matcher, key) = (TextMatcher::new(&condition), prefix_key(string));
+                let forbidden = if matcher.matches(string) { PruneResult::None } else { PruneResult::All };
+                assert_ne!(matcher.prune(key, key), forbidden, "{condition:?} of {string:?}");
             }
         }
     }
@@ -257,7 +257,7 @@ mod tests {
         for (condition, is_negated) in lists.iter().flat_map(|list| [(list, false), (list, true)]) {
             let (prefix, parts, suffix) = *condition;
             let condition = like(prefix, parts, suffix, is_negated);
-            let matcher = Matcher::new(&condition);
+            let matcher = TextMatcher::new(&condition);
             let mut found = Vec::new();
             matcher.search(&heap, &ends, |number| found.push(number));
             let expected: Vec<usize> =

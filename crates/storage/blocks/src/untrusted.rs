@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use crate::fixtures::{like, numbers};
-use crate::format::reseal;
+use crate::format::fix_checksums;
 use crate::golden::blocks;
 use crate::*;
 
 /// Returns the number of damaged blocks to try; nightly runs try more.
-fn tries() -> u64 {
+fn try_count() -> u64 {
     if std::env::var_os("KILN_NIGHTLY").is_some() { 2_000_000 } else { 20_000 }
 }
 
@@ -16,11 +16,11 @@ fn tries() -> u64 {
 fn exercise(block: &Block) {
     let head = block.head();
     let mut buffer = LanesBuffer::new();
-    for vector in 0..head.vectors() {
+    for vector in 0..head.vector_count() {
         block.validity(vector, &mut buffer);
         let _ = block.floats(vector, &mut buffer, &mut [0.0; VECTOR_ROWS]);
         let lanes = block.lanes(vector, &mut buffer);
-        assert_eq!(lanes.is_ok(), head.kind.is_integer() && head.scheme != Scheme::PlainWide);
+        assert_eq!(lanes.is_ok(), head.kind.is_integer() && head.encoding != Encoding::PlainWide);
     }
     let mut rows = RowSet::all(head.rows);
     rows.remove_range(3.min(head.rows)..head.rows - head.rows / 2);
@@ -39,7 +39,7 @@ fn exercise(block: &Block) {
     let contains = like(b"", &[b"special", b"re"], b"", false);
     for condition in [contains, TextCondition::Compare(Comparison::NotEqual, b"final ".to_vec())] {
         let mut kept = rows.clone();
-        assert_eq!(block.filter_text(&condition, &mut kept).is_ok(), head.kind == Kind::Text);
+        assert_eq!(block.filter_text(&condition, &mut kept).is_ok(), head.kind == ValueKind::Text);
     }
     let _ = block.gather_text(&rows);
     let _ = block.read_text();
@@ -78,14 +78,14 @@ fn every_bit_is_guarded() {
 fn damaged_blocks_are_refused_or_read() {
     let blocks = blocks();
     let mut opened = 0;
-    for seed in 0..tries() {
+    for seed in 0..try_count() {
         let mut numbers = numbers(seed);
         let mut next = |below: usize| (numbers.next().unwrap_or_default() % below.max(1) as u64) as usize;
         let (_, bytes) = &blocks[next(blocks.len())];
         let mut damaged = bytes.to_vec();
         for _ in 0..=next(4) {
             // Half of the damage goes to the header: it is small and decides most.
-            let reach = if next(2) == 0 { damaged.len().min(Head::bytes(2000)) } else { damaged.len() };
+            let reach = if next(2) == 0 { damaged.len().min(BlockHeader::size_for(2000)) } else { damaged.len() };
             let at = next(reach);
             damaged[at] = match next(4) {
                 0 => 0,
@@ -97,11 +97,11 @@ fn damaged_blocks_are_refused_or_read() {
         if next(8) == 0 {
             damaged.truncate(next(damaged.len()));
         }
-        reseal(&mut damaged, next(2) == 0);
+        fix_checksums(&mut damaged, next(2) == 0);
         if let Ok(block) = Block::open(Bytes::from(damaged)) {
             exercise(&block);
             opened += 1;
         }
     }
-    assert!(tries() / 20 < opened, "only {opened} damaged blocks could be opened");
+    assert!(try_count() / 20 < opened, "only {opened} damaged blocks could be opened");
 }

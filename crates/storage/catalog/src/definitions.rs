@@ -50,7 +50,7 @@ impl CatalogState {
 
 impl Definitions {
     /// Creates definitions of only the database.
-    pub(crate) fn of_database(database: Arc<Database>) -> Self {
+    pub(crate) fn with_database(database: Arc<Database>) -> Self {
         Self {
             database,
             schemas: OrdMap::new(),
@@ -71,13 +71,13 @@ impl Definitions {
         self.references.contains_key(&oid)
     }
 
-    fn refer(&mut self, to: impl Iterator<Item = Oid>) {
+    fn add_references(&mut self, to: impl Iterator<Item = Oid>) {
         for oid in to {
             *self.references.entry(oid).or_insert(0) += 1;
         }
     }
 
-    fn stop_referring(&mut self, to: impl Iterator<Item = Oid>) {
+    fn remove_references(&mut self, to: impl Iterator<Item = Oid>) {
         for oid in to {
             match self.references.get_mut(&oid) {
                 Some(count) if 1 < *count => *count -= 1,
@@ -100,11 +100,11 @@ impl Definitions {
     }
 
     pub(crate) fn put_table(&mut self, table: &Arc<Table>) {
-        self.refer(named_by_table(table));
+        self.add_references(referenced_by_table(table));
         self.external_tables += usize::from(table.external.is_some());
         if let Some(old) = self.tables.insert(table.oid, Arc::clone(table)) {
             self.external_tables -= usize::from(old.external.is_some());
-            self.stop_referring(named_by_table(&old));
+            self.remove_references(referenced_by_table(&old));
             self.remove_name(old.schema, &old.name);
         }
         self.put_name(table.schema, &table.name, table.oid);
@@ -113,15 +113,15 @@ impl Definitions {
     pub(crate) fn remove_table(&mut self, table: &Table) {
         if let Some(old) = self.tables.remove(&table.oid) {
             self.external_tables -= usize::from(old.external.is_some());
-            self.stop_referring(named_by_table(&old));
+            self.remove_references(referenced_by_table(&old));
         }
         self.remove_name(table.schema, &table.name);
     }
 
     pub(crate) fn put_view(&mut self, view: &Arc<View>) {
-        self.refer(view.depends_on.iter().copied());
+        self.add_references(view.depends_on.iter().copied());
         if let Some(old) = self.views.insert(view.oid, Arc::clone(view)) {
-            self.stop_referring(old.depends_on.iter().copied());
+            self.remove_references(old.depends_on.iter().copied());
             self.remove_name(old.schema, &old.name);
         }
         self.put_name(view.schema, &view.name, view.oid);
@@ -129,15 +129,15 @@ impl Definitions {
 
     pub(crate) fn remove_view(&mut self, view: &View) {
         if let Some(old) = self.views.remove(&view.oid) {
-            self.stop_referring(old.depends_on.iter().copied());
+            self.remove_references(old.depends_on.iter().copied());
         }
         self.remove_name(view.schema, &view.name);
     }
 
     pub(crate) fn put_sequence(&mut self, sequence: &Arc<Sequence>) {
-        self.refer(sequence.owned_by.iter().map(|owner| owner.table));
+        self.add_references(sequence.owned_by.iter().map(|owner| owner.table));
         if let Some(old) = self.sequences.insert(sequence.oid, Arc::clone(sequence)) {
-            self.stop_referring(old.owned_by.iter().map(|owner| owner.table));
+            self.remove_references(old.owned_by.iter().map(|owner| owner.table));
             self.remove_name(old.schema, &old.name);
         }
         self.put_name(sequence.schema, &sequence.name, sequence.oid);
@@ -145,7 +145,7 @@ impl Definitions {
 
     pub(crate) fn remove_sequence(&mut self, sequence: &Sequence) {
         if let Some(old) = self.sequences.remove(&sequence.oid) {
-            self.stop_referring(old.owned_by.iter().map(|owner| owner.table));
+            self.remove_references(old.owned_by.iter().map(|owner| owner.table));
         }
         self.remove_name(sequence.schema, &sequence.name);
     }
@@ -178,7 +178,7 @@ impl Definitions {
 
 /// Iterates over the objects that a table's definition references: tables of its foreign keys, sequences of its
 /// defaults.
-fn named_by_table(table: &Table) -> impl Iterator<Item = Oid> + '_ {
+fn referenced_by_table(table: &Table) -> impl Iterator<Item = Oid> + '_ {
     let tables = table.constraints.iter().filter_map(|constraint| match &constraint.kind {
         ConstraintKind::ForeignKey { references, .. } if *references != table.oid => Some(*references),
         _ => None,

@@ -112,7 +112,7 @@ impl CatalogState {
         found.extend(views.map(|view| Dependant::View { oid: view.oid, name: view.name.clone() }));
         found.extend(self.foreign_keys_to(oid, None));
         found.extend(self.defaults_from(oid));
-        for sequence in self.sequences_of(oid) {
+        for sequence in self.owned_sequences(oid) {
             let needs = self.dependants(sequence.oid).into_iter();
             found.extend(
                 needs.filter(|dependant| !matches!(dependant, Dependant::Default { table, .. } if *table == oid)),
@@ -132,8 +132,9 @@ impl CatalogState {
         let mut found: Vec<Dependant> =
             views.map(|view| Dependant::View { oid: view.oid, name: view.name.clone() }).collect();
         found.extend(self.foreign_keys_to(table, Some(column)));
-        let sequences =
-            self.sequences_of(table).filter(|sequence| sequence.owned_by.is_some_and(|owner| owner.column == column));
+        let sequences = self
+            .owned_sequences(table)
+            .filter(|sequence| sequence.owned_by.is_some_and(|owner| owner.column == column));
         for sequence in sequences {
             let needs = self.dependants(sequence.oid).into_iter();
             found.extend(needs.filter(
@@ -145,7 +146,7 @@ impl CatalogState {
 
     /// Returns the sequences that are dropped when the table becomes `new`: those of dropped columns.
     pub(crate) fn sequences_going_with(&self, new: &Table) -> impl Iterator<Item = &Arc<Sequence>> {
-        self.sequences_of(new.oid).filter(|sequence| {
+        self.owned_sequences(new.oid).filter(|sequence| {
             let column = sequence.owned_by.map(|owner| owner.column);
             column.is_some_and(|column| new.column(column).is_none())
         })

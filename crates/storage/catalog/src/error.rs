@@ -78,7 +78,7 @@ pub enum Error {
     TooManyColumns { table: String, count: usize, max: usize },
     /// Rows that are no longer where a flush or compaction has read them.
     #[error("the rows of the table with id {table} have moved")]
-    Moved { table: Oid },
+    RowsMoved { table: Oid },
     /// A sequence whose start values do not lie between its limits, or whose increment is zero.
     #[error("sequence \"{sequence}\" has impossible limits, increment, start or owner")]
     ImpossibleSequence { sequence: String },
@@ -89,7 +89,7 @@ pub enum Error {
     #[error("view \"{view}\" would depend on itself")]
     ViewCycle { view: String },
     #[error("cannot drop {kind} \"{name}\" because it is required by the database system")]
-    Required { kind: ObjectKind, name: String },
+    RequiredObject { kind: ObjectKind, name: String },
     #[error("role \"{role}\" is the last superuser that can log in")]
     LastSuperuser { role: String },
     /// A stored record with invalid content.
@@ -97,7 +97,7 @@ pub enum Error {
     Damaged { kind: ObjectKind, oid: Oid, reason: String },
     /// A stored record in a later format.
     #[error("the stored {kind} with id {oid} has format {found}, and this version reads up to format {supported}")]
-    Format { kind: ObjectKind, oid: Oid, found: u8, supported: u8 },
+    NewerFormat { kind: ObjectKind, oid: Oid, found: u8, supported: u8 },
     /// A key in the catalog's space of the store that no version has written.
     #[error("the store has an unknown catalog key {key:02x?}")]
     UnknownKey { key: Vec<u8> },

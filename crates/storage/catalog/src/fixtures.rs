@@ -70,7 +70,7 @@ pub(crate) fn schema(oid: u32, name: &str) -> Schema {
 }
 
 pub(crate) fn role(oid: u32, name: &str) -> Role {
-    let kiln = CatalogState::fresh().role(Role::BOOTSTRAP).cloned().expect("a fresh catalog has it");
+    let kiln = CatalogState::new_warehouse().role(Role::BOOTSTRAP).cloned().expect("a fresh catalog has it");
     Role { oid: Oid(oid), name: name.to_owned(), superuser: false, ..Role::clone(&kiln) }
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn shard(table: u32, id: u128, values: std::ops::Range<i64>) -> Arc<S
 
 /// Returns a new catalog after `changes`.
 pub(crate) fn state(changes: impl IntoIterator<Item = Change>) -> CatalogState {
-    changes.into_iter().fold(CatalogState::fresh(), |state, change| state.apply(&change).unwrap())
+    changes.into_iter().fold(CatalogState::new_warehouse(), |state, change| state.apply(&change).unwrap())
 }
 
 pub(crate) fn put_table(table: Table) -> Change {

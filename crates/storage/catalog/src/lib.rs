@@ -10,25 +10,25 @@
 //! - `change/`: changes and their application; `check.rs` has the invariants
 //! - `dependants.rs`, `cascade/`: dependencies between objects, and DROP … CASCADE
 //! - `table.rs`, `view.rs`, `sequence.rs`, `role.rs`, `schema.rs`, `database.rs`: definitions of objects
-//! - `table_rows.rs`, `row_index.rs`, `deleted_rows.rs`, `sample.rs`: the rows of a table
+//! - `table_rows.rs`, `row_index.rs`, `delete_bitmap.rs`, `sample.rs`: the rows of a table
 //! - `table_shards/`, `summary/`: its shards and their statistics
-//! - `moves.rs`, `clone.rs`: flush, compaction, and tables that share shards
-//! - `stored/`, `record/`: the catalog's keys and records in the store; `fresh.rs`: the catalog of a new warehouse
+//! - `row_moves.rs`, `row_clone.rs`: flush, compaction, and tables that share shards
+//! - `stored/`, `record/`: the catalog's keys and records in the store; `new_warehouse.rs`: the catalog of a new warehouse
 
 mod cascade;
 mod change;
 mod check;
-mod clone;
 mod database;
 mod definitions;
-mod deleted_rows;
+mod delete_bitmap;
 mod dependants;
 mod error;
-mod fresh;
-mod moves;
+mod new_warehouse;
 mod record;
 mod role;
+mod row_clone;
 mod row_index;
+mod row_moves;
 mod sample;
 mod schema;
 mod sequence;
@@ -47,12 +47,12 @@ pub use cascade::DropPlan;
 pub use change::Change;
 pub use database::Database;
 pub use definitions::Definitions;
-pub use deleted_rows::DeletedRows;
+pub use delete_bitmap::DeleteBitmap;
 pub use dependants::Dependant;
 pub use error::{Error, ObjectKind, Result};
-pub use moves::{Compacted, Settled};
 pub use role::{Role, ScramVerifier};
 pub use row_index::RowIndex;
+pub use row_moves::{CompactedShards, FlushedRows};
 pub use sample::Sample;
 pub use schema::Schema;
 pub use sequence::{Sequence, SequenceOwner, SequencePosition};
@@ -62,6 +62,6 @@ pub use table::{
     Column, Constraint, ConstraintKind, Distribution, External, Identity, Index, KeyOrder, ReferentialAction,
     SortColumn, Storage, Table, TableOrder,
 };
-pub use table_rows::{CommittedRows, History, RowPlace, TableRows};
+pub use table_rows::{CommittedRows, RowCounters, RowPosition, TableRows};
 pub use table_shards::{PrunedShards, ShardList, ShardSize, TableShards};
 pub use view::View;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rowstore::{IndexEntry, OwnRows, Row, Tuple, Value, encode_key};
+use rowstore::{IndexEntry, RowVersion, Tuple, UncommittedRows, Value, encode_key};
 use types::{ColumnId, Oid, RowId};
 
 use crate::{ConstraintKind, Error, ObjectKind, Result, Table};
@@ -54,14 +54,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::index_entries`].
-    pub fn indexed<'a>(&self, own: &'a OwnRows) -> Result<Cow<'a, OwnRows>> {
-        let is_indexed =
-            |row: &Row| row.keys.iter().map(|(index, _)| *index).eq(self.row_indexes().map(|index| index.oid));
+    pub fn with_current_indexes<'a>(&self, own: &'a UncommittedRows) -> Result<Cow<'a, UncommittedRows>> {
+        let is_indexed = |row: &RowVersion| {
+            row.index_entries.iter().map(|(index, _)| *index).eq(self.row_indexes().map(|index| index.oid))
+        };
         if own.layer.rows().all(|(_, row)| is_indexed(row)) {
             return Ok(Cow::Borrowed(own));
         }
         let layer = own.layer.reindexed(|id, row| self.index_entries(id, &row.tuple))?;
-        Ok(Cow::Owned(OwnRows { layer, deleted: own.deleted.clone() }))
+        Ok(Cow::Owned(UncommittedRows { layer, deleted_in_shards: own.deleted_in_shards.clone() }))
     }
 
     /// Returns the row's values in these columns as an encoded key, and whether one of them is NULL.
@@ -75,20 +76,20 @@ impl Table {
         for column in columns {
             has_null |= match reader.get(*column) {
                 Some(value) => encode_key([value], &mut key),
-                None => self.missing_key(*column, &mut key)?,
+                None => self.encode_missing_key(*column, &mut key)?,
             };
         }
         Ok((key, has_null))
     }
 
     /// Appends the key of the value that rows older than the column have in it.
-    fn missing_key(&self, column: ColumnId, key: &mut Vec<u8>) -> Result<bool> {
+    fn encode_missing_key(&self, column: ColumnId, key: &mut Vec<u8>) -> Result<bool> {
         let known = self.column(column).filter(|column| column.missing.is_some());
         let Some(column) = known else { return Ok(encode_key([Value::Null], key)) };
         let damaged = |reason: String| Error::Damaged { kind: ObjectKind::Table, oid: self.oid, reason };
         let missing = shards::missing_value(&column.sql_type, column.missing.as_deref());
         let missing = missing.map_err(|error| damaged(error.to_string()))?;
-        let value = Value::of(&*missing, 0).map_err(|error| damaged(error.to_string()))?;
+        let value = Value::from_array(&*missing, 0).map_err(|error| damaged(error.to_string()))?;
         Ok(encode_key([value], key))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use types::{ColumnId, Oid};
 
-use crate::clone::Shared;
+use crate::row_clone::SharedShards;
 use crate::{ColumnSummary, Database, Definitions, Role, Schema, Sequence, Table, TableRows, TableShards, View};
 
 /// State of the catalog: all definitions and rows. Cloning costs a few pointers, and states share what is unchanged
@@ -15,7 +15,7 @@ use crate::{ColumnSummary, Database, Definitions, Role, Schema, Sequence, Table,
 pub struct CatalogState {
     pub(crate) definitions: Arc<Definitions>,
     pub(crate) rows: OrdMap<Oid, Arc<TableRows>>,
-    pub(crate) shared: Shared,
+    pub(crate) shared_shards: SharedShards,
 }
 
 /// Table, view or sequence; these kinds share one namespace.
@@ -142,7 +142,7 @@ impl CatalogState {
     /// Returns the rows of a table; empty if there is no such table.
     #[must_use]
     pub fn rows(&self, table: Oid) -> &Arc<TableRows> {
-        self.rows.get(&table).unwrap_or_else(|| TableRows::none())
+        self.rows.get(&table).unwrap_or_else(|| TableRows::empty())
     }
 
     /// Returns the state with other rows for one of its tables.
@@ -188,7 +188,7 @@ impl CatalogState {
     }
 
     /// Iterates over the sequences that columns of the table own.
-    pub fn sequences_of(&self, table: Oid) -> impl Iterator<Item = &Arc<Sequence>> {
+    pub fn owned_sequences(&self, table: Oid) -> impl Iterator<Item = &Arc<Sequence>> {
         let may_have = self.definitions.is_referenced(table).then(|| self.sequences());
         may_have.into_iter().flatten().filter(move |sequence| sequence.is_owned_by(table))
     }
@@ -208,16 +208,16 @@ impl CatalogState {
         if !self.rows.contains_key(&table.oid) {
             self.rows.insert(table.oid, Arc::default());
         }
-        self.define().put_table(table);
+        self.definitions_mut().put_table(table);
     }
 
     pub(crate) fn remove_table(&mut self, table: &Table) {
         self.rows.remove(&table.oid);
-        self.define().remove_table(table);
+        self.definitions_mut().remove_table(table);
     }
 
     /// Returns the definitions for modification, copied if other states share them.
-    pub(crate) fn define(&mut self) -> &mut Definitions {
+    pub(crate) fn definitions_mut(&mut self) -> &mut Definitions {
         Arc::make_mut(&mut self.definitions)
     }
 }

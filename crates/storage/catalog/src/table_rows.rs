@@ -6,11 +6,11 @@ use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use roaring::RoaringBitmap;
-use rowstore::{FreshRows, Layer, OwnRows, Row};
+use rowstore::{FreshRows, Layer, RowVersion, UncommittedRows};
 use shards::ShardMeta;
 use types::{CommitTs, Mutation, RowId, ShardId};
 
-use crate::{Compacted, PrunedShards, Result, Settled, ShardSize, Table, TableShards};
+use crate::{CompactedShards, FlushedRows, PrunedShards, Result, ShardSize, Table, TableShards};
 
 /// Rows of a table: the committed ones, accessible as fields by deref, and above them those of a transaction. Cloning
 /// costs a pointer, and a few more if a transaction has written.
@@ -18,7 +18,7 @@ use crate::{Compacted, PrunedShards, Result, Settled, ShardSize, Table, TableSha
 pub struct TableRows {
     committed: Arc<CommittedRows>,
     /// Rows that the transaction has written whose view this is; empty in a committed state.
-    pub own: OwnRows,
+    pub own_rows: UncommittedRows,
 }
 
 /// Committed rows of a table.
@@ -27,7 +27,7 @@ pub struct CommittedRows {
     pub shards: TableShards,
     pub fresh: FreshRows,
     /// Counts of changes since the catalog was read from the store.
-    pub history: History,
+    pub counters: RowCounters,
 }
 
 impl Deref for TableRows {
@@ -40,24 +40,24 @@ impl Deref for TableRows {
 
 impl From<CommittedRows> for TableRows {
     fn from(committed: CommittedRows) -> Self {
-        Self { committed: Arc::new(committed), own: OwnRows::default() }
+        Self { committed: Arc::new(committed), own_rows: UncommittedRows::default() }
     }
 }
 
 /// Change counters of a table's rows, by kind of change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct History {
+pub struct RowCounters {
     /// Number of times that all rows were removed.
-    pub emptied: u64,
+    pub truncations: u64,
     /// Number of commits that added, changed or deleted rows.
-    pub written: u64,
+    pub writes: u64,
     /// Number of flushes and compactions, which move rows.
-    pub moved: u64,
+    pub moves: u64,
 }
 
 /// Position of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowPlace {
+pub enum RowPosition {
     /// Among the fresh rows, either committed or the transaction's own.
     Fresh,
     Shard {
@@ -68,14 +68,14 @@ pub enum RowPlace {
 
 impl TableRows {
     /// Returns the shared instance without rows.
-    pub(crate) fn none() -> &'static Arc<TableRows> {
+    pub(crate) fn empty() -> &'static Arc<TableRows> {
         static NONE: LazyLock<Arc<TableRows>> = LazyLock::new(Arc::default);
         &NONE
     }
 
     /// Creates the rows of an external table, which lie in files that no commit has added.
     #[must_use]
-    pub fn of_files(files: &[Arc<ShardMeta>]) -> Self {
+    pub fn from_files(files: &[Arc<ShardMeta>]) -> Self {
         CommittedRows { shards: TableShards::default().append(files, None), ..CommittedRows::default() }.into()
     }
 
@@ -87,8 +87,8 @@ impl TableRows {
     /// Returns the number of visible rows.
     #[must_use]
     pub fn len(&self) -> u64 {
-        let fresh = self.fresh.len() + self.own.layer.len() - self.own.layer.gone_len();
-        self.shards.live_rows() - self.own.deleted_len() + fresh as u64
+        let fresh = self.fresh.len() + self.own_rows.layer.len() - self.own_rows.layer.hidden_len();
+        self.shards.live_rows() - self.own_rows.deleted_in_shards_len() + fresh as u64
     }
 
     #[must_use]
@@ -98,19 +98,19 @@ impl TableRows {
 
     /// Returns whether all rows lie in shards and none of them is deleted.
     #[must_use]
-    pub fn is_settled(&self) -> bool {
-        self.shards.deleted_rows == 0 && self.fresh.is_empty() && self.own.is_empty()
+    pub fn is_fully_flushed(&self) -> bool {
+        self.shards.deleted_rows == 0 && self.fresh.is_empty() && self.own_rows.is_empty()
     }
 
     /// Returns the fresh row with this id as the transaction sees it.
     #[must_use]
-    pub fn fresh_row(&self, id: RowId) -> Option<&Arc<Row>> {
-        self.own.layer.get(id).or_else(|| self.fresh.get(id).filter(|_| !self.own.layer.hides(id)))
+    pub fn fresh_row(&self, id: RowId) -> Option<&Arc<RowVersion>> {
+        self.own_rows.layer.get(id).or_else(|| self.fresh.get(id).filter(|_| !self.own_rows.layer.hides(id)))
     }
 
     /// Iterates over the fresh rows as the transaction sees them, layer by layer from the newest.
-    pub fn fresh_rows(&self) -> impl Iterator<Item = (RowId, &Arc<Row>)> {
-        let own = &self.own.layer;
+    pub fn fresh_rows(&self) -> impl Iterator<Item = (RowId, &Arc<RowVersion>)> {
+        let own = &self.own_rows.layer;
         let active = self.fresh.active.rows().filter(|(id, _)| !own.hides(*id));
         let sealed = self.fresh.sealed.iter().flat_map(|sealed| sealed.rows.rows());
         let sealed = sealed.filter(|(id, _)| !self.fresh.active.hides(*id) && !own.hides(*id));
@@ -119,12 +119,12 @@ impl TableRows {
 
     /// Returns the deleted positions of a shard; `None` if no row is deleted.
     #[must_use]
-    pub fn deleted(&self, shard: ShardId) -> Option<Cow<'_, RoaringBitmap>> {
-        match (self.shards.deleted.get(&shard), self.own.deleted.get(&shard)) {
+    pub fn deleted_positions(&self, shard: ShardId) -> Option<Cow<'_, RoaringBitmap>> {
+        match (self.shards.deleted.get(&shard), self.own_rows.deleted_in_shards.get(&shard)) {
             (None, None) => None,
-            (Some(committed), None) => Some(Cow::Borrowed(&committed.places)),
+            (Some(committed), None) => Some(Cow::Borrowed(&committed.positions)),
             (None, Some(own)) => Some(Cow::Borrowed(own)),
-            (Some(committed), Some(own)) => Some(Cow::Owned(&committed.places | &**own)),
+            (Some(committed), Some(own)) => Some(Cow::Owned(&committed.positions | &**own)),
         }
     }
 
@@ -135,7 +135,7 @@ impl TableRows {
         let shards = &self.shards.shards;
         let is_wanted = |size: &ShardSize| {
             let is_wanted = found < rows;
-            found += size.rows - self.deleted(size.id).map_or(0, |deleted| deleted.len());
+            found += size.rows - self.deleted_positions(size.id).map_or(0, |deleted| deleted.len());
             is_wanted
         };
         let wanted = shards.sizes().take_while(is_wanted).count();
@@ -146,7 +146,7 @@ impl TableRows {
     #[must_use]
     pub fn sealed_only(&self) -> Self {
         let mut active = Layer::default();
-        for row in self.fresh.active.gone() {
+        for row in self.fresh.active.hidden() {
             active.remove(row, true);
         }
         let fresh = FreshRows { active, ..self.fresh.clone() };
@@ -156,51 +156,51 @@ impl TableRows {
     /// Returns only these shards, without fresh rows or deletions by the transaction.
     #[must_use]
     pub fn shards_only(&self, kept: &[ShardId]) -> Self {
-        CommittedRows { shards: self.shards.only(kept), ..CommittedRows::default() }.into()
+        CommittedRows { shards: self.shards.select(kept), ..CommittedRows::default() }.into()
     }
 
     /// Returns the rows after a commit of `own`, which must be bound to exactly these rows.
     #[must_use]
-    pub fn after(&self, own: &OwnRows, ts: CommitTs) -> Self {
+    pub fn with_commit(&self, own: &UncommittedRows, ts: CommitTs) -> Self {
         let mut next = CommittedRows::clone(self);
-        for id in own.layer.gone().filter(|id| own.layer.get(*id).is_none()) {
+        for id in own.layer.hidden().filter(|id| own.layer.get(*id).is_none()) {
             next.fresh.remove(id);
         }
         for (id, row) in own.layer.rows() {
-            next.fresh.put(id, Arc::new(Row { ts, ..Row::clone(row) }));
+            next.fresh.put(id, Arc::new(RowVersion { commit_ts: ts, ..RowVersion::clone(row) }));
         }
-        for (shard, rows) in &own.deleted {
+        for (shard, rows) in &own.deleted_in_shards {
             next.shards.delete(*shard, rows);
         }
-        next.history.written += 1;
+        next.counters.writes += 1;
         next.into()
     }
 
     /// Returns the rows with the active layer sealed; `None` while another layer is sealed.
-    pub(crate) fn sealed(&self) -> Option<Self> {
+    pub(crate) fn seal(&self) -> Option<Self> {
         let mut next = self.clone();
-        self.fresh.sealed.is_none().then(|| next.committed_mut().fresh.seal())?;
+        self.fresh.sealed.is_none().then(|| next.committed_mut().fresh.begin_flush())?;
         Some(next)
     }
 
     /// Returns the rows with the sealed layer replaced by its shards. Rows that were changed or deleted since are
     /// deleted in the shards. `None` if another generation is sealed now.
-    pub(crate) fn settled(&self, settled: &Settled) -> Option<Self> {
+    pub(crate) fn flush_sealed(&self, settled: &FlushedRows) -> Option<Self> {
         self.fresh.sealed.as_ref().filter(|sealed| sealed.generation == settled.generation)?;
         let mut next = self.clone();
         let committed = next.committed_mut();
-        committed.fresh.settled();
+        committed.fresh.finish_flush();
         committed.shards = committed.shards.append(&settled.shards, settled.sample.as_ref());
-        for (shard, places) in self.deleted_when_settled(settled) {
+        for (shard, places) in self.deleted_when_flushed(settled) {
             committed.shards.delete(shard, &places);
         }
-        committed.history.moved += 1;
+        committed.counters.moves += 1;
         Some(next)
     }
 
     /// Returns the rows with old shards replaced by compacted ones. Rows deleted since the old ones were read are
     /// deleted in the new ones. `None` if an old shard is missing.
-    pub(crate) fn compacted(&self, compacted: &Compacted) -> Option<Self> {
+    pub(crate) fn compact(&self, compacted: &CompactedShards) -> Option<Self> {
         let removed: Vec<ShardId> = compacted.removed.keys().copied().collect();
         if removed.iter().any(|shard| self.shards.shards.position(*shard).is_none()) {
             return None;
@@ -211,33 +211,33 @@ impl TableRows {
         for (shard, places) in self.deleted_when_compacted(compacted) {
             committed.shards.delete(shard, &places);
         }
-        committed.history.moved += 1;
+        committed.counters.moves += 1;
         Some(next)
     }
 
     /// Returns the rows of the flushed shards that are deleted from the start: those that were changed or deleted since
     /// they were sealed.
-    pub(crate) fn deleted_when_settled(&self, settled: &Settled) -> BTreeMap<ShardId, RoaringBitmap> {
-        if Mutation::SettleForgetsLate.is_on() {
+    pub(crate) fn deleted_when_flushed(&self, settled: &FlushedRows) -> BTreeMap<ShardId, RoaringBitmap> {
+        if Mutation::FlushForgetsLateChanges.is_active() {
             return BTreeMap::new();
         }
-        by_shard(self.fresh.active.gone().filter_map(|row| settled.place_of(row)))
+        group_by_shard(self.fresh.active.hidden().filter_map(|row| settled.position_of(row)))
     }
 
     /// Returns the rows of the compacted shards that are deleted from the start: those that were deleted since the old
     /// ones were read.
-    pub(crate) fn deleted_when_compacted(&self, compacted: &Compacted) -> BTreeMap<ShardId, RoaringBitmap> {
-        if Mutation::CompactForgetsLate.is_on() {
+    pub(crate) fn deleted_when_compacted(&self, compacted: &CompactedShards) -> BTreeMap<ShardId, RoaringBitmap> {
+        if Mutation::CompactionForgetsLateChanges.is_active() {
             return BTreeMap::new();
         }
-        by_shard(compacted.removed.iter().flat_map(|(shard, seen)| {
-            let deleted = self.shards.deleted.get(shard).map(|deleted| &deleted.places - &**seen);
-            deleted.unwrap_or_default().into_iter().filter_map(|ordinal| compacted.place_of(*shard, ordinal))
+        group_by_shard(compacted.removed.iter().flat_map(|(shard, seen)| {
+            let deleted = self.shards.deleted.get(shard).map(|deleted| &deleted.positions - &**seen);
+            deleted.unwrap_or_default().into_iter().filter_map(|ordinal| compacted.position_of(*shard, ordinal))
         }))
     }
 
     /// Returns the rows with index entries for the present indexes of `table`.
-    pub(crate) fn reindexed(&self, table: &Table) -> Result<Self> {
+    pub(crate) fn reindex(&self, table: &Table) -> Result<Self> {
         let again = |layer: &Layer| layer.reindexed(|id, row| table.index_entries(id, &row.tuple));
         let mut next = self.clone();
         let fresh = &mut next.committed_mut().fresh;
@@ -245,17 +245,17 @@ impl TableRows {
         if let Some(sealed) = &mut fresh.sealed {
             sealed.rows = again(&sealed.rows)?;
         }
-        next.own.layer = again(&self.own.layer)?;
+        next.own_rows.layer = again(&self.own_rows.layer)?;
         Ok(next)
     }
 
-    pub(crate) fn emptied(&self) -> Self {
-        let history = History { emptied: self.history.emptied + 1, ..self.history };
-        CommittedRows { fresh: self.fresh.emptied(), history, shards: TableShards::default() }.into()
+    pub(crate) fn empty_rows(&self) -> Self {
+        let history = RowCounters { truncations: self.counters.truncations + 1, ..self.counters };
+        CommittedRows { fresh: self.fresh.empty_successor(), counters: history, shards: TableShards::default() }.into()
     }
 }
 
-fn by_shard(places: impl Iterator<Item = (ShardId, u32)>) -> BTreeMap<ShardId, RoaringBitmap> {
+fn group_by_shard(places: impl Iterator<Item = (ShardId, u32)>) -> BTreeMap<ShardId, RoaringBitmap> {
     let mut shards: BTreeMap<ShardId, RoaringBitmap> = BTreeMap::new();
     for (shard, ordinal) in places {
         shards.entry(shard).or_default().insert(ordinal);
@@ -266,6 +266,6 @@ fn by_shard(places: impl Iterator<Item = (ShardId, u32)>) -> BTreeMap<ShardId, R
 /// Equal if they hold the same rows in the same positions.
 impl PartialEq for TableRows {
     fn eq(&self, other: &Self) -> bool {
-        self.shards == other.shards && self.fresh == other.fresh && self.own == other.own
+        self.shards == other.shards && self.fresh == other.fresh && self.own_rows == other.own_rows
     }
 }

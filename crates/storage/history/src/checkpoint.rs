@@ -10,25 +10,25 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use kv::TxKv;
-use kv::log::Record;
+use kv::record_log::Record;
 use objects::Objects;
 use serde::{Deserialize, Serialize};
-use types::{CommitTs, Failpoint, Health, Mutation};
+use types::{CommitTs, Failpoint, Mutation, ServiceHealth};
 use uuid::Uuid;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::last_commit::last_commit;
-use crate::names::CheckpointName;
-use crate::upload::blocking;
-use crate::{History, HistoryError, NEWER, Result};
+use crate::log_upload::run_blocking;
+use crate::object_names::CheckpointName;
+use crate::{History, HistoryError, NEWER_VERSION, Result};
 
 /// Format 1 identified its newest record by number only, without checksum.
 const FORMAT: u32 = 2;
 const LEVEL: i32 = 1;
 /// Bytes that are read, sent and written at a time.
-const PIECE_BYTES: usize = 4 * 1024 * 1024;
+const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum interval between checks whether a checkpoint is due.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Manifest of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Manifest {
         let bytes = objects.get(&name.manifest()).await?;
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|_| damaged("it is not a valid manifest"))?;
         if FORMAT < manifest.format {
-            return Err(damaged(NEWER));
+            return Err(damaged(NEWER_VERSION));
         }
         if manifest.name() != name {
             return Err(damaged("its content does not match its name"));
@@ -88,51 +88,51 @@ impl Manifest {
 
 impl History {
     /// Runs the service that writes checkpoints when they are due, until the server may no longer write.
-    pub async fn keep_checkpoints(&self, health: &Health) {
+    pub async fn run_checkpointer(&self, health: &ServiceHealth) {
         // At the start a checkpoint is due if there is none or the newest is too old.
         let mut newest: Option<i64> = None;
-        let mut is_known = false;
-        while !self.is_over() {
-            if !is_known {
+        let mut is_listed = false;
+        while !self.has_ended() {
+            if !is_listed {
                 match self.newest_checkpoint().await {
                     Ok(found) => {
                         newest = found.as_ref().map(|manifest| manifest.written_us);
-                        self.checkpointed.store(found.map_or(0, |manifest| manifest.record), Ordering::Relaxed);
-                        is_known = true;
+                        self.checkpoint_record.store(found.map_or(0, |manifest| manifest.record), Ordering::Relaxed);
+                        is_listed = true;
                         health.report_success();
                     }
-                    Err(error) => self.failed("list the checkpoints", &error, health),
+                    Err(error) => self.record_failure("list the checkpoints", &error, health),
                 }
             }
-            let every = i64::try_from(self.settings.checkpoint_every.as_micros()).unwrap_or(i64::MAX);
+            let every = i64::try_from(self.settings.checkpoint_interval.as_micros()).unwrap_or(i64::MAX);
             let now_us = self.clock.now_us();
             let is_due = newest.is_none_or(|newest| every <= now_us.saturating_sub(newest));
-            let is_new = self.log.position().newest != self.checkpointed.load(Ordering::Relaxed);
+            let is_new = self.log.progress().newest != self.checkpoint_record.load(Ordering::Relaxed);
             // After a failed removal of old checkpoints there may be no new record, but the removal must be retried.
-            if is_known && is_due && (is_new || health.trouble().is_some()) {
-                match self.checkpoint().await {
+            if is_listed && is_due && (is_new || health.last_failure().is_some()) {
+                match self.write_checkpoint().await {
                     Ok(()) => {
                         newest = Some(now_us);
                         health.report_success();
                     }
-                    Err(error) => self.failed("write a checkpoint to the storage", &error, health),
+                    Err(error) => self.record_failure("write a checkpoint to the storage", &error, health),
                 }
             }
-            self.clock.sleep(LOOK_EVERY.min(self.settings.checkpoint_every)).await;
+            self.clock.sleep(CHECK_INTERVAL.min(self.settings.checkpoint_interval)).await;
         }
     }
 
     /// Writes a checkpoint, then deletes history that no state within the retention needs.
     ///
     /// # Errors
-    /// As [`Self::upload`]; also fails if the data folder cannot be written.
-    pub async fn checkpoint(&self) -> Result<()> {
-        let folder = self.settings.folder.join("checkpoint");
+    /// As [`Self::upload_log`]; also fails if the data folder cannot be written.
+    pub async fn write_checkpoint(&self) -> Result<()> {
+        let folder = self.settings.work_folder.join("checkpoint");
         let timeline = self.timeline;
-        self.check_room()?;
+        self.check_disk_space()?;
         let (log, instance) = (Arc::clone(&self.log), self.settings.instance);
         self.tenure.check().await?;
-        let made = blocking(move || {
+        let written = run_blocking(move || {
             let made = write_files(&*log, &folder, instance, timeline);
             if made.is_err() {
                 // A partial copy may occupy the disk space that is missing.
@@ -140,12 +140,12 @@ impl History {
             }
             made
         });
-        let (manifest, file) = made.await?;
+        let (manifest, file) = written.await?;
         Failpoint::CheckpointMade.pass();
         // A checkpoint may be restored from as soon as its manifest exists: by then the log before it must be archived,
         // for restores to earlier points.
-        let sent = match self.upload().await {
-            Ok(()) => send(&self.objects, &manifest, &file).await,
+        let sent = match self.upload_log().await {
+            Ok(()) => upload_checkpoint(&self.objects, &manifest, &file).await,
             Err(error) => Err(error),
         };
         let _ = fs::remove_file(&file);
@@ -157,16 +157,18 @@ impl History {
             bytes = manifest.bytes,
             "wrote a checkpoint"
         );
-        self.checkpointed.store(manifest.record, Ordering::Relaxed);
+        self.checkpoint_record.store(manifest.record, Ordering::Relaxed);
         self.status.lock().last_checkpoint_us = Some(self.clock.now_us());
-        self.remove_old(manifest.name()).await
+        self.delete_expired(manifest.name()).await
     }
 
     /// Checks that the disk has space for a copy of the store and for its compressed form, which is smaller.
-    fn check_room(&self) -> Result<()> {
+    fn check_disk_space(&self) -> Result<()> {
         let Some(reserve) = &self.settings.reserve else { return Ok(()) };
-        let bytes = fs::metadata(&self.settings.store).map_or(0, |file| file.len());
-        reserve.check(2 * bytes).map_err(|source| HistoryError::File { path: self.settings.folder.clone(), source })
+        let bytes = fs::metadata(&self.settings.store_file).map_or(0, |file| file.len());
+        reserve
+            .check_space(2 * bytes)
+            .map_err(|source| HistoryError::File { path: self.settings.work_folder.clone(), source })
     }
 
     async fn newest_checkpoint(&self) -> Result<Option<Manifest>> {
@@ -190,14 +192,14 @@ fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> R
     fs::create_dir_all(folder).map_err(failed)?;
     let (copy, compressed) = (folder.join("checkpoint.redb"), folder.join("checkpoint.redb.zst"));
     kv.checkpoint(&copy)?;
-    let (record, commit) = contained(&copy)?;
+    let (record, commit) = read_position(&copy)?;
     let (bytes, checksum) = compress(&copy, &compressed).map_err(failed)?;
     fs::remove_file(&copy).map_err(failed)?;
     let manifest = Manifest {
         format: FORMAT,
         instance: instance.to_string(),
         timeline,
-        record: record.number + if Mutation::CheckpointClaimsMore.is_on() { 3 } else { 0 },
+        record: record.number + if Mutation::CheckpointClaimsMore.is_active() { 3 } else { 0 },
         record_checksum: Some(record_checksum_text(record.checksum)),
         written_us: record.written_us,
         commit: commit.0,
@@ -208,30 +210,30 @@ fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> R
 }
 
 /// Returns the newest record and the newest commit that a copy of the store contains.
-fn contained(copy: &Path) -> Result<(Record, CommitTs)> {
+fn read_position(copy: &Path) -> Result<(Record, CommitTs)> {
     let damaged = |reason| HistoryError::Damaged { object: copy.display().to_string(), reason };
     let kv = kv::redb::open(copy)?;
-    let record = kv::log::newest(&kv)?.ok_or_else(|| damaged("it has no record of the log"))?;
+    let record = kv::record_log::newest_record(&kv)?.ok_or_else(|| damaged("it has no record of the log"))?;
     let commit = last_commit(&kv)?;
     Ok((record, commit.ok_or_else(|| damaged("it has no commit"))?))
 }
 
 fn compress(from: &Path, to: &Path) -> io::Result<(u64, String)> {
-    let hashed = Hashed { file: File::create(to)?, hash: Xxh3::new(), bytes: 0 };
+    let hashed = HashingFile { file: File::create(to)?, hash: Xxh3::new(), bytes: 0 };
     let mut encoder = zstd::stream::write::Encoder::new(hashed, LEVEL)?;
     io::copy(&mut File::open(from)?, &mut encoder)?;
     let hashed = encoder.finish()?;
     Ok((hashed.bytes, checksum_text(&hashed.hash)))
 }
 
-async fn send(objects: &Objects, manifest: &Manifest, file: &Path) -> Result<()> {
+async fn upload_checkpoint(objects: &Objects, manifest: &Manifest, file: &Path) -> Result<()> {
     let mut writer = objects.writer(&manifest.name().data())?;
     let failed = |source| HistoryError::File { path: file.to_owned(), source };
     let mut source = File::open(file).map_err(failed)?;
     loop {
         let path = file.to_owned();
-        let (back, piece) = blocking(move || {
-            let mut piece = vec![0; PIECE_BYTES];
+        let (back, piece) = run_blocking(move || {
+            let mut piece = vec![0; CHUNK_BYTES];
             let read = source.read(&mut piece).map_err(|source| HistoryError::File { path, source })?;
             piece.truncate(read);
             Ok((source, Bytes::from(piece)))
@@ -251,16 +253,16 @@ async fn send(objects: &Objects, manifest: &Manifest, file: &Path) -> Result<()>
 }
 
 /// Fetches and decompresses a checkpoint's store to the file `to`, which must not exist.
-pub(crate) async fn fetch(objects: &Objects, manifest: &Manifest, to: &Path) -> Result<()> {
+pub(crate) async fn download_checkpoint(objects: &Objects, manifest: &Manifest, to: &Path) -> Result<()> {
     let object = manifest.name().data();
     let damaged = |reason| HistoryError::Damaged { object: objects.object_url(&object), reason };
     let compressed = to.with_extension("zst");
     let failed = |source| HistoryError::File { path: compressed.clone(), source };
-    let mut hashed = Hashed { file: File::create(&compressed).map_err(failed)?, hash: Xxh3::new(), bytes: 0 };
+    let mut hashed = HashingFile { file: File::create(&compressed).map_err(failed)?, hash: Xxh3::new(), bytes: 0 };
     let mut pieces = objects.stream(&object).await?;
     while let Some(piece) = pieces.try_next().await? {
         let path = compressed.clone();
-        hashed = blocking(move || {
+        hashed = run_blocking(move || {
             hashed.write_all(&piece).map_err(|source| HistoryError::File { path, source })?;
             Ok(hashed)
         })
@@ -270,7 +272,7 @@ pub(crate) async fn fetch(objects: &Objects, manifest: &Manifest, to: &Path) -> 
         return Err(damaged("its size or checksum does not match"));
     }
     let (from, to) = (compressed.clone(), to.to_owned());
-    blocking(move || {
+    run_blocking(move || {
         let failed = |source| HistoryError::File { path: to.clone(), source };
         let copied = File::open(&from).and_then(|from| {
             let mut file = File::create_new(&to)?;
@@ -292,13 +294,13 @@ fn record_checksum_text(checksum: u64) -> String {
 }
 
 /// File with the size and the checksum of what was written to it.
-struct Hashed {
+struct HashingFile {
     file: File,
     hash: Xxh3,
     bytes: u64,
 }
 
-impl Write for Hashed {
+impl Write for HashingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.hash.update(&bytes[..written]);

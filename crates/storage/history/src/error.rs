@@ -22,16 +22,16 @@ pub enum HistoryError {
     Gap { from: u64, to: u64 },
     /// No checkpoint to begin with, and no archived log back to the beginning.
     #[error("no checkpoint is old enough, and the archived WAL does not reach back to the beginning")]
-    NoStart,
+    NoCheckpoint,
     /// A point in time before the retention.
     #[error("snapshot too old")]
     TooOld,
     /// A point in time in the future.
     #[error("the snapshot lies in the future")]
-    NotYet,
+    InFuture,
     /// A warehouse without history, where only the newest snapshot can be read.
     #[error("this warehouse keeps no history")]
-    None,
+    NoHistory,
     #[error("could not read the catalog of the past state")]
     Catalog(#[from] catalog::Error),
     /// A damaged record of this crate in the store.
@@ -43,17 +43,17 @@ pub enum HistoryError {
     #[error("{} is not empty", path.display())]
     NotEmpty { path: PathBuf },
     #[error("{count} objects that the warehouse needs are missing, the first is {first}")]
-    Missing { count: usize, first: String },
+    MissingObjects { count: usize, first: String },
     /// A data folder that is superseded: the warehouse was restored into another one, which has started.
     #[error(
         "the warehouse was restored and has gone on in timeline {newer}; this data folder is on the abandoned timeline {own}"
     )]
-    LeftBehind { own: u32, newer: u32 },
+    Abandoned { own: u32, newer: u32 },
     /// A store that lacks archived records of its own timeline.
     #[error(
         "the data folder ends with record {own} of the log, and the storage has records up to {storage}: the folder is an older copy, or was truncated"
     )]
-    Behind { own: u64, storage: u64 },
+    StoreBehind { own: u64, storage: u64 },
     /// An archived record that differs from the store's record of the same number.
     #[error("record {record} of the log in the storage is another than the data folder's: the histories have diverged")]
     Diverged { record: u64 },
@@ -65,13 +65,13 @@ pub enum HistoryError {
     #[error("the log is not one history: record {record} does not follow the one before it")]
     TwoHistories { record: u64 },
     #[error("{url} holds no log and no checkpoint")]
-    Nothing { url: String },
+    EmptyStorage { url: String },
 }
 
 impl HistoryError {
     /// Returns whether data folder and storage do not belong together, which a new timeline resolves.
     #[must_use]
     pub fn is_divergence(&self) -> bool {
-        matches!(self, Self::LeftBehind { .. } | Self::Behind { .. } | Self::Diverged { .. } | Self::LogLost { .. })
+        matches!(self, Self::Abandoned { .. } | Self::StoreBehind { .. } | Self::Diverged { .. } | Self::LogLost { .. })
     }
 }

@@ -17,60 +17,60 @@
 //!
 //! Reading order:
 //!
-//! - `names.rs`, `log_object.rs`: names and formats of the objects
-//! - `plan.rs`: the objects that a point in time is rebuilt from
-//! - `start.rs`: comparison of store and bucket at the start of a server
-//! - `upload.rs`, `checkpoint.rs`: the background services that archive the log and write checkpoints
-//! - `retain.rs`: deletion of history older than the retention
+//! - `object_names.rs`, `log_object.rs`: names and formats of the objects
+//! - `rebuild_plan.rs`: the objects that a point in time is rebuilt from
+//! - `start_check.rs`: comparison of store and bucket at the start of a server
+//! - `log_upload.rs`, `checkpoint.rs`: the background services that archive the log and write checkpoints
+//! - `retention.rs`: deletion of history older than the retention
 //! - `rebuild.rs`, `restore.rs`: a store rebuilt from the bucket, and a data folder restored from it
-//! - `past.rs`, `recent.rs`: states for time travel, rebuilt or still in memory
-//! - `timeline.rs`, `tenure.rs`: timelines, and the right of a server to write
+//! - `time_travel.rs`, `recent_states.rs`: states for time travel, rebuilt or still in memory
+//! - `timeline.rs`, `write_authority.rs`: timelines, and the right of a server to write
 
 mod checkpoint;
 mod error;
 mod last_commit;
 mod log_object;
-mod names;
-mod past;
-mod plan;
+mod log_upload;
+mod object_names;
 mod rebuild;
-mod recent;
+mod rebuild_plan;
+mod recent_states;
 mod restore;
-mod retain;
-mod start;
-mod tenure;
+mod retention;
+mod start_check;
 #[cfg(test)]
 mod tests;
+mod time_travel;
 mod timeline;
-mod upload;
+mod write_authority;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kv::log::{LogPosition, Logged};
+use kv::record_log::{LogProgress, RecordingStore};
 use kv::{Batch, TxKv};
-use objects::{Claim, Objects};
+use objects::{Objects, StorageClaim};
 use parking_lot::Mutex;
-use types::{Clock, Reserve};
+use types::{Clock, DiskReserve};
 use uuid::Uuid;
 
 pub use error::{HistoryError, Result};
 pub use last_commit::{last_commit, parse_commit, put_last_commit};
-pub use names::{CHECKPOINTS, LOG, TABLES, is_history};
-pub use plan::Gap;
-pub use rebuild::Progress;
-pub use recent::{Known, Recent};
-pub use restore::{RESTORING, Restored, restore};
-pub use start::{compare_with_storage, lacks_first_checkpoint};
-pub use tenure::Tenure;
-pub use timeline::{begin_timeline, fork_from_nothing};
+pub use object_names::{CHECKPOINTS, LOG, TABLES, is_history_object};
+pub use rebuild::RebuildProgress;
+pub use rebuild_plan::LogGap;
+pub use recent_states::{HistoricalState, RecentStates};
+pub use restore::{RESTORING, RestoredStore, restore};
+pub use start_check::{compare_with_storage, lacks_first_checkpoint};
+pub use timeline::{begin_timeline, fork_root_timeline};
+pub use write_authority::WriteAuthority;
 
 use self::timeline::Timeline;
 
 /// Reason of damage for objects in a format that only a newer version reads.
-pub const NEWER: &str = "a newer version of Kiln has written it";
+pub const NEWER_VERSION: &str = "a newer version of Kiln has written it";
 
 /// Settings of the history.
 #[derive(Debug, Clone)]
@@ -78,25 +78,25 @@ pub struct HistorySettings {
     /// Id of the instance, recorded in the objects to identify their origin.
     pub instance: Uuid,
     /// Working folder for checkpoints and rebuilt states, used by the history alone.
-    pub folder: PathBuf,
+    pub work_folder: PathBuf,
     /// The store's file, which checkpoints copy.
-    pub store: PathBuf,
+    pub store_file: PathBuf,
     /// Disk space that checkpoints leave free; `None` to leave none.
-    pub reserve: Option<Reserve>,
+    pub reserve: Option<DiskReserve>,
     /// Interval between uploads of new log records.
-    pub upload_every: Duration,
+    pub upload_interval: Duration,
     /// Interval between checkpoints.
-    pub checkpoint_every: Duration,
+    pub checkpoint_interval: Duration,
     /// Age up to which past states can be restored or read.
     pub retention: Duration,
     /// The claim on the storage; `None` if no other server can use it.
-    pub claim: Option<Arc<Claim>>,
+    pub claim: Option<Arc<StorageClaim>>,
 }
 
 /// History of one store.
 #[derive(Debug)]
 pub struct History {
-    log: Arc<Logged>,
+    log: Arc<RecordingStore>,
     objects: Objects,
     clock: Arc<dyn Clock>,
     settings: HistorySettings,
@@ -105,9 +105,9 @@ pub struct History {
     uploading: tokio::sync::Mutex<()>,
     status: Mutex<Status>,
     /// The record of the newest checkpoint; 0 for none.
-    checkpointed: AtomicU64,
-    rebuilt: past::Rebuilt,
-    tenure: Tenure,
+    checkpoint_record: AtomicU64,
+    rebuilt_states: time_travel::RebuiltStates,
+    tenure: WriteAuthority,
 }
 
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ struct Status {
 /// Progress of the history, as `sys.history` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryStatus {
-    pub log: LogPosition,
+    pub log: LogProgress,
     /// Number of log objects written since the start.
     pub uploads: u64,
     /// Number of failed uploads and checkpoints since the start; each was retried.
@@ -142,21 +142,26 @@ impl History {
     ///
     /// # Errors
     /// [`HistoryError::TimelineNotBegun`] before [`begin_timeline`]; others if the store cannot be read.
-    pub fn open(log: Arc<Logged>, objects: Objects, clock: Arc<dyn Clock>, settings: HistorySettings) -> Result<Self> {
-        let Timeline::Begun(timeline) = timeline::of(&*log as &dyn TxKv)? else {
+    pub fn open(
+        log: Arc<RecordingStore>,
+        objects: Objects,
+        clock: Arc<dyn Clock>,
+        settings: HistorySettings,
+    ) -> Result<Self> {
+        let Timeline::Begun(timeline) = timeline::read_timeline(&*log as &dyn TxKv)? else {
             return Err(HistoryError::TimelineNotBegun);
         };
         // Leftovers of an earlier server.
-        if settings.folder.exists()
-            && let Err(error) = std::fs::remove_dir_all(&settings.folder)
+        if settings.work_folder.exists()
+            && let Err(error) = std::fs::remove_dir_all(&settings.work_folder)
         {
             tracing::warn!(
-                folder = %settings.folder.display(),
+                folder = %settings.work_folder.display(),
                 %error,
                 "could not delete the old working folder of the history"
             );
         }
-        let tenure = Tenure::new(settings.claim.clone());
+        let tenure = WriteAuthority::new(settings.claim.clone());
         Ok(Self {
             log,
             objects,
@@ -165,21 +170,21 @@ impl History {
             timeline,
             uploading: tokio::sync::Mutex::new(()),
             status: Mutex::default(),
-            checkpointed: AtomicU64::new(0),
-            rebuilt: past::Rebuilt::default(),
+            checkpoint_record: AtomicU64::new(0),
+            rebuilt_states: time_travel::RebuiltStates::default(),
             tenure,
         })
     }
 
     /// Returns the server's tenure, which ends when it may no longer write.
     #[must_use]
-    pub fn tenure(&self) -> Tenure {
+    pub fn tenure(&self) -> WriteAuthority {
         self.tenure.clone()
     }
 
     /// Returns whether the server may no longer write.
-    fn is_over(&self) -> bool {
-        self.tenure.is_over() || self.log.store().is_poisoned()
+    fn has_ended(&self) -> bool {
+        self.tenure.is_over() || self.log.inner().is_poisoned()
     }
 
     /// Returns the age up to which past states can be restored or read.
@@ -193,31 +198,31 @@ impl History {
     /// # Errors
     /// Returns the store's errors.
     pub fn write(&self, batch: Batch) -> kv::Result<i64> {
-        self.log.write_logged(batch)
+        self.log.write_recorded(batch)
     }
 
     /// Returns the time of the newest record in microseconds since 1970.
     #[must_use]
     pub fn newest_us(&self) -> i64 {
-        self.log.position().newest_us
+        self.log.progress().newest_written_us
     }
 
     /// Uploads the remaining records at shutdown; later commits no longer wait for free space in the log.
     ///
     /// # Errors
     /// Fails if the store cannot be read or the bucket cannot be written.
-    pub async fn end(&self) -> Result<()> {
-        self.log.end();
-        self.upload().await
+    pub async fn upload_remaining(&self) -> Result<()> {
+        self.log.disable_backpressure();
+        self.upload_log().await
     }
 
     /// Returns the progress of uploads and checkpoints.
     #[must_use]
     pub fn status(&self) -> HistoryStatus {
         let status = self.status.lock();
-        let checkpoint = self.checkpointed.load(Ordering::Relaxed);
+        let checkpoint = self.checkpoint_record.load(Ordering::Relaxed);
         HistoryStatus {
-            log: self.log.position(),
+            log: self.log.progress(),
             uploads: status.uploads,
             failures: status.failures,
             last_upload_us: status.last_upload_us,

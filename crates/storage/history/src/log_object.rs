@@ -3,12 +3,12 @@
 use std::io::Read;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use kv::log::Record;
+use kv::record_log::Record;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::names::LogName;
-use crate::{HistoryError, NEWER, Result};
+use crate::object_names::LogName;
+use crate::{HistoryError, NEWER_VERSION, Result};
 
 /// Magic number; its last character is the format. Records of format 1 are not chained by checksums.
 const MAGIC: &[u8; 8] = b"KILNLOG2";
@@ -49,7 +49,7 @@ pub(crate) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)
     let magic = bytes.get(..MAGIC.len()).filter(|_| HEAD_BYTES <= end);
     if !magic.is_some_and(|magic| magic == MAGIC || magic == MAGIC_UNCHAINED) {
         let is_newer = magic.is_some_and(|magic| magic[..MAGIC.len() - 1] == MAGIC[..MAGIC.len() - 1]);
-        return Err(damaged(if is_newer { NEWER } else { "it is not a log object" }));
+        return Err(damaged(if is_newer { NEWER_VERSION } else { "it is not a log object" }));
     }
     if xxh3_64(&bytes[..end]) != bytes.slice(end..).get_u64() {
         return Err(damaged("its checksum does not match"));

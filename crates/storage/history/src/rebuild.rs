@@ -5,18 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use kv::log::{NO_PREDECESSOR, Record};
+use kv::record_log::{NO_PREDECESSOR, Record};
 use kv::{Batch, Space, TxKv};
 use objects::Objects;
-use types::{CommitTs, Failpoint, Moment, Mutation};
+use types::{CommitTs, Failpoint, Mutation, TimeTravelTarget};
 use uuid::Uuid;
 
-use crate::checkpoint::{Manifest, fetch};
+use crate::checkpoint::{Manifest, download_checkpoint};
 use crate::last_commit::last_commit;
-use crate::names::{CheckpointName, LogName};
-use crate::plan::{self, Gap};
-use crate::timeline::Leg;
-use crate::upload::blocking;
+use crate::log_upload::run_blocking;
+use crate::object_names::{CheckpointName, LogName};
+use crate::rebuild_plan::{self, LogGap};
+use crate::timeline::TimelineSegment;
 use crate::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
 
 /// Log objects fetched in parallel.
@@ -27,7 +27,7 @@ const WRITE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Store rebuilt as of a point in time.
 #[derive(Debug)]
-pub(crate) struct Rebuilt {
+pub(crate) struct RebuiltStore {
     pub(crate) kv: Arc<dyn TxKv>,
     pub(crate) instance: Uuid,
     /// The newest record that the store contains.
@@ -37,12 +37,12 @@ pub(crate) struct Rebuilt {
     /// The next commit and its time, if it is in the archived log.
     pub(crate) next: Option<(CommitTs, i64)>,
     /// Records that are missing after the newest one.
-    pub(crate) gap: Option<Gap>,
+    pub(crate) gap: Option<LogGap>,
 }
 
 /// Progress of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress<'a> {
+pub enum RebuildProgress<'a> {
     Checkpoint {
         object: &'a str,
         bytes: u64,
@@ -62,30 +62,30 @@ pub enum Progress<'a> {
 /// Rebuilds the store as of `moment` in `file`, which must not exist. A gap in the archived log ends it early.
 pub(crate) async fn rebuild(
     objects: &Objects,
-    path: &[Leg],
-    moment: Moment,
+    path: &[TimelineSegment],
+    moment: TimeTravelTarget,
     file: &Path,
-    tell: &(dyn Fn(Progress<'_>) + Send + Sync),
-) -> Result<Rebuilt> {
-    let start = fetch_start(objects, path, moment, file, tell).await?;
+    on_progress: &(dyn Fn(RebuildProgress<'_>) + Send + Sync),
+) -> Result<RebuiltStore> {
+    let start = fetch_checkpoint(objects, path, moment, file, on_progress).await?;
     let kv: Arc<dyn TxKv> = Arc::new(kv::redb::open(file)?);
-    let mut last = kv::log::newest(&*kv)?;
+    let mut last = kv::record_log::newest_record(&*kv)?;
     if let (Some(manifest), Some(last)) = (&start, &last)
         && !manifest.contains(last)
     {
         let object = manifest.name().data();
         return Err(HistoryError::Damaged { object, reason: "it does not end with the record that its name says" });
     }
-    let mut chain = Chain::new(last.as_ref());
+    let mut chain = RecordChain::new(last.as_ref());
     let mut instance = start.as_ref().map(Manifest::instance).transpose()?;
     let after = start.as_ref().map_or(0, |manifest| manifest.record);
     let listed = objects.list(LOG).await?;
     let names: Vec<LogName> = listed.iter().filter_map(|object| LogName::parse(&object.name)).collect();
-    let (parts, mut gap) = plan::log_after(&names, path, after);
+    let (parts, mut gap) = rebuild_plan::log_parts_after(&names, path, after);
     if after == 0 && parts.is_empty() {
-        return Err(HistoryError::NoStart);
+        return Err(HistoryError::NoCheckpoint);
     }
-    tell(Progress::Log { objects: parts.len() });
+    on_progress(RebuildProgress::Log { objects: parts.len() });
     let mut commit = last_commit(&*kv)?;
     let mut fetched = stream::iter(parts)
         .map(|part| async move {
@@ -95,11 +95,11 @@ pub(crate) async fn rebuild(
                 Err(objects::Error::NotFound { .. }) if part.name.last <= after => return Ok(None),
                 bytes => bytes?,
             };
-            let decoded = blocking(move || log_object::decode(part.name, &bytes)).await?;
+            let decoded = run_blocking(move || log_object::decode(part.name, &bytes)).await?;
             Ok::<_, HistoryError>(Some((part, decoded)))
         })
         .buffered(FETCHES_AT_ONCE);
-    let mut pending = Pending::default();
+    let mut pending = PendingChanges::default();
     let mut next = None;
     'parts: while let Some(fetched) = fetched.next().await {
         let Some((part, (written_by, records))) = fetched? else { continue };
@@ -113,8 +113,8 @@ pub(crate) async fn rebuild(
                 chain.compare(&record)?;
                 continue;
             }
-            if let Some(contained) = plan::commit_of(&record) {
-                if plan::is_before(moment, &record, contained) {
+            if let Some(contained) = rebuild_plan::last_commit_in(&record) {
+                if rebuild_plan::is_before(moment, &record, contained) {
                     next = Some((contained, record.written_us));
                     gap = None;
                     break 'parts;
@@ -128,22 +128,22 @@ pub(crate) async fn rebuild(
                 pending.write(&kv).await?;
             }
         }
-        tell(Progress::Records { until: last.as_ref().map_or(0, |last| last.number) });
+        on_progress(RebuildProgress::Records { until: last.as_ref().map_or(0, |last| last.number) });
     }
     pending.write(&kv).await?;
     let (Some(last), Some(commit), Some(instance)) = (last, commit, instance) else {
-        return Err(HistoryError::NoStart);
+        return Err(HistoryError::NoCheckpoint);
     };
-    Ok(Rebuilt { kv, instance, last, commit, next, gap })
+    Ok(RebuiltStore { kv, instance, last, commit, next, gap })
 }
 
 /// Fetches the newest intact checkpoint not after `moment`; `None` if there is none.
-async fn fetch_start(
+async fn fetch_checkpoint(
     objects: &Objects,
-    path: &[Leg],
-    moment: Moment,
+    path: &[TimelineSegment],
+    moment: TimeTravelTarget,
     file: &Path,
-    tell: &(dyn Fn(Progress<'_>) + Send + Sync),
+    tell: &(dyn Fn(RebuildProgress<'_>) + Send + Sync),
 ) -> Result<Option<Manifest>> {
     let listed = objects.list(CHECKPOINTS).await?;
     let mut manifests = Vec::new();
@@ -152,23 +152,23 @@ async fn fetch_start(
         match Manifest::read(objects, name).await {
             Ok(manifest) => manifests.push(manifest),
             Err(error @ HistoryError::Damaged { .. }) => {
-                tell(Progress::DamagedCheckpoint { object: &name.manifest() });
+                tell(RebuildProgress::DamagedCheckpoint { object: &name.manifest() });
                 damage = Some(error);
             }
             Err(error) => return Err(error),
         }
     }
-    let mut usable = plan::checkpoints(manifests, path, moment);
+    let mut usable = rebuild_plan::usable_checkpoints(manifests, path, moment);
     while let Some(manifest) = usable.pop() {
         let object = manifest.name().data();
-        tell(Progress::Checkpoint { object: &object, bytes: manifest.bytes });
-        match fetch(objects, &manifest, file).await {
+        tell(RebuildProgress::Checkpoint { object: &object, bytes: manifest.bytes });
+        match download_checkpoint(objects, &manifest, file).await {
             Ok(()) => {
                 Failpoint::RestoreFetched.pass();
                 return Ok(Some(manifest));
             }
             Err(error @ (HistoryError::Damaged { .. } | HistoryError::Objects(objects::Error::NotFound { .. }))) => {
-                tell(Progress::DamagedCheckpoint { object: &object });
+                tell(RebuildProgress::DamagedCheckpoint { object: &object });
                 damage = Some(error);
             }
             Err(error) => return Err(error),
@@ -186,13 +186,13 @@ async fn fetch_start(
 
 /// Verifies that records form one history: each contains the checksum of its predecessor, and no two records have the
 /// same number.
-struct Chain {
+struct RecordChain {
     newest: u64,
     /// Checksums by record number.
     checksums: BTreeMap<u64, u64>,
 }
 
-impl Chain {
+impl RecordChain {
     fn new(last: Option<&Record>) -> Self {
         let newest = last.map_or(NO_PREDECESSOR, |last| last.checksum);
         Self { newest, checksums: last.map(|last| (last.number, last.checksum)).into_iter().collect() }
@@ -200,7 +200,7 @@ impl Chain {
 
     /// Adds the successor of the newest record.
     fn add(&mut self, record: &Record) -> Result<()> {
-        if !record.follows(self.newest) && !Mutation::HistoryNotChained.is_on() {
+        if !record.follows(self.newest) && !Mutation::HistoryNotChained.is_active() {
             return Err(HistoryError::TwoHistories { record: record.number });
         }
         self.newest = record.checksum;
@@ -211,7 +211,7 @@ impl Chain {
     /// Compares a record with one of the same number from another object.
     fn compare(&self, record: &Record) -> Result<()> {
         match self.checksums.get(&record.number) {
-            Some(&checksum) if checksum != record.checksum && !Mutation::HistoryNotChained.is_on() => {
+            Some(&checksum) if checksum != record.checksum && !Mutation::HistoryNotChained.is_active() => {
                 Err(HistoryError::TwoHistories { record: record.number })
             }
             _ => Ok(()),
@@ -226,12 +226,12 @@ impl Chain {
 
 /// Changes that are not written yet.
 #[derive(Default)]
-struct Pending {
+struct PendingChanges {
     batch: Batch,
     bytes: usize,
 }
 
-impl Pending {
+impl PendingChanges {
     fn add(&mut self, record: &Record) {
         self.bytes += record.batch.ops().iter().map(kv::Op::byte_count).sum::<usize>();
         self.batch.append(record.batch.clone());
@@ -245,6 +245,6 @@ impl Pending {
         let batch = std::mem::take(self).batch;
         debug_assert!(batch.ops().iter().all(|op| op.space() != Space::Log), "a record does not write to Space::Log");
         let kv = Arc::clone(kv);
-        blocking(move || Ok(kv.write(batch)?)).await
+        run_blocking(move || Ok(kv.write(batch)?)).await
     }
 }

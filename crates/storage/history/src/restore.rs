@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use catalog::stored;
 use kv::Batch;
 use objects::Objects;
-use types::{CommitTs, Failpoint, Moment, Mutation};
+use types::{CommitTs, Failpoint, Mutation, TimeTravelTarget};
 use uuid::Uuid;
 
-use crate::names::TABLES;
-use crate::plan::Gap;
-use crate::rebuild::{Progress, rebuild};
-use crate::timeline::{self, Begin};
-use crate::upload::blocking;
+use crate::log_upload::run_blocking;
+use crate::object_names::TABLES;
+use crate::rebuild::{RebuildProgress, rebuild};
+use crate::rebuild_plan::LogGap;
+use crate::timeline::{self, TimelineBegin};
 use crate::{CHECKPOINTS, HistoryError, LOG, Result};
 
 /// Subfolder of a data folder that exists while it is being restored.
@@ -23,7 +23,7 @@ const FILE: &str = "catalog.redb";
 
 /// Restored store that is not at its final path yet.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoredStore {
     /// Id of the storage's instance; the server that starts on the folder must use it.
     pub instance: Uuid,
     /// The newest log record that the store contains.
@@ -33,7 +33,7 @@ pub struct Restored {
     /// Time of the newest record in microseconds since 1970.
     pub reached_us: i64,
     /// Archived records that are missing after it.
-    pub gap: Option<Gap>,
+    pub gap: Option<LogGap>,
     /// Objects that tables reference and the storage lacks.
     pub missing: Vec<String>,
     pub(crate) folder: PathBuf,
@@ -49,10 +49,10 @@ pub struct Restored {
 pub async fn restore(
     objects: &Objects,
     data: &Path,
-    moment: Moment,
+    moment: TimeTravelTarget,
     incomplete: bool,
-    tell: &(dyn Fn(Progress<'_>) + Send + Sync),
-) -> Result<Restored> {
+    on_progress: &(dyn Fn(RebuildProgress<'_>) + Send + Sync),
+) -> Result<RestoredStore> {
     let failed = |source| HistoryError::File { path: data.to_owned(), source };
     fs::create_dir_all(data).map_err(failed)?;
     if fs::read_dir(data).map_err(failed)?.next().is_some() {
@@ -61,14 +61,14 @@ pub async fn restore(
     let mut listed = objects.list(LOG).await?;
     listed.extend(objects.list(CHECKPOINTS).await?);
     if listed.is_empty() {
-        return Err(HistoryError::Nothing { url: objects.url().to_owned() });
+        return Err(HistoryError::EmptyStorage { url: objects.url().to_owned() });
     }
-    let newest = timeline::newest(listed.iter().map(|object| object.name.as_str()));
-    let path = timeline::path(objects, newest).await?;
+    let newest = timeline::newest_timeline(listed.iter().map(|object| object.name.as_str()));
+    let path = timeline::timeline_path(objects, newest).await?;
     let folder = data.join(RESTORING);
-    fs::create_dir_all(&folder).and_then(|()| sync(data)).map_err(failed)?;
+    fs::create_dir_all(&folder).and_then(|()| sync_folder(data)).map_err(failed)?;
     Failpoint::RestoreBegun.pass();
-    let outcome = restore_into(objects, &path, newest, moment, incomplete, &folder, tell).await;
+    let outcome = restore_into(objects, &path, newest, moment, incomplete, &folder, on_progress).await;
     if outcome.is_err() {
         // The first failure is reported.
         let _ = fs::remove_dir_all(&folder);
@@ -78,45 +78,45 @@ pub async fn restore(
 
 async fn restore_into(
     objects: &Objects,
-    path: &[timeline::Leg],
+    path: &[timeline::TimelineSegment],
     newest: u32,
-    moment: Moment,
+    moment: TimeTravelTarget,
     incomplete: bool,
     folder: &Path,
-    tell: &(dyn Fn(Progress<'_>) + Send + Sync),
-) -> Result<Restored> {
+    tell: &(dyn Fn(RebuildProgress<'_>) + Send + Sync),
+) -> Result<RestoredStore> {
     let rebuilt = rebuild(objects, path, moment, &folder.join(FILE), tell).await?;
     Failpoint::RestoreRebuilt.pass();
     match rebuilt.gap {
-        Some(Gap { from, to }) if !incomplete => return Err(HistoryError::Gap { from, to }),
+        Some(LogGap { from, to }) if !incomplete => return Err(HistoryError::Gap { from, to }),
         _ => {}
     }
-    if matches!(moment, Moment::Commit(wanted) if rebuilt.next.is_none() && rebuilt.commit < wanted) {
-        return Err(HistoryError::NotYet);
+    if matches!(moment, TimeTravelTarget::Commit(wanted) if rebuilt.next.is_none() && rebuilt.commit < wanted) {
+        return Err(HistoryError::InFuture);
     }
     let kv = std::sync::Arc::clone(&rebuilt.kv);
-    let state = blocking(move || Ok(stored::read(&*kv)?)).await?;
-    let (state, _) = state.ok_or(HistoryError::NoStart)?;
-    let there: HashSet<String> = objects.list(TABLES).await?.into_iter().map(|object| object.name).collect();
+    let state = run_blocking(move || Ok(stored::read(&*kv)?)).await?;
+    let (state, _) = state.ok_or(HistoryError::NoCheckpoint)?;
+    let existing: HashSet<String> = objects.list(TABLES).await?.into_iter().map(|object| object.name).collect();
     let named = state.tables().flat_map(|table| state.shards(table.oid).shards.objects());
     let missing: Vec<String> =
-        named.filter(|object| !there.contains(&**object)).map(std::borrow::Cow::into_owned).collect();
+        named.filter(|object| !existing.contains(&**object)).map(std::borrow::Cow::into_owned).collect();
     if let Some(first) = missing.first().filter(|_| !incomplete) {
-        return Err(HistoryError::Missing { count: missing.len(), first: first.clone() });
+        return Err(HistoryError::MissingObjects { count: missing.len(), first: first.clone() });
     }
-    let begin = Begin::new(newest, rebuilt.last.number);
+    let begin = TimelineBegin::new(newest, rebuilt.last.number);
     let (kv, last) = (std::sync::Arc::clone(&rebuilt.kv), rebuilt.last.clone());
-    blocking(move || {
+    run_blocking(move || {
         let mut batch = Batch::new();
-        kv::log::begin_after(&*kv, &last, &mut batch)?;
-        if !Mutation::RestoreKeepsTimeline.is_on() {
-            timeline::fork(&mut batch, &begin);
+        kv::record_log::reset_log_to(&*kv, &last, &mut batch)?;
+        if !Mutation::RestoreKeepsTimeline.is_active() {
+            timeline::put_fork(&mut batch, &begin);
         }
         Ok(kv.write(batch)?)
     })
     .await?;
     Failpoint::RestoreForked.pass();
-    Ok(Restored {
+    Ok(RestoredStore {
         instance: rebuilt.instance,
         record: rebuilt.last.number,
         commit: rebuilt.commit,
@@ -127,24 +127,24 @@ async fn restore_into(
     })
 }
 
-impl Restored {
+impl RestoredStore {
     /// Moves the store to its final path, the file `to`.
     ///
     /// # Errors
     /// Fails if the folder cannot be written.
-    pub fn finish(self, to: &Path) -> Result<()> {
+    pub fn install(self, to: &Path) -> Result<()> {
         let failed = |source| HistoryError::File { path: to.to_owned(), source };
         let folder = to.parent().unwrap_or_else(|| Path::new("."));
-        self.place(to).and_then(|()| sync(folder)).map_err(failed)?;
+        self.move_files(to).and_then(|()| sync_folder(folder)).map_err(failed)?;
         Failpoint::RestorePlaced.pass();
         // No server starts as long as the folder exists.
-        fs::remove_dir_all(&self.folder).and_then(|()| sync(folder)).map_err(failed)
+        fs::remove_dir_all(&self.folder).and_then(|()| sync_folder(folder)).map_err(failed)
     }
 }
 
-impl Restored {
+impl RestoredStore {
     /// Moves files beside the store's file first: once that file is there the store counts as present.
-    fn place(&self, to: &Path) -> std::io::Result<()> {
+    fn move_files(&self, to: &Path) -> std::io::Result<()> {
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
             let beside = name.to_str().and_then(|name| name.strip_prefix(FILE)).filter(|beside| !beside.is_empty());
@@ -158,6 +158,6 @@ impl Restored {
     }
 }
 
-fn sync(folder: &Path) -> std::io::Result<()> {
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }

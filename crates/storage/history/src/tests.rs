@@ -1,13 +1,13 @@
 use crate::{checkpoint, timeline};
 
 #[test]
-fn timelines_and_checkpoints_are_told_of_as_ever() {
-    let begin = timeline::Begin { format: 2, parent: 3, after: 7 };
+fn stored_formats_are_unchanged() {
+    let begin = timeline::TimelineBegin { format: 2, parent: 3, after: 7 };
     let stored = r#"{"format":2,"parent":3,"after":7}"#;
-    assert_eq!(serde_json::from_str::<timeline::Begin>(stored).unwrap(), begin);
+    assert_eq!(serde_json::from_str::<timeline::TimelineBegin>(stored).unwrap(), begin);
     assert_eq!(serde_json::to_string(&begin).unwrap(), stored);
-    let old = serde_json::from_str::<timeline::Begin>(r#"{"parent": 3, "after": 7}"#).unwrap();
-    assert_eq!(old, timeline::Begin { format: 1, ..begin });
+    let old = serde_json::from_str::<timeline::TimelineBegin>(r#"{"parent": 3, "after": 7}"#).unwrap();
+    assert_eq!(old, timeline::TimelineBegin { format: 1, ..begin });
 
     let manifest = checkpoint::Manifest {
         format: 2,

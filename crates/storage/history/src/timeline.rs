@@ -9,23 +9,23 @@ use objects::Objects;
 use serde::{Deserialize, Serialize};
 use types::Failpoint;
 
-use crate::names::{self, LogName};
-use crate::upload::blocking;
+use crate::log_upload::run_blocking;
+use crate::object_names::{self, LogName};
 use crate::{HistoryError, Result};
 
 /// Timeline of a warehouse that was never restored.
-const FIRST: u32 = 1;
+const FIRST_TIMELINE: u32 = 1;
 /// Parent of a root timeline, which continues no other and begins with a checkpoint.
-const NONE: u32 = 0;
+const NO_PARENT: u32 = 0;
 /// Format 1 had no root timelines.
 const FORMAT: u32 = 2;
 const KEY: &[u8] = b"timeline";
-/// Key of the [`Begin`] of a restored store's new timeline, until that has begun.
+/// Key of the [`TimelineBegin`] of a restored store's new timeline, until that has begun.
 const FORK: &[u8] = b"fork";
 
 /// Begin of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Begin {
+pub(crate) struct TimelineBegin {
     #[serde(default = "first_format")]
     pub(crate) format: u32,
     /// The timeline that this one continues.
@@ -38,14 +38,14 @@ fn first_format() -> u32 {
     1
 }
 
-impl Begin {
+impl TimelineBegin {
     pub(crate) fn new(parent: u32, after: u64) -> Self {
         Self { format: FORMAT, parent, after }
     }
 
     /// Returns whether the timeline continues no other.
     pub(crate) fn is_root(&self) -> bool {
-        self.parent == NONE
+        self.parent == NO_PARENT
     }
 }
 
@@ -54,23 +54,23 @@ impl Begin {
 pub(crate) enum Timeline {
     Begun(u32),
     /// The store is to begin a new timeline at its next start.
-    Forked(Begin),
+    ToBegin(TimelineBegin),
 }
 
 /// Part of the path of timelines to a state: a timeline, and the last of its records that belongs to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Leg {
+pub(crate) struct TimelineSegment {
     pub(crate) timeline: u32,
     pub(crate) until: u64,
 }
 
 /// Reads the timeline of the store.
-pub(crate) fn of(kv: &dyn TxKv) -> Result<Timeline> {
+pub(crate) fn read_timeline(kv: &dyn TxKv) -> Result<Timeline> {
     let damaged = || HistoryError::DamagedStore { what: "number of the timeline" };
     if let Some(bytes) = kv.get(Space::Meta, FORK)? {
-        return serde_json::from_slice(&bytes).map(Timeline::Forked).map_err(|_| damaged());
+        return serde_json::from_slice(&bytes).map(Timeline::ToBegin).map_err(|_| damaged());
     }
-    let Some(bytes) = kv.get(Space::Meta, KEY)? else { return Ok(Timeline::Begun(FIRST)) };
+    let Some(bytes) = kv.get(Space::Meta, KEY)? else { return Ok(Timeline::Begun(FIRST_TIMELINE)) };
     let bytes = <[u8; 4]>::try_from(&bytes[..]).map_err(|_| damaged())?;
     Ok(Timeline::Begun(u32::from_be_bytes(bytes)))
 }
@@ -78,18 +78,18 @@ pub(crate) fn of(kv: &dyn TxKv) -> Result<Timeline> {
 /// Rejects a store whose warehouse was restored meanwhile and continues on a newer timeline.
 ///
 /// # Errors
-/// [`HistoryError::LeftBehind`]; others if the storage cannot be read.
-pub(crate) async fn refuse_left_behind(own: u32, objects: &Objects) -> Result<()> {
+/// [`HistoryError::Abandoned`]; others if the storage cannot be read.
+pub(crate) async fn check_not_abandoned(own: u32, objects: &Objects) -> Result<()> {
     let newer = own + 1;
-    match objects.get(&names::begin(newer)).await {
-        Ok(_) => Err(HistoryError::LeftBehind { own, newer }),
+    match objects.get(&object_names::begin_object(newer)).await {
+        Ok(_) => Err(HistoryError::Abandoned { own, newer }),
         Err(objects::Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Records in the batch that the store is to begin a timeline at its first start.
-pub(crate) fn fork(batch: &mut Batch, begin: &Begin) {
+pub(crate) fn put_fork(batch: &mut Batch, begin: &TimelineBegin) {
     batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("a Begin serializes to JSON"));
 }
 
@@ -98,12 +98,12 @@ pub(crate) fn fork(batch: &mut Batch, begin: &Begin) {
 ///
 /// # Errors
 /// Fails if the store cannot be read or written.
-pub async fn fork_from_nothing(kv: &Arc<dyn TxKv>) -> Result<()> {
+pub async fn fork_root_timeline(kv: &Arc<dyn TxKv>) -> Result<()> {
     let kv = Arc::clone(kv);
-    blocking(move || {
-        let after = kv::log::newest(&*kv)?.map_or(0, |record| record.number);
+    run_blocking(move || {
+        let after = kv::record_log::newest_record(&*kv)?.map_or(0, |record| record.number);
         let mut batch = Batch::new();
-        fork(&mut batch, &Begin::new(NONE, after));
+        put_fork(&mut batch, &TimelineBegin::new(NO_PARENT, after));
         Ok(kv.write(batch)?)
     })
     .await
@@ -115,17 +115,17 @@ pub async fn fork_from_nothing(kv: &Arc<dyn TxKv>) -> Result<()> {
 /// # Errors
 /// Fails if the store or the storage cannot be written; the next start tries again.
 pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()> {
-    let timeline = of(&**kv)?;
-    let Timeline::Forked(begin) = timeline else { return Ok(()) };
+    let timeline = read_timeline(&**kv)?;
+    let Timeline::ToBegin(begin) = timeline else { return Ok(()) };
     let mut listed = objects.list(crate::LOG).await?;
     listed.extend(objects.list(crate::CHECKPOINTS).await?);
-    let mut timeline = newest(listed.iter().map(|object| object.name.as_str())) + 1;
+    let mut timeline = newest_timeline(listed.iter().map(|object| object.name.as_str())) + 1;
     while !write_begin(objects, timeline, &begin).await? {
         timeline += 1;
     }
     Failpoint::TimelineBegun.pass();
     let kv = Arc::clone(kv);
-    blocking(move || {
+    run_blocking(move || {
         let mut batch = Batch::new();
         batch.put(Space::Meta, KEY, timeline.to_be_bytes().to_vec());
         batch.delete(Space::Meta, FORK);
@@ -137,58 +137,58 @@ pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()>
 }
 
 /// Returns the highest timeline that the named objects belong to.
-pub(crate) fn newest<'a>(objects: impl Iterator<Item = &'a str>) -> u32 {
+pub(crate) fn newest_timeline<'a>(objects: impl Iterator<Item = &'a str>) -> u32 {
     let of = |object: &str| {
         let log = LogName::parse(object).map(|name| name.timeline);
         let checkpoint = || {
-            names::CheckpointName::parse_manifest(object)
-                .or_else(|| names::CheckpointName::parse_data(object))
+            object_names::CheckpointName::parse_manifest(object)
+                .or_else(|| object_names::CheckpointName::parse_data(object))
                 .map(|name| name.timeline)
         };
-        log.or_else(|| names::parse_begin(object)).or_else(checkpoint)
+        log.or_else(|| object_names::parse_begin(object)).or_else(checkpoint)
     };
-    objects.filter_map(of).max().unwrap_or(FIRST)
+    objects.filter_map(of).max().unwrap_or(FIRST_TIMELINE)
 }
 
 /// Returns the path of timelines to the newest record of `timeline`, oldest first.
-pub(crate) async fn path(objects: &Objects, timeline: u32) -> Result<Vec<Leg>> {
-    let mut path = vec![Leg { timeline, until: u64::MAX }];
+pub(crate) async fn timeline_path(objects: &Objects, timeline: u32) -> Result<Vec<TimelineSegment>> {
+    let mut path = vec![TimelineSegment { timeline, until: u64::MAX }];
     let mut first = path[0];
-    while first.timeline != FIRST {
-        let Begin { parent, after, .. } = read_begin(objects, first.timeline).await?;
-        if parent == NONE {
+    while first.timeline != FIRST_TIMELINE {
+        let TimelineBegin { parent, after, .. } = read_begin(objects, first.timeline).await?;
+        if parent == NO_PARENT {
             break;
         }
         if first.timeline <= parent {
             return Err(damaged(first.timeline, "it names a parent that is no older"));
         }
         // The newer timeline may itself have branched off from the path before this one's end.
-        first = Leg { timeline: parent, until: after.min(first.until) };
+        first = TimelineSegment { timeline: parent, until: after.min(first.until) };
         path.insert(0, first);
     }
     Ok(path)
 }
 
 /// Writes the begin of a timeline to the storage; returns `false` if another server has begun it.
-async fn write_begin(objects: &Objects, timeline: u32, begin: &Begin) -> Result<bool> {
+async fn write_begin(objects: &Objects, timeline: u32, begin: &TimelineBegin) -> Result<bool> {
     let bytes = Bytes::from(serde_json::to_vec_pretty(begin).expect("a Begin serializes to JSON"));
-    Ok(objects.put_if_absent(&names::begin(timeline), bytes).await?)
+    Ok(objects.put_if_absent(&object_names::begin_object(timeline), bytes).await?)
 }
 
 /// Reads the begin of a timeline; `None` for the first, which has none.
 ///
 /// # Errors
 /// Fails if the storage cannot be read or contains a newer format.
-pub(crate) async fn begin_of(objects: &Objects, timeline: u32) -> Result<Option<Begin>> {
-    if timeline == FIRST { Ok(None) } else { read_begin(objects, timeline).await.map(Some) }
+pub(crate) async fn find_begin(objects: &Objects, timeline: u32) -> Result<Option<TimelineBegin>> {
+    if timeline == FIRST_TIMELINE { Ok(None) } else { read_begin(objects, timeline).await.map(Some) }
 }
 
-async fn read_begin(objects: &Objects, timeline: u32) -> Result<Begin> {
-    let bytes = objects.get(&names::begin(timeline)).await?;
-    let begin: Begin = serde_json::from_slice(&bytes).map_err(|_| damaged(timeline, "it does not read"))?;
-    if FORMAT < begin.format { Err(damaged(timeline, crate::NEWER)) } else { Ok(begin) }
+async fn read_begin(objects: &Objects, timeline: u32) -> Result<TimelineBegin> {
+    let bytes = objects.get(&object_names::begin_object(timeline)).await?;
+    let begin: TimelineBegin = serde_json::from_slice(&bytes).map_err(|_| damaged(timeline, "it does not read"))?;
+    if FORMAT < begin.format { Err(damaged(timeline, crate::NEWER_VERSION)) } else { Ok(begin) }
 }
 
 fn damaged(timeline: u32, reason: &'static str) -> HistoryError {
-    HistoryError::Damaged { object: names::begin(timeline), reason }
+    HistoryError::Damaged { object: object_names::begin_object(timeline), reason }
 }

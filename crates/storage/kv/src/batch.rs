@@ -11,12 +11,12 @@ pub const KEY_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of a value, in bytes. Larger data belongs in object storage, with the object's name stored here.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Maximum size of a batch as computed by [`Batch::byte_count`], in bytes: just under 2 GiB, because a store with a
+/// Maximum size of a batch as computed by [`Batch::encoded_bytes_max`], in bytes: just under 2 GiB, because a store with a
 /// record log writes each batch twice and one write is limited to 4 GiB.
 pub const BATCH_BYTES_MAX: usize = 31 << 26;
 
 /// Upper bound of the bytes that a change takes in addition to its key and value.
-const OP_BYTES: usize = 16;
+const OP_OVERHEAD_BYTES: usize = 16;
 
 /// A change of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,8 +98,8 @@ impl Batch {
 
     /// Returns an upper bound of the encoded size of the changes, in bytes.
     #[must_use]
-    pub fn byte_count(&self) -> usize {
-        self.ops.iter().map(|op| OP_BYTES + op.byte_count()).sum()
+    pub fn encoded_bytes_max(&self) -> usize {
+        self.ops.iter().map(|op| OP_OVERHEAD_BYTES + op.byte_count()).sum()
     }
 
     /// Checks that no key or value exceeds the limits of the backends. Backends call it before they write anything.
@@ -123,7 +123,7 @@ impl Batch {
     }
 
     /// Returns the changes stably sorted by space, so that a backend opens each space once.
-    pub(crate) fn by_space(&self) -> Vec<&Op> {
+    pub(crate) fn sorted_by_space(&self) -> Vec<&Op> {
         let mut ops: Vec<&Op> = self.ops.iter().collect();
         ops.sort_by_key(|op| op.space());
         ops

@@ -12,10 +12,10 @@ use types::random::SeededRandom;
 use crate::{Batch, Direction, Entries, Error, KeyRange, Result, Space, TxKv};
 
 /// Function that opens the store under test; called again after the earlier handle was dropped.
-pub type Open<'a> = &'a dyn Fn() -> Result<Arc<dyn TxKv>>;
+pub type OpenStore<'a> = &'a dyn Fn() -> Result<Arc<dyn TxKv>>;
 
 /// Checks all parts of the contract that need no crash. `folder` must be empty; checkpoints are written to it.
-pub fn check(open: Open<'_>, folder: &Path) {
+pub fn check(open: OpenStore<'_>, folder: &Path) {
     reads_see_what_batches_wrote(&*open().expect("the store opens"));
     scans_follow_key_order(&*open().expect("the store opens again"));
     scans_hold_their_moment(&*open().expect("the store opens again"));
@@ -107,7 +107,7 @@ fn prefixes_are_deleted_in_their_space_only(store: &dyn TxKv) {
     assert_eq!(get(store, Space::Deletes, "t1/a").as_deref(), Some("x"));
 }
 
-fn batches_survive_a_restart(open: Open<'_>) {
+fn batches_survive_a_restart(open: OpenStore<'_>) {
     let store = open().expect("open");
     store.write(batch(&[(Space::Meta, "kept", Some("yes")), (Space::Meta, "gone", Some("no"))])).expect("write");
     store.write(batch(&[(Space::Meta, "gone", None)])).expect("write");
@@ -117,7 +117,7 @@ fn batches_survive_a_restart(open: Open<'_>) {
     assert_eq!(get(&*store, Space::Meta, "gone"), None);
 }
 
-fn a_second_handle_is_refused(open: Open<'_>) {
+fn a_second_handle_is_refused(open: OpenStore<'_>) {
     let first = open().expect("open");
     assert!(matches!(open(), Err(Error::AlreadyOpen { .. })), "only one handle at a time");
     first.write(batch(&[(Space::Meta, "first", Some("still works"))])).expect("write");
@@ -172,25 +172,25 @@ pub trait CrashingDisk {
 
 /// Outcomes of the batches whose write failed.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Interrupted {
+pub struct InterruptedBatches {
     /// Number of batches found after the crash.
-    pub kept_count: usize,
+    pub surviving_count: usize,
     /// Number of batches not found after the crash.
     pub lost_count: usize,
 }
 
-impl std::ops::AddAssign for Interrupted {
+impl std::ops::AddAssign for InterruptedBatches {
     fn add_assign(&mut self, other: Self) {
-        self.kept_count += other.kept_count;
+        self.surviving_count += other.surviving_count;
         self.lost_count += other.lost_count;
     }
 }
 
 /// Writes random batches, crashes and reopens, several times on one disk; checks that the store contains all
 /// acknowledged batches and at most the one in flight.
-pub fn check_recovery(disk: &dyn CrashingDisk, seed: u64) -> Interrupted {
+pub fn check_recovery(disk: &dyn CrashingDisk, seed: u64) -> InterruptedBatches {
     let random = SeededRandom::new(seed);
-    let mut interrupted = Interrupted::default();
+    let mut interrupted = InterruptedBatches::default();
     let mut acknowledged = Model::new();
     // Expected content if the failed write took effect.
     let mut attempted = None;
@@ -201,17 +201,17 @@ pub fn check_recovery(disk: &dyn CrashingDisk, seed: u64) -> Interrupted {
         }
         match disk.open() {
             Ok(store) => {
-                let found = contents(&*store);
+                let content = contents(&*store);
                 if let Some(attempted) = attempted.take().filter(|attempted| *attempted != acknowledged) {
-                    let kept = found == attempted;
-                    interrupted.kept_count += usize::from(kept);
-                    interrupted.lost_count += usize::from(!kept);
-                    if kept {
+                    let survived = content == attempted;
+                    interrupted.surviving_count += usize::from(survived);
+                    interrupted.lost_count += usize::from(!survived);
+                    if survived {
                         acknowledged = attempted;
                     }
                 }
                 assert!(
-                    found == acknowledged,
+                    content == acknowledged,
                     "seed {seed}, life {life}: the store's content is no prefix of the written batches"
                 );
                 for _ in 0..20 {

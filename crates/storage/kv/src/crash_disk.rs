@@ -19,17 +19,17 @@ pub(crate) struct CrashDisk {
 }
 
 struct State {
-    files: Vec<Content>,
+    files: Vec<FileContent>,
     random: SeededRandom,
     /// Requests that still succeed before all fail; `None` if none is to fail.
-    fuse: Option<u64>,
+    requests_before_failure: Option<u64>,
     request_count: u64,
     /// Incremented by each open and crash; handles of an earlier life fail.
-    life: u64,
+    generation: u64,
 }
 
 #[derive(Default)]
-struct Content {
+struct FileContent {
     /// Content that reads return.
     current: Vec<u8>,
     /// Content that survives a power failure.
@@ -45,23 +45,29 @@ enum Change {
 
 impl CrashDisk {
     pub(crate) fn new(seed: u64) -> Self {
-        let state = State { files: Vec::new(), random: SeededRandom::new(seed), fuse: None, request_count: 0, life: 0 };
+        let state = State {
+            files: Vec::new(),
+            random: SeededRandom::new(seed),
+            requests_before_failure: None,
+            request_count: 0,
+            generation: 0,
+        };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
     /// Opens the disk's files for a new store and invalidates all earlier handles.
-    pub(crate) fn files<const COUNT: usize>(&self) -> [Handle; COUNT] {
+    pub(crate) fn open_files<const COUNT: usize>(&self) -> [FileHandle; COUNT] {
         let mut state = self.state.lock();
-        state.life += 1;
+        state.generation += 1;
         if state.files.len() < COUNT {
-            state.files.resize_with(COUNT, Content::default);
+            state.files.resize_with(COUNT, FileContent::default);
         }
-        std::array::from_fn(|file| Handle { disk: self.clone(), life: state.life, file })
+        std::array::from_fn(|file| FileHandle { disk: self.clone(), generation: state.generation, file })
     }
 
     /// Makes every write, sync and resize after the next `count` fail.
     pub(crate) fn fail_after(&self, count: u64) {
-        self.state.lock().fuse = Some(count);
+        self.state.lock().requests_before_failure = Some(count);
     }
 
     /// Returns the number of writes, syncs and resizes so far.
@@ -89,40 +95,40 @@ impl CrashDisk {
             }
             file.current = file.synced.clone();
         }
-        state.fuse = None;
-        state.life += 1;
+        state.requests_before_failure = None;
+        state.generation += 1;
     }
 }
 
 /// A handle of a file, valid until the next crash or open.
-pub(crate) struct Handle {
+pub(crate) struct FileHandle {
     disk: CrashDisk,
-    life: u64,
+    generation: u64,
     file: usize,
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for FileHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").field("life", &self.life).finish_non_exhaustive()
+        f.debug_struct("Handle").field("life", &self.generation).finish_non_exhaustive()
     }
 }
 
-impl Handle {
-    fn read_file<T>(&self, read: impl FnOnce(&Content) -> io::Result<T>) -> io::Result<T> {
+impl FileHandle {
+    fn read_file<T>(&self, read: impl FnOnce(&FileContent) -> io::Result<T>) -> io::Result<T> {
         let state = self.disk.state.lock();
-        if state.life != self.life {
+        if state.generation != self.generation {
             return Err(io::Error::other("the power is off"));
         }
         read(&state.files[self.file])
     }
 
-    fn request(&self, apply: impl FnOnce(&mut Content)) -> io::Result<()> {
+    fn request(&self, apply: impl FnOnce(&mut FileContent)) -> io::Result<()> {
         let mut state = self.disk.state.lock();
-        if state.life != self.life {
+        if state.generation != self.generation {
             return Err(io::Error::other("the power is off"));
         }
         state.request_count += 1;
-        match &mut state.fuse {
+        match &mut state.requests_before_failure {
             Some(0) => return Err(io::Error::other("injected failure")),
             Some(left) => *left -= 1,
             None => {}
@@ -132,7 +138,7 @@ impl Handle {
     }
 }
 
-impl StorageBackend for Handle {
+impl StorageBackend for FileHandle {
     fn len(&self) -> io::Result<u64> {
         self.read_file(|file| Ok(file.current.len() as u64))
     }

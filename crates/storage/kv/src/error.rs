@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::redb::DamagedTree;
+use crate::redb::DamagedPage;
 use crate::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Space, VALUE_BYTES_MAX};
 
 /// Result of a store operation.
@@ -25,14 +25,14 @@ pub enum Error {
         "{} has format {found}, but this version of Kiln reads formats up to {supported}: a newer version wrote it",
         path.display()
     )]
-    Format { path: PathBuf, found: u64, supported: u64 },
+    UnsupportedFormat { path: PathBuf, found: u64, supported: u64 },
     /// The write-ahead log has a gap: it has record `found`, but durable records between `after` and it are missing.
     #[error(
         "the write-ahead log of {} is damaged: it has record {found}, but records after {after} are missing; \
          `kiln restore` rebuilds the store from its storage",
         path.display()
     )]
-    Damaged { path: PathBuf, after: u64, found: u64 },
+    LogGap { path: PathBuf, after: u64, found: u64 },
     /// An entry does not match its checksum: the disk changed it after it was written.
     #[error(
         "an entry in space {space:?} of {} is damaged: its checksum does not match; \
@@ -45,7 +45,7 @@ pub enum Error {
     Read { path: PathBuf, space: Space, source: Source },
     /// A read transaction could not be started; the store is unchanged.
     #[error("failed to read {}", path.display())]
-    ReadAny { path: PathBuf, source: Source },
+    BeginRead { path: PathBuf, source: Source },
     /// A write failed. Whether it took effect is known only after the store has been reopened, so the handle refuses
     /// every later call.
     #[error("failed to write to {}", path.display())]
@@ -70,7 +70,7 @@ pub enum Error {
     BatchTooLong { bytes: usize },
     /// A log record cannot be decoded or does not match its checksum.
     #[error("a log record is damaged: it cannot be decoded or its checksum does not match")]
-    MalformedRecord,
+    DamagedRecord,
     /// A key cannot be decoded.
     #[error("malformed key: {expected} expected at byte {position}")]
     MalformedKey { expected: &'static str, position: usize },
@@ -81,10 +81,8 @@ impl Error {
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Damaged { .. } | Self::DamagedEntry { .. } | Self::MalformedRecord | Self::MalformedKey { .. } => {
-                true
-            }
-            Self::Open { source, .. } | Self::Read { source, .. } | Self::ReadAny { source, .. } => {
+            Self::LogGap { .. } | Self::DamagedEntry { .. } | Self::DamagedRecord | Self::MalformedKey { .. } => true,
+            Self::Open { source, .. } | Self::Read { source, .. } | Self::BeginRead { source, .. } => {
                 is_damage(&**source)
             }
             _ => false,
@@ -94,7 +92,7 @@ impl Error {
 
 fn is_damage(source: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     let is_corrupted = |error: &::redb::StorageError| matches!(error, ::redb::StorageError::Corrupted(_));
-    source.is::<DamagedTree>()
+    source.is::<DamagedPage>()
         || source.downcast_ref::<::redb::StorageError>().is_some_and(is_corrupted)
         || matches!(source.downcast_ref::<::redb::DatabaseError>(), Some(::redb::DatabaseError::Storage(error)) if is_corrupted(error))
         || matches!(source.downcast_ref::<::redb::TableError>(), Some(::redb::TableError::Storage(error)) if is_corrupted(error))

@@ -11,7 +11,7 @@
 //! - `key/`: order-preserving encoding of composite keys
 //! - `redb/`: backend in one file, copy-on-write B-trees
 //! - `wal/`: backend of a server, a write-ahead log in front of those B-trees
-//! - `log/`: wrapper that also stores each batch as a numbered record, until the record is archived to object storage
+//! - `record_log/`: wrapper that also stores each batch as a numbered record, until the record is archived to object storage
 //! - `sim/`: simulated backend in memory that can crash
 //! - `conformance.rs`: tests of the trait's contract, run by every backend
 //! - `error.rs`: the crate's errors
@@ -23,7 +23,7 @@ pub mod conformance;
 mod crash_disk;
 mod error;
 pub mod key;
-pub mod log;
+pub mod record_log;
 pub mod redb;
 pub mod sim;
 mod space;

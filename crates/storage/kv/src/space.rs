@@ -73,7 +73,7 @@ impl Space {
 
     /// Returns the space that a byte on disk identifies; `None` for an unknown byte.
     #[must_use]
-    pub fn of_byte(byte: u8) -> Option<Self> {
+    pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|space| space.byte() == byte)
     }
 

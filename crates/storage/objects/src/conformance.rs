@@ -7,14 +7,14 @@ use futures::StreamExt;
 use futures::future::join_all;
 use uuid::Uuid;
 
-use crate::{Claim, Error, Objects};
+use crate::{Error, Objects, StorageClaim};
 
 /// Number of concurrent writers of one object.
 const WRITER_COUNT: usize = 64;
 
 /// Checks the storage of `objects`, whose prefix must be empty.
 pub async fn check(objects: &Objects) {
-    let part = |name: &str| objects.below(name).expect("a plain name");
+    let part = |name: &str| objects.subfolder(name).expect("a plain name");
     whole_objects_are_written_and_read(&part("whole")).await;
     missing_objects_are_told_apart(&part("missing")).await;
     ranges_are_read(&part("ranges")).await;
@@ -57,8 +57,8 @@ async fn missing_objects_are_told_apart(objects: &Objects) {
     assert!(matches!(objects.get("folder").await, Err(Error::NotFound { .. })), "a folder is no object");
     assert!(matches!(objects.get("folder/object/below").await, Err(Error::NotFound { .. })));
     for name in ["", "/a", "a/", "a//b", "a/../b", ".."] {
-        assert!(matches!(objects.get(name).await, Err(Error::Name { .. })), "{name}");
-        assert!(matches!(objects.put(name, bytes("x")).await, Err(Error::Name { .. })), "{name}");
+        assert!(matches!(objects.get(name).await, Err(Error::InvalidName { .. })), "{name}");
+        assert!(matches!(objects.put(name, bytes("x")).await, Err(Error::InvalidName { .. })), "{name}");
     }
 }
 
@@ -199,32 +199,33 @@ async fn streams_become_objects_whole_or_not_at_all(objects: &Objects) {
 
 async fn claims_keep_instances_apart(objects: &Objects) {
     let (ours, theirs) = (Uuid::from_u128(1), Uuid::from_u128(2));
-    let first = Claim::acquire(objects, ours, "host a, folder /a").await.expect("an empty prefix is free");
+    let first = StorageClaim::acquire(objects, ours, "host a, folder /a").await.expect("an empty prefix is free");
     assert_eq!(first.epoch(), 1);
-    first.check().await.expect("held");
-    let refusal = Claim::acquire(objects, theirs, "host b").await.expect_err("another instance is refused").to_string();
+    first.check_owned().await.expect("held");
+    let refusal =
+        StorageClaim::acquire(objects, theirs, "host b").await.expect_err("another instance is refused").to_string();
     assert!(refusal.contains(&ours.to_string()) && refusal.contains("host a, folder /a"), "{refusal}");
     assert!(refusal.contains("kiln-claim.json"), "it says how to release the prefix: {refusal}");
 
-    let second = Claim::acquire(objects, ours, "host a, folder /a").await.expect("the holder comes back");
+    let second = StorageClaim::acquire(objects, ours, "host a, folder /a").await.expect("the holder comes back");
     assert_eq!(second.epoch(), 2);
-    assert!(matches!(first.check().await, Err(Error::ClaimLost { .. })), "its earlier life is over");
+    assert!(matches!(first.check_owned().await, Err(Error::ClaimLost { .. })), "its earlier life is over");
     assert!(matches!(first.release().await, Err(Error::ClaimLost { .. })), "and may not release");
-    second.check().await.expect("held");
+    second.check_owned().await.expect("held");
     second.release().await.expect("release");
-    let other = Claim::acquire(objects, theirs, "host b").await.expect("a released prefix is free");
+    let other = StorageClaim::acquire(objects, theirs, "host b").await.expect("a released prefix is free");
     assert_eq!(other.epoch(), 1);
     other.release().await.expect("release");
 
     let instances = (0..8).map(|instance| {
         let objects = Arc::new(objects.clone());
-        tokio::spawn(async move { Claim::acquire(&objects, Uuid::from_u128(100 + instance), "racer").await })
+        tokio::spawn(async move { StorageClaim::acquire(&objects, Uuid::from_u128(100 + instance), "racer").await })
     });
     let outcomes: Vec<_> = join_all(instances).await.into_iter().map(|outcome| outcome.expect("a racer")).collect();
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
     for outcome in outcomes {
         match outcome {
-            Ok(claim) => claim.check().await.expect("the winner holds the prefix"),
+            Ok(claim) => claim.check_owned().await.expect("the winner holds the prefix"),
             Err(error) => assert!(matches!(error, Error::Claimed { .. }), "{error:?}"),
         }
     }

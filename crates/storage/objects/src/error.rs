@@ -12,19 +12,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The URL does not denote a storage.
     #[error("\"{url}\" is not the URL of a storage: {reason}")]
-    Url { url: String, reason: String },
+    InvalidUrl { url: String, reason: String },
     /// The URL is valid, but the storage cannot be opened with the given settings.
     #[error("failed to open the storage {url}")]
     Open { url: String, source: object_store::Error },
     /// The name is not a valid object name.
     #[error("\"{name}\" cannot be the name of an object: {reason}")]
-    Name { name: String, reason: String },
+    InvalidName { name: String, reason: String },
     /// The object does not exist.
     #[error("{object} does not exist")]
     NotFound { object: String, source: object_store::Error },
     /// The storage rejected the credentials, or they do not permit the operation.
     #[error("failed to {operation} {object}: access denied")]
-    Denied { operation: &'static str, object: String, source: object_store::Error },
+    AccessDenied { operation: &'static str, object: String, source: object_store::Error },
     /// Any other failure of the storage or the network, after all retries.
     #[error("failed to {operation} {object}")]
     Request { operation: &'static str, object: String, source: object_store::Error },
@@ -33,7 +33,7 @@ pub enum Error {
     Truncated { object: String, expected: u64, found: u64 },
     /// The requested range extends beyond the object's end.
     #[error("{object} ends at byte {bytes}, but the requested range ends at byte {end}")]
-    Range { object: String, bytes: u64, end: u64 },
+    RangeBeyondEnd { object: String, bytes: u64, end: u64 },
     /// The object was replaced after it was listed.
     #[error("{object} has changed since it was listed")]
     Changed { object: String },

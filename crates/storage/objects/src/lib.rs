@@ -26,9 +26,9 @@ mod open;
 mod retry;
 mod writer;
 
-pub use claim::Claim;
+pub use claim::StorageClaim;
 pub use error::{Error, Result};
-pub use fault::{Fault, FaultStore, Pace};
+pub use fault::{Fault, FaultStore, RequestLatency};
 pub use local::{FolderDisk, LocalStore};
-pub use objects::{Object, Objects, Version};
-pub use writer::Writer;
+pub use objects::{ObjectInfo, Objects, Version};
+pub use writer::ObjectWriter;

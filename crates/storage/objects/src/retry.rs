@@ -16,7 +16,7 @@ const BACKOFF: Duration = Duration::from_millis(50);
 ///
 /// Only for idempotent requests. The `object_store` clients retry single requests themselves, but not truncated bodies,
 /// and not every storage has such a client.
-pub(crate) async fn retry<T, F: Future<Output = Result<T>>>(
+pub(crate) async fn retry_transient<T, F: Future<Output = Result<T>>>(
     clock: &dyn Clock,
     random: &dyn Random,
     mut request: impl FnMut() -> F,
@@ -30,7 +30,7 @@ pub(crate) async fn retry<T, F: Future<Output = Result<T>>>(
                     error = &error as &dyn std::error::Error,
                     "object storage request failed; retrying"
                 );
-                clock.sleep(wait(attempt, random.next_u64())).await;
+                clock.sleep(backoff_after(attempt, random.next_u64())).await;
                 attempt += 1;
             }
             outcome => return outcome,
@@ -40,9 +40,9 @@ pub(crate) async fn retry<T, F: Future<Output = Result<T>>>(
 
 /// Returns the wait after `attempt`: a random time between half and all of its backoff, so that clients do not retry in
 /// step. `chance` is any random number.
-fn wait(attempt: u32, chance: u64) -> Duration {
+fn backoff_after(attempt: u32, random: u64) -> Duration {
     let longest = BACKOFF * 3_u32.pow(attempt - 1);
-    longest / 2 + longest.mul_f64((chance % 1_000) as f64 / 2_000.0)
+    longest / 2 + longest.mul_f64((random % 1_000) as f64 / 2_000.0)
 }
 
 #[cfg(test)]
@@ -52,8 +52,8 @@ mod tests {
     #[test]
     fn waits_grow_and_stay_within_their_bounds() {
         for chance in [0, 1, 999, u64::MAX] {
-            assert!((25..=50).contains(&wait(1, chance).as_millis()));
-            assert!((675..=1_350).contains(&wait(4, chance).as_millis()));
+            assert!((25..=50).contains(&backoff_after(1, chance).as_millis()));
+            assert!((675..=1_350).contains(&backoff_after(4, chance).as_millis()));
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::{ColumnBuilder, ColumnValues, Error, Result, Tuple, TupleReader, Tupl
 mod tests;
 
 /// Converts columns to stored rows. `ids` are the columns' ids in ascending order.
-pub fn rows_of(columns: &[ArrayRef], ids: &[ColumnId]) -> Result<Vec<Tuple>> {
-    let values = ColumnValues::of_all(columns)?;
+pub fn encode_rows(columns: &[ArrayRef], ids: &[ColumnId]) -> Result<Vec<Tuple>> {
+    let values = ColumnValues::for_columns(columns)?;
     let rows = columns.first().map_or(0, |column| column.len());
     let mut writer = TupleWriter::default();
     (0..rows)
@@ -29,23 +29,23 @@ pub struct StoredColumn {
     pub id: ColumnId,
     pub sql_type: SqlType,
     /// Value for rows that are older than the column, as an array of length 1; `None` for NULL.
-    pub missing: Option<ArrayRef>,
+    pub default_value: Option<ArrayRef>,
 }
 
 impl StoredColumn {
     /// Returns the column's value in a row.
     pub fn value_in<'a>(&'a self, row: TupleReader<'a>) -> Result<Value<'a>> {
-        match (row.get(self.id), &self.missing) {
+        match (row.get(self.id), &self.default_value) {
             (Some(value), _) => Ok(value),
             (None, Some(array)) if array.is_empty() => Err(Error::Damaged("default of an added column has no value")),
-            (None, Some(array)) => Value::of(array.as_ref(), 0),
+            (None, Some(array)) => Value::from_array(array.as_ref(), 0),
             (None, None) => Ok(Value::Null),
         }
     }
 }
 
 /// Converts stored rows to Arrow columns, with memory reserved for `capacity` rows.
-pub fn batch_of<'a>(
+pub fn decode_columns<'a>(
     rows: impl IntoIterator<Item = &'a Tuple>,
     columns: &[StoredColumn],
     capacity: usize,
@@ -60,16 +60,16 @@ pub fn batch_of<'a>(
 /// Builder of Arrow columns from stored rows. After an error it must not be used any more.
 #[derive(Debug)]
 pub struct BatchBuilder<'a> {
-    columns: Vec<Column<'a>>,
+    columns: Vec<ColumnDecoder<'a>>,
     rows: usize,
 }
 
 #[derive(Debug)]
-struct Column<'a> {
+struct ColumnDecoder<'a> {
     id: ColumnId,
     /// Position of the column in the previous row, tried first in the next row.
-    position: usize,
-    missing: Value<'a>,
+    last_position: usize,
+    default_value: Value<'a>,
     values: ColumnBuilder,
 }
 
@@ -78,15 +78,20 @@ impl<'a> BatchBuilder<'a> {
     pub fn new(columns: &'a [StoredColumn], capacity: usize) -> Result<BatchBuilder<'a>> {
         let columns = columns
             .iter()
-            .map(|StoredColumn { id, sql_type, missing }| {
+            .map(|StoredColumn { id, sql_type, default_value: missing }| {
                 let missing = match missing {
                     Some(array) if array.is_empty() => {
                         return Err(Error::Damaged("default of an added column has no value"));
                     }
-                    Some(array) => Value::of(array.as_ref(), 0)?,
+                    Some(array) => Value::from_array(array.as_ref(), 0)?,
                     None => Value::Null,
                 };
-                Ok(Column { id: *id, position: 0, missing, values: ColumnBuilder::new(sql_type, capacity)? })
+                Ok(ColumnDecoder {
+                    id: *id,
+                    last_position: 0,
+                    default_value: missing,
+                    values: ColumnBuilder::new(sql_type, capacity)?,
+                })
             })
             .collect::<Result<_>>()?;
         Ok(BatchBuilder { columns, rows: 0 })
@@ -95,12 +100,12 @@ impl<'a> BatchBuilder<'a> {
     /// Adds a row.
     pub fn push(&mut self, row: TupleReader<'_>) -> Result<()> {
         for column in &mut self.columns {
-            let value = match row.find(column.id, column.position) {
+            let value = match row.find(column.id, column.last_position) {
                 Some(position) => {
-                    column.position = position;
+                    column.last_position = position;
                     row.value(position)
                 }
-                None => column.missing,
+                None => column.default_value,
             };
             column.values.append(value)?;
         }

@@ -21,11 +21,11 @@ use crate::{Error, Result, Value};
 #[derive(Debug)]
 pub struct ColumnBuilder {
     data_type: DataType,
-    values: Values,
+    values: TypedBuilder,
 }
 
 #[derive(Debug)]
-enum Values {
+enum TypedBuilder {
     Bool(BooleanBuilder),
     Int2(PrimitiveBuilder<Int16Type>),
     Int4(PrimitiveBuilder<Int32Type>),
@@ -41,12 +41,12 @@ enum Values {
     Text(StringViewBuilder),
     Bytes(BinaryBuilder),
     Uuid(FixedSizeBinaryBuilder),
-    List(Box<Lists>),
+    List(Box<ListBuilder>),
 }
 
 /// Builder of a list column.
 #[derive(Debug)]
-struct Lists {
+struct ListBuilder {
     item: FieldRef,
     items: ColumnBuilder,
     /// Number of elements so far: the end of the last list.
@@ -58,72 +58,74 @@ struct Lists {
 impl ColumnBuilder {
     /// Creates a builder of a column of `sql_type` with memory reserved for `capacity` values.
     pub fn new(sql_type: &SqlType, capacity: usize) -> Result<ColumnBuilder> {
-        Self::of_arrow(sql_type.arrow_type(), capacity)
+        Self::from_arrow_type(sql_type.arrow_type(), capacity)
     }
 
-    fn of_arrow(data_type: DataType, capacity: usize) -> Result<ColumnBuilder> {
+    fn from_arrow_type(data_type: DataType, capacity: usize) -> Result<ColumnBuilder> {
         let values = match &data_type {
-            DataType::Boolean => Values::Bool(BooleanBuilder::with_capacity(capacity)),
-            DataType::Int16 => Values::Int2(primitive(&data_type, capacity)),
-            DataType::Int32 => Values::Int4(primitive(&data_type, capacity)),
-            DataType::Int64 => Values::Int8(primitive(&data_type, capacity)),
-            DataType::UInt32 => Values::Oid(primitive(&data_type, capacity)),
-            DataType::Date32 => Values::Date(primitive(&data_type, capacity)),
-            DataType::Time64(TimeUnit::Microsecond) => Values::Time(primitive(&data_type, capacity)),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => Values::Timestamp(primitive(&data_type, capacity)),
-            DataType::Decimal128(..) => Values::Decimal(primitive(&data_type, capacity)),
-            DataType::Float32 => Values::Float4(primitive(&data_type, capacity)),
-            DataType::Float64 => Values::Float8(primitive(&data_type, capacity)),
-            DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(primitive(&data_type, capacity)),
-            DataType::Utf8View => Values::Text(text_builder(capacity)),
-            DataType::Binary => Values::Bytes(BinaryBuilder::with_capacity(capacity, 0)),
-            DataType::FixedSizeBinary(width) => Values::Uuid(FixedSizeBinaryBuilder::with_capacity(capacity, *width)),
-            DataType::List(item) => Values::List(Box::new(Lists::new(item, capacity)?)),
-            other => return Err(Error::Unsupported(other.clone())),
+            DataType::Boolean => TypedBuilder::Bool(BooleanBuilder::with_capacity(capacity)),
+            DataType::Int16 => TypedBuilder::Int2(primitive(&data_type, capacity)),
+            DataType::Int32 => TypedBuilder::Int4(primitive(&data_type, capacity)),
+            DataType::Int64 => TypedBuilder::Int8(primitive(&data_type, capacity)),
+            DataType::UInt32 => TypedBuilder::Oid(primitive(&data_type, capacity)),
+            DataType::Date32 => TypedBuilder::Date(primitive(&data_type, capacity)),
+            DataType::Time64(TimeUnit::Microsecond) => TypedBuilder::Time(primitive(&data_type, capacity)),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => TypedBuilder::Timestamp(primitive(&data_type, capacity)),
+            DataType::Decimal128(..) => TypedBuilder::Decimal(primitive(&data_type, capacity)),
+            DataType::Float32 => TypedBuilder::Float4(primitive(&data_type, capacity)),
+            DataType::Float64 => TypedBuilder::Float8(primitive(&data_type, capacity)),
+            DataType::Interval(IntervalUnit::MonthDayNano) => TypedBuilder::Interval(primitive(&data_type, capacity)),
+            DataType::Utf8View => TypedBuilder::Text(text_builder(capacity)),
+            DataType::Binary => TypedBuilder::Bytes(BinaryBuilder::with_capacity(capacity, 0)),
+            DataType::FixedSizeBinary(width) => {
+                TypedBuilder::Uuid(FixedSizeBinaryBuilder::with_capacity(capacity, *width))
+            }
+            DataType::List(item) => TypedBuilder::List(Box::new(ListBuilder::new(item, capacity)?)),
+            other => return Err(Error::UnsupportedType(other.clone())),
         };
         Ok(ColumnBuilder { data_type, values })
     }
 
-    /// Adds a value; fails with [`Error::Mismatch`] if it has another type or is out of the type's range.
+    /// Adds a value; fails with [`Error::TypeMismatch`] if it has another type or is out of the type's range.
     #[inline]
     pub fn append(&mut self, value: Value<'_>) -> Result<()> {
         match (&mut self.values, value) {
-            (Values::Bool(values), Value::Bool(value)) => values.append_value(value),
-            (Values::Bool(values), Value::Null) => values.append_null(),
-            (Values::Int2(values), value) => return append_int(values, value),
-            (Values::Int4(values), value) => return append_int(values, value),
-            (Values::Int8(values), value) => return append_int(values, value),
-            (Values::Oid(values), value) => return append_int(values, value),
-            (Values::Date(values), value) => return append_int(values, value),
-            (Values::Time(values), value) => return append_int(values, value),
-            (Values::Timestamp(values), value) => return append_int(values, value),
-            (Values::Decimal(values), Value::Decimal(value)) => values.append_value(value),
-            (Values::Decimal(values), Value::Null) => values.append_null(),
-            (Values::Float4(values), Value::Float4(value)) => values.append_value(value),
-            (Values::Float4(values), Value::Null) => values.append_null(),
-            (Values::Float8(values), Value::Float8(value)) => values.append_value(value),
-            (Values::Float8(values), Value::Null) => values.append_null(),
-            (Values::Interval(values), Value::Interval { months, days, nanos }) => {
+            (TypedBuilder::Bool(values), Value::Bool(value)) => values.append_value(value),
+            (TypedBuilder::Bool(values), Value::Null) => values.append_null(),
+            (TypedBuilder::Int2(values), value) => return append_int(values, value),
+            (TypedBuilder::Int4(values), value) => return append_int(values, value),
+            (TypedBuilder::Int8(values), value) => return append_int(values, value),
+            (TypedBuilder::Oid(values), value) => return append_int(values, value),
+            (TypedBuilder::Date(values), value) => return append_int(values, value),
+            (TypedBuilder::Time(values), value) => return append_int(values, value),
+            (TypedBuilder::Timestamp(values), value) => return append_int(values, value),
+            (TypedBuilder::Decimal(values), Value::Decimal(value)) => values.append_value(value),
+            (TypedBuilder::Decimal(values), Value::Null) => values.append_null(),
+            (TypedBuilder::Float4(values), Value::Float4(value)) => values.append_value(value),
+            (TypedBuilder::Float4(values), Value::Null) => values.append_null(),
+            (TypedBuilder::Float8(values), Value::Float8(value)) => values.append_value(value),
+            (TypedBuilder::Float8(values), Value::Null) => values.append_null(),
+            (TypedBuilder::Interval(values), Value::Interval { months, days, nanos }) => {
                 values.append_value(IntervalMonthDayNano::new(months, days, nanos));
             }
-            (Values::Interval(values), Value::Null) => values.append_null(),
-            (Values::Text(values), Value::Text(value)) => {
-                values.try_append_value(value).map_err(|_| Error::Full(DataType::Utf8View))?;
+            (TypedBuilder::Interval(values), Value::Null) => values.append_null(),
+            (TypedBuilder::Text(values), Value::Text(value)) => {
+                values.try_append_value(value).map_err(|_| Error::ArrayOverflow(DataType::Utf8View))?;
             }
-            (Values::Text(values), Value::Null) => values.append_null(),
-            (Values::Bytes(values), Value::Bytes(value)) => {
+            (TypedBuilder::Text(values), Value::Null) => values.append_null(),
+            (TypedBuilder::Bytes(values), Value::Bytes(value)) => {
                 if i32::try_from(values.values_slice().len() + value.len()).is_err() {
-                    return Err(Error::Full(DataType::Binary));
+                    return Err(Error::ArrayOverflow(DataType::Binary));
                 }
                 values.append_value(value);
             }
-            (Values::Bytes(values), Value::Null) => values.append_null(),
-            (Values::Uuid(values), Value::Bytes(bytes)) => {
+            (TypedBuilder::Bytes(values), Value::Null) => values.append_null(),
+            (TypedBuilder::Uuid(values), Value::Bytes(bytes)) => {
                 values.append_value(bytes).map_err(|_| mismatch(&value, &self.data_type))?;
             }
-            (Values::Uuid(values), Value::Null) => values.append_null(),
-            (Values::List(lists), Value::List(list)) => return lists.append(list),
-            (Values::List(lists), Value::Null) => lists.append_null(),
+            (TypedBuilder::Uuid(values), Value::Null) => values.append_null(),
+            (TypedBuilder::List(lists), Value::List(list)) => return lists.append(list),
+            (TypedBuilder::List(lists), Value::Null) => lists.append_null(),
             (_, value) => return Err(mismatch(&value, &self.data_type)),
         }
         Ok(())
@@ -134,22 +136,22 @@ impl ColumnBuilder {
     pub fn len(&self) -> usize {
         use arrow::array::ArrayBuilder;
         match &self.values {
-            Values::Bool(values) => values.len(),
-            Values::Int2(values) => values.len(),
-            Values::Int4(values) => values.len(),
-            Values::Int8(values) => values.len(),
-            Values::Oid(values) => values.len(),
-            Values::Date(values) => values.len(),
-            Values::Time(values) => values.len(),
-            Values::Timestamp(values) => values.len(),
-            Values::Decimal(values) => values.len(),
-            Values::Float4(values) => values.len(),
-            Values::Float8(values) => values.len(),
-            Values::Interval(values) => values.len(),
-            Values::Text(values) => values.len(),
-            Values::Bytes(values) => values.len(),
-            Values::Uuid(values) => values.len(),
-            Values::List(lists) => lists.offsets.len() - 1,
+            TypedBuilder::Bool(values) => values.len(),
+            TypedBuilder::Int2(values) => values.len(),
+            TypedBuilder::Int4(values) => values.len(),
+            TypedBuilder::Int8(values) => values.len(),
+            TypedBuilder::Oid(values) => values.len(),
+            TypedBuilder::Date(values) => values.len(),
+            TypedBuilder::Time(values) => values.len(),
+            TypedBuilder::Timestamp(values) => values.len(),
+            TypedBuilder::Decimal(values) => values.len(),
+            TypedBuilder::Float4(values) => values.len(),
+            TypedBuilder::Float8(values) => values.len(),
+            TypedBuilder::Interval(values) => values.len(),
+            TypedBuilder::Text(values) => values.len(),
+            TypedBuilder::Bytes(values) => values.len(),
+            TypedBuilder::Uuid(values) => values.len(),
+            TypedBuilder::List(lists) => lists.offsets.len() - 1,
         }
     }
 
@@ -162,37 +164,37 @@ impl ColumnBuilder {
     /// Returns the column and resets the builder.
     pub fn finish(&mut self) -> ArrayRef {
         match &mut self.values {
-            Values::Bool(values) => Arc::new(values.finish()),
-            Values::Int2(values) => Arc::new(values.finish()),
-            Values::Int4(values) => Arc::new(values.finish()),
-            Values::Int8(values) => Arc::new(values.finish()),
-            Values::Oid(values) => Arc::new(values.finish()),
-            Values::Date(values) => Arc::new(values.finish()),
-            Values::Time(values) => Arc::new(values.finish()),
-            Values::Timestamp(values) => Arc::new(values.finish()),
-            Values::Decimal(values) => Arc::new(values.finish()),
-            Values::Float4(values) => Arc::new(values.finish()),
-            Values::Float8(values) => Arc::new(values.finish()),
-            Values::Interval(values) => Arc::new(values.finish()),
-            Values::Text(values) => Arc::new(values.finish()),
-            Values::Bytes(values) => Arc::new(values.finish()),
-            Values::Uuid(values) => Arc::new(values.finish()),
-            Values::List(lists) => Arc::new(lists.finish()),
+            TypedBuilder::Bool(values) => Arc::new(values.finish()),
+            TypedBuilder::Int2(values) => Arc::new(values.finish()),
+            TypedBuilder::Int4(values) => Arc::new(values.finish()),
+            TypedBuilder::Int8(values) => Arc::new(values.finish()),
+            TypedBuilder::Oid(values) => Arc::new(values.finish()),
+            TypedBuilder::Date(values) => Arc::new(values.finish()),
+            TypedBuilder::Time(values) => Arc::new(values.finish()),
+            TypedBuilder::Timestamp(values) => Arc::new(values.finish()),
+            TypedBuilder::Decimal(values) => Arc::new(values.finish()),
+            TypedBuilder::Float4(values) => Arc::new(values.finish()),
+            TypedBuilder::Float8(values) => Arc::new(values.finish()),
+            TypedBuilder::Interval(values) => Arc::new(values.finish()),
+            TypedBuilder::Text(values) => Arc::new(values.finish()),
+            TypedBuilder::Bytes(values) => Arc::new(values.finish()),
+            TypedBuilder::Uuid(values) => Arc::new(values.finish()),
+            TypedBuilder::List(lists) => Arc::new(lists.finish()),
         }
     }
 }
 
-impl Lists {
-    fn new(item: &FieldRef, capacity: usize) -> Result<Lists> {
+impl ListBuilder {
+    fn new(item: &FieldRef, capacity: usize) -> Result<ListBuilder> {
         let mut offsets = Vec::with_capacity(capacity + 1);
         offsets.push(0);
-        let items = ColumnBuilder::of_arrow(item.data_type().clone(), capacity)?;
-        Ok(Lists { item: Arc::clone(item), items, count: 0, offsets, nulls: NullBufferBuilder::new(capacity) })
+        let items = ColumnBuilder::from_arrow_type(item.data_type().clone(), capacity)?;
+        Ok(ListBuilder { item: Arc::clone(item), items, count: 0, offsets, nulls: NullBufferBuilder::new(capacity) })
     }
 
     fn append(&mut self, list: List<'_>) -> Result<()> {
         let count = i32::try_from(list.len()).ok().and_then(|length| self.count.checked_add(length));
-        self.count = count.ok_or_else(|| Error::Full(self.items.data_type.clone()))?;
+        self.count = count.ok_or_else(|| Error::ArrayOverflow(self.items.data_type.clone()))?;
         for value in list.iter() {
             self.items.append(value)?;
         }
@@ -234,17 +236,17 @@ fn append_int<T: ArrowPrimitiveType<Native: TryFrom<i64>>>(
 }
 
 fn mismatch(value: &Value<'_>, column: &DataType) -> Error {
-    Error::Mismatch { value: value.kind(), column: column.clone() }
+    Error::TypeMismatch { value: value.kind(), column: column.clone() }
 }
 
 /// Creates a builder of text. Up to 64 texts get a small first block: the default block of 16 KiB per column is too
 /// much for single rows.
 fn text_builder(capacity: usize) -> StringViewBuilder {
-    const FEW: usize = 64;
+    const SMALL_CAPACITY_MAX: usize = 64;
     const TEXT_BYTES: usize = 128;
     let builder = StringViewBuilder::with_capacity(capacity);
     match u32::try_from(capacity.max(1) * TEXT_BYTES) {
-        Ok(block_bytes) if capacity <= FEW => builder.with_fixed_block_size(block_bytes),
+        Ok(block_bytes) if capacity <= SMALL_CAPACITY_MAX => builder.with_fixed_block_size(block_bytes),
         _ => builder,
     }
 }

@@ -21,11 +21,11 @@ mod tests;
 #[derive(Debug, Clone)]
 pub struct ColumnValues<'a> {
     nulls: Option<&'a NullBuffer>,
-    values: Values<'a>,
+    values: TypedArray<'a>,
 }
 
 #[derive(Debug, Clone)]
-enum Values<'a> {
+enum TypedArray<'a> {
     Null,
     Bool(&'a BooleanArray),
     Int16(&'a [i16]),
@@ -43,37 +43,39 @@ enum Values<'a> {
 }
 
 impl<'a> ColumnValues<'a> {
-    /// Creates a reader of `array`; fails with [`Error::Unsupported`] for Arrow types that represent no SQL type.
+    /// Creates a reader of `array`; fails with [`Error::UnsupportedType`] for Arrow types that represent no SQL type.
     pub fn new(array: &'a dyn Array) -> Result<ColumnValues<'a>> {
         let values = match array.data_type() {
-            DataType::Null => Values::Null,
-            DataType::Boolean => Values::Bool(array.as_boolean()),
-            DataType::Int16 => Values::Int16(slice::<Int16Type>(array)),
-            DataType::Int32 => Values::Int32(slice::<Int32Type>(array)),
-            DataType::Date32 => Values::Int32(slice::<Date32Type>(array)),
-            DataType::Int64 => Values::Int64(slice::<Int64Type>(array)),
-            DataType::Time64(TimeUnit::Microsecond) => Values::Int64(slice::<Time64MicrosecondType>(array)),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => Values::Int64(slice::<TimestampMicrosecondType>(array)),
-            DataType::UInt32 => Values::UInt32(slice::<UInt32Type>(array)),
-            DataType::Decimal128(..) => Values::Decimal(slice::<Decimal128Type>(array)),
-            DataType::Float32 => Values::Float4(slice::<Float32Type>(array)),
-            DataType::Float64 => Values::Float8(slice::<Float64Type>(array)),
-            DataType::Utf8View => Values::Text(array.as_string_view()),
-            DataType::Binary => Values::Bytes(array.as_binary()),
-            DataType::FixedSizeBinary(_) => Values::Uuid(array.as_fixed_size_binary()),
-            DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(array.as_primitive()),
+            DataType::Null => TypedArray::Null,
+            DataType::Boolean => TypedArray::Bool(array.as_boolean()),
+            DataType::Int16 => TypedArray::Int16(slice::<Int16Type>(array)),
+            DataType::Int32 => TypedArray::Int32(slice::<Int32Type>(array)),
+            DataType::Date32 => TypedArray::Int32(slice::<Date32Type>(array)),
+            DataType::Int64 => TypedArray::Int64(slice::<Int64Type>(array)),
+            DataType::Time64(TimeUnit::Microsecond) => TypedArray::Int64(slice::<Time64MicrosecondType>(array)),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                TypedArray::Int64(slice::<TimestampMicrosecondType>(array))
+            }
+            DataType::UInt32 => TypedArray::UInt32(slice::<UInt32Type>(array)),
+            DataType::Decimal128(..) => TypedArray::Decimal(slice::<Decimal128Type>(array)),
+            DataType::Float32 => TypedArray::Float4(slice::<Float32Type>(array)),
+            DataType::Float64 => TypedArray::Float8(slice::<Float64Type>(array)),
+            DataType::Utf8View => TypedArray::Text(array.as_string_view()),
+            DataType::Binary => TypedArray::Bytes(array.as_binary()),
+            DataType::FixedSizeBinary(_) => TypedArray::Uuid(array.as_fixed_size_binary()),
+            DataType::Interval(IntervalUnit::MonthDayNano) => TypedArray::Interval(array.as_primitive()),
             DataType::List(_) => {
                 let list: &ListArray = array.as_list();
                 ColumnValues::new(list.values().as_ref())?;
-                Values::List(list)
+                TypedArray::List(list)
             }
-            other => return Err(Error::Unsupported(other.clone())),
+            other => return Err(Error::UnsupportedType(other.clone())),
         };
         Ok(ColumnValues { nulls: array.nulls(), values })
     }
 
     /// Creates readers of all columns of a batch.
-    pub fn of_all(columns: &'a [ArrayRef]) -> Result<Vec<ColumnValues<'a>>> {
+    pub fn for_columns(columns: &'a [ArrayRef]) -> Result<Vec<ColumnValues<'a>>> {
         columns.iter().map(|column| ColumnValues::new(column.as_ref())).collect()
     }
 
@@ -85,26 +87,26 @@ impl<'a> ColumnValues<'a> {
             return Value::Null;
         }
         match self.values {
-            Values::Null => Value::Null,
-            Values::Bool(array) => Value::Bool(array.value(row)),
-            Values::Int16(values) => Value::Int(i64::from(values[row])),
-            Values::Int32(values) => Value::Int(i64::from(values[row])),
-            Values::Int64(values) => Value::Int(values[row]),
-            Values::UInt32(values) => Value::Int(i64::from(values[row])),
-            Values::Decimal(values) => Value::Decimal(values[row]),
-            Values::Float4(values) => Value::Float4(values[row]),
-            Values::Float8(values) => Value::Float8(values[row]),
-            Values::Text(array) => Value::Text(array.value(row)),
-            Values::Bytes(array) => Value::Bytes(array.value(row)),
-            Values::Uuid(array) => Value::Bytes(array.value(row)),
-            Values::Interval(array) => {
+            TypedArray::Null => Value::Null,
+            TypedArray::Bool(array) => Value::Bool(array.value(row)),
+            TypedArray::Int16(values) => Value::Int(i64::from(values[row])),
+            TypedArray::Int32(values) => Value::Int(i64::from(values[row])),
+            TypedArray::Int64(values) => Value::Int(values[row]),
+            TypedArray::UInt32(values) => Value::Int(i64::from(values[row])),
+            TypedArray::Decimal(values) => Value::Decimal(values[row]),
+            TypedArray::Float4(values) => Value::Float4(values[row]),
+            TypedArray::Float8(values) => Value::Float8(values[row]),
+            TypedArray::Text(array) => Value::Text(array.value(row)),
+            TypedArray::Bytes(array) => Value::Bytes(array.value(row)),
+            TypedArray::Uuid(array) => Value::Bytes(array.value(row)),
+            TypedArray::Interval(array) => {
                 let interval = array.value(row);
                 Value::Interval { months: interval.months, days: interval.days, nanos: interval.nanoseconds }
             }
-            Values::List(array) => {
+            TypedArray::List(array) => {
                 let offsets = array.value_offsets();
                 let at = |index: usize| usize::try_from(offsets[index]).expect("Arrow list offsets are not negative");
-                Value::List(List::of_column(array.values().as_ref(), at(row), at(row + 1)))
+                Value::List(List::from_column(array.values().as_ref(), at(row), at(row + 1)))
             }
         }
     }

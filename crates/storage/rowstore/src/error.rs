@@ -13,23 +13,23 @@ pub enum Error {
     Damaged(&'static str),
     /// The row has an unknown format: a newer version wrote it.
     #[error("stored row has format {0}, which this version cannot read")]
-    Format(u8),
+    UnknownFormat(u8),
     /// The row has more bytes than 32 bits or more columns than 16 bits can count.
     #[error("row is too large: {columns} columns, {bytes} bytes")]
     TooLarge { columns: usize, bytes: usize },
     /// The column's id does not follow the previous one: ids must be ascending and start at 1.
     #[error("column id {0} is out of order: a row's column ids must be positive and ascending")]
-    Order(i32),
+    ColumnOrder(i32),
     /// Lists are nested more deeply than any array type.
     #[error("lists are nested too deeply")]
-    Depth,
+    ListDepth,
     /// The Arrow type represents no SQL type.
     #[error("values of Arrow type {0} cannot be stored")]
-    Unsupported(DataType),
+    UnsupportedType(DataType),
     /// The value's type or range does not fit the column.
     #[error("{value} does not fit a column of Arrow type {column}")]
-    Mismatch { value: &'static str, column: DataType },
+    TypeMismatch { value: &'static str, column: DataType },
     /// The values exceed the bytes or elements that one Arrow array can hold.
     #[error("values exceed the maximum size of one Arrow array of type {0}")]
-    Full(DataType),
+    ArrayOverflow(DataType),
 }

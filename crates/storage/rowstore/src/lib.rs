@@ -4,10 +4,10 @@
 //! `txn` derives the next.
 //!
 //! In reading order:
-//! - `fresh/`: the fresh rows of a table, and the uncommitted changes of a transaction
+//! - `fresh_rows/`: the fresh rows of a table, and the uncommitted changes of a transaction
 //! - `layer/`: a set of rows with its indexes
 //! - `row.rs`: a row version
-//! - `entry/`: index entries
+//! - `index_entry/`: index entries
 //! - `key.rs`: order-preserving encoding of index keys
 //! - `tuple.rs`, `tuple/`: stored form of a row
 //! - `value.rs`: a borrowed value
@@ -17,23 +17,23 @@
 mod batch;
 mod builder;
 mod column;
-mod entry;
 mod error;
-mod fresh;
+mod fresh_rows;
+mod index_entry;
 mod key;
 mod layer;
 mod row;
 mod tuple;
 mod value;
 
-pub use batch::{BatchBuilder, StoredColumn, batch_of, rows_of};
+pub use batch::{BatchBuilder, StoredColumn, decode_columns, encode_rows};
 pub use builder::ColumnBuilder;
 pub use column::ColumnValues;
-pub use entry::IndexEntry;
 pub use error::{Error, Result};
-pub use fresh::{FreshRows, OwnRows, Sealed};
+pub use fresh_rows::{FreshRows, SealedLayer, UncommittedRows};
+pub use index_entry::IndexEntry;
 pub use key::{encode_key, encode_key_value};
 pub use layer::Layer;
-pub use row::Row;
+pub use row::RowVersion;
 pub use tuple::{Tuple, TupleReader, TupleWriter};
 pub use value::{List, ListIter, Value};

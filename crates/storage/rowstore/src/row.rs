@@ -8,16 +8,16 @@ use crate::{IndexEntry, Tuple};
 
 /// A row version, as written by one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// Timestamp of the commit that wrote it; [`Row::UNCOMMITTED`] in a transaction's own layer.
-    pub ts: CommitTs,
+pub struct RowVersion {
+    /// Timestamp of the commit that wrote it; [`RowVersion::UNCOMMITTED`] in a transaction's own layer.
+    pub commit_ts: CommitTs,
     /// The row's values.
     pub tuple: Tuple,
     /// Entries of the row in the table's indexes, by the id of the index.
-    pub keys: Arc<[(Oid, IndexEntry)]>,
+    pub index_entries: Arc<[(Oid, IndexEntry)]>,
 }
 
-impl Row {
+impl RowVersion {
     /// Timestamp of rows that are not committed.
     pub const UNCOMMITTED: CommitTs = CommitTs(u64::MAX);
 
@@ -27,7 +27,7 @@ impl Row {
         const PER_ROW: usize = 96;
         // One copy in the row and one in the index's tree, whose nodes are partly empty.
         const PER_KEY: usize = 144;
-        let keys: usize = self.keys.iter().map(|(_, entry)| PER_KEY + entry.heap_bytes()).sum();
+        let keys: usize = self.index_entries.iter().map(|(_, entry)| PER_KEY + entry.heap_bytes()).sum();
         (PER_ROW + self.tuple.as_bytes().len() + keys) as u64
     }
 }

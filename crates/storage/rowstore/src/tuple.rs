@@ -24,13 +24,13 @@
 //! Signed numbers are two's complement. A writer uses the narrow format if ids and body fit, and the fewest bytes for a
 //! number.
 
-mod stored;
+mod encoded_value;
 mod writer;
 
 use bytes::Bytes;
 use types::ColumnId;
 
-pub(crate) use stored::{EncodedItems, EncodedList};
+pub(crate) use encoded_value::{EncodedItems, EncodedList};
 pub use writer::TupleWriter;
 
 use crate::{Error, Result, Value};
@@ -39,11 +39,11 @@ use crate::{Error, Result, Value};
 mod tests;
 
 /// Format with a 1-byte id and a 2-byte end per entry.
-const NARROW: u8 = 1;
+const FORMAT_NARROW: u8 = 1;
 /// Format with a 4-byte id and a 4-byte end per entry.
-const WIDE: u8 = 2;
+const FORMAT_WIDE: u8 = 2;
 /// Size of format and count, in bytes.
-const HEADER: usize = 3;
+const HEADER_BYTES: usize = 3;
 
 /// A validated stored row: reading its values cannot fail. Clones share the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,13 +60,13 @@ impl Tuple {
     }
 
     /// Returns the row with `changes` set or added. Columns must be in ascending order of their ids.
-    pub fn with<'a>(&self, changes: impl IntoIterator<Item = (ColumnId, Value<'a>)>) -> Result<Tuple> {
+    pub fn with_changes<'a>(&self, changes: impl IntoIterator<Item = (ColumnId, Value<'a>)>) -> Result<Tuple> {
         let row = self.reader();
         let mut writer = TupleWriter::with_capacity(row.len() + 1, self.0.len());
         let mut position = 0;
         for (column, value) in changes {
             while position < row.len() && row.column(position) < column {
-                writer.keep(row, position);
+                writer.copy_value(row, position);
                 position += 1;
             }
             if position < row.len() && row.column(position) == column {
@@ -74,12 +74,12 @@ impl Tuple {
             }
             writer.push(column, value)?;
         }
-        (position..row.len()).for_each(|position| writer.keep(row, position));
+        (position..row.len()).for_each(|position| writer.copy_value(row, position));
         writer.finish()
     }
 
     /// Validates untrusted bytes as a stored row.
-    pub fn parse(bytes: Bytes) -> Result<Tuple> {
+    pub fn validate(bytes: Bytes) -> Result<Tuple> {
         TupleReader::open(&bytes)?.check()?;
         Ok(Tuple(bytes))
     }
@@ -120,11 +120,12 @@ pub struct TupleReader<'a> {
 impl<'a> TupleReader<'a> {
     /// Splits `bytes` into entries and body without validating the entries.
     fn open(bytes: &'a [u8]) -> Result<TupleReader<'a>> {
-        let (&[format, low, high], rest) = bytes.split_first_chunk::<HEADER>().ok_or(Error::Damaged("no header"))?;
+        let (&[format, low, high], rest) =
+            bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Error::Damaged("no header"))?;
         let is_wide = match format {
-            NARROW => false,
-            WIDE => true,
-            other => return Err(Error::Format(other)),
+            FORMAT_NARROW => false,
+            FORMAT_WIDE => true,
+            other => return Err(Error::UnknownFormat(other)),
         };
         let length = usize::from(u16::from_le_bytes([low, high])) * entry_bytes(is_wide);
         let (entries, body) = rest.split_at_checked(length).ok_or(Error::Damaged("entries are cut off"))?;
@@ -140,7 +141,7 @@ impl<'a> TupleReader<'a> {
                 return Err(Error::Damaged("column ids do not ascend"));
             }
             let bytes = self.body.get(start..end).ok_or(Error::Damaged("value lies outside of the row"))?;
-            stored::check(tag, bytes, 0)?;
+            encoded_value::check(tag, bytes, 0)?;
             (last_id, start) = (id, end);
         }
         if start == self.body.len() { Ok(()) } else { Err(Error::Damaged("bytes follow the last value")) }
@@ -169,10 +170,10 @@ impl<'a> TupleReader<'a> {
     /// Returns the position of a column: tries `likely`, then searches.
     #[must_use]
     #[inline]
-    pub fn find(&self, column: ColumnId, likely: usize) -> Option<usize> {
+    pub fn find(&self, column: ColumnId, expected: usize) -> Option<usize> {
         let wanted = u32::try_from(column.0).ok()?;
-        if likely < self.len() && self.id(likely) == wanted {
-            return Some(likely);
+        if expected < self.len() && self.id(expected) == wanted {
+            return Some(expected);
         }
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -198,7 +199,7 @@ impl<'a> TupleReader<'a> {
     pub fn value(&self, position: usize) -> Value<'a> {
         let start = if position == 0 { 0 } else { self.entry(position - 1).2 };
         let (_, tag, end) = self.entry(position);
-        stored::read(tag, &self.body[start..end]).expect("a Tuple contains validated bytes")
+        encoded_value::decode(tag, &self.body[start..end]).expect("a Tuple contains validated bytes")
     }
 
     /// Iterates over the columns with their values.

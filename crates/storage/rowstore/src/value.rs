@@ -32,7 +32,7 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// Returns the value in row `row` of an array. To read many values use [`ColumnValues`].
-    pub fn of(array: &'a dyn Array, row: usize) -> Result<Value<'a>> {
+    pub fn from_array(array: &'a dyn Array, row: usize) -> Result<Value<'a>> {
         Ok(ColumnValues::new(array)?.get(row))
     }
 
@@ -94,17 +94,17 @@ enum Items<'a> {
 impl<'a> List<'a> {
     /// Creates a list of `values`.
     #[must_use]
-    pub const fn of(values: &'a [Value<'a>]) -> List<'a> {
+    pub const fn from_values(values: &'a [Value<'a>]) -> List<'a> {
         List(Items::Values(values))
     }
 
     /// Creates a list of the elements `start..end` of a list array's items, whose type [`ColumnValues`] must support.
-    pub(crate) const fn of_column(items: &'a dyn Array, start: usize, end: usize) -> List<'a> {
+    pub(crate) const fn from_column(items: &'a dyn Array, start: usize, end: usize) -> List<'a> {
         List(Items::Column { items, start, end })
     }
 
     /// Creates a list from its encoding in a validated row.
-    pub(crate) const fn of_encoded(list: EncodedList<'a>) -> List<'a> {
+    pub(crate) const fn from_encoded(list: EncodedList<'a>) -> List<'a> {
         List(Items::Encoded(list))
     }
 

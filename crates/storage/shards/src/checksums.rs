@@ -52,7 +52,7 @@ impl Checksums {
 
     /// Returns the checksums of a column chunk: the dictionary page if it has one, then the data pages.
     #[must_use]
-    pub fn of_chunk(&self, row_group: usize, column: usize) -> &[u32] {
+    pub fn chunk(&self, row_group: usize, column: usize) -> &[u32] {
         &self.values[self.chunks[row_group * self.columns + column].clone()]
     }
 }

@@ -20,7 +20,7 @@ pub const BOUND_BYTES_MAX: usize = 64;
 /// | integers, `oid`, `date` (days since 1970), `time`, `timestamp`, `timestamptz` (microseconds) | `Int` |
 /// | `numeric(p,s)` | `Decimal`, the value times 10^s |
 /// | `real`, `double precision` | `Float` |
-/// | `text`, `varchar`, `char` (blank-padded), `json`, `jsonb` | `Text` |
+/// | `text`, `varchar`, `char` (blank-padded), `json`, `jsonb` | `PrefixedText` |
 /// | `bytea`, `uuid` | `Bytes` |
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Datum {

@@ -30,20 +30,22 @@ pub mod stats;
 pub mod stored_form;
 mod writer;
 
-pub use buckets::{BUCKETS, BucketKeys, BucketRuns, ShardBuckets, buckets_of, has_buckets, is_hashable};
+pub use buckets::{
+    BUCKET_COUNT, BucketKeys, BucketRunsBuilder, ShardBuckets, compute_buckets, is_hashable, is_hashable_arrow,
+};
 pub use cache::{
-    BlockCache, BlockPlace, CacheDisk, CacheUse, CacheWishes, DiskPart, HotBlock, ResultKey, ShardResults, TableCache,
-    TierUse,
+    BlockCache, BlockLocation, CacheStats, DiskQuota, DiskTierSettings, HotBlock, ResultKey, RetentionPolicy,
+    ShardResultCache, TableCache, TierStats,
 };
 pub use checksums::{Checksums, page_checksum};
 pub use datum::Datum;
 pub use error::{Error, Result};
-pub use foreign::{ForeignFile, ForeignPlace};
+pub use foreign::{ForeignFile, ForeignLocation};
 pub use hll::Hll;
 pub use meta::{ColumnDef, ColumnStats, ORDINAL_COLUMN, ROW_ID_COLUMN, RowGroupMeta, RowIds, ShardMeta};
 pub use packed::PackedShards;
-pub use predicate::{Op, Predicate, Test, Zone};
+pub use predicate::{CompareOp, Predicate, Test, ZoneMapEntry};
 pub use prune::{Pruner, Pruning};
-pub use reader::{RowGroupRead, RowGroupRows, SEGMENT_ROWS, ShardReader, far_stretch_rows, missing_value};
+pub use reader::{FETCH_ROWS_MIN, RowGroupRead, RowGroupRows, ShardReader, missing_value, remote_fetch_rows};
 pub use stats::RowSample;
-pub use writer::{Encoded, Encoder, ShardWriter, WriteOptions};
+pub use writer::{EncodedFile, Encoder, ShardWriter, WriteOptions};

@@ -101,8 +101,8 @@ pub struct ColumnDef {
 impl ShardMeta {
     /// Returns the buckets of the rows if they were assigned by `keys`.
     #[must_use]
-    pub fn buckets_by(&self, keys: &BucketKeys) -> Option<&ShardBuckets> {
-        self.buckets.as_ref().filter(|buckets| buckets.scheme == keys.scheme() && buckets.are_of(self.rows))
+    pub fn buckets_for_keys(&self, keys: &BucketKeys) -> Option<&ShardBuckets> {
+        self.buckets.as_ref().filter(|buckets| buckets.scheme == keys.scheme() && buckets.is_valid_for(self.rows))
     }
 
     /// Returns the statistics of `column`; `None` if the shard was written before the column existed.

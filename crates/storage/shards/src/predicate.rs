@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use blocks::Pattern;
+use blocks::LikePattern;
 use serde::{Deserialize, Serialize};
 use types::ColumnId;
 
@@ -23,14 +23,14 @@ pub struct Predicate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Test {
     /// Comparison with a constant.
-    Compare(Op, Datum),
+    Compare(CompareOp, Datum),
     /// Equality to one of the constants.
     In(Vec<Datum>),
     /// Range with both ends included.
     Between(Datum, Datum),
     /// `LIKE`, or `NOT LIKE`.
     Like {
-        pattern: Pattern,
+        pattern: LikePattern,
         is_negated: bool,
     },
     IsNull,
@@ -43,7 +43,7 @@ pub enum Test {
 
 /// Operator of a comparison `value op datum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
+pub enum CompareOp {
     Eq,
     NotEq,
     Less,
@@ -55,7 +55,7 @@ pub enum Op {
 /// Zone-map entry: statistics of a column for a set of rows (a shard, a row group or a page). A missing bound is
 /// unknown.
 #[derive(Debug, Clone, Copy)]
-pub struct Zone<'a> {
+pub struct ZoneMapEntry<'a> {
     pub rows: u64,
     /// Number of NULLs; `None` if unknown.
     pub nulls: Option<u64>,
@@ -68,7 +68,7 @@ pub struct Zone<'a> {
 impl Test {
     /// Returns whether some row of the zone may pass; false only if certainly none does.
     #[must_use]
-    pub fn may_pass(&self, zone: &Zone<'_>) -> bool {
+    pub fn may_pass(&self, zone: &ZoneMapEntry<'_>) -> bool {
         let all_null = zone.nulls == Some(zone.rows);
         match self {
             Test::IsNull => zone.nulls != Some(0),
@@ -76,25 +76,27 @@ impl Test {
             Test::All(tests) => tests.iter().all(|test| test.may_pass(zone)),
             Test::Any(tests) => tests.iter().any(|test| test.may_pass(zone)),
             _ if all_null => false,
-            Test::Between(low, high) => zone.may_reach(low) && zone.may_start_by(high) && !low_above_high(low, high),
-            Test::In(values) => values.iter().any(|value| zone.may_hold(value)),
-            Test::Like { pattern, is_negated } => *is_negated || zone.may_begin(&pattern.prefix),
+            Test::Between(low, high) => {
+                zone.may_have_at_least(low) && zone.may_have_at_most(high) && !low_above_high(low, high)
+            }
+            Test::In(values) => values.iter().any(|value| zone.may_contain(value)),
+            Test::Like { pattern, is_negated } => *is_negated || zone.may_have_prefix(&pattern.prefix),
             Test::Compare(op, value) => match op {
-                Op::Eq => zone.may_hold(value),
-                Op::NotEq => !zone.holds_only(value),
-                Op::Less => !matches!(zone.min_to(value), Some(Ordering::Equal | Ordering::Greater)),
-                Op::LessEq => zone.may_start_by(value),
-                Op::Greater => !matches!(zone.max_to(value), Some(Ordering::Less | Ordering::Equal)),
-                Op::GreaterEq => zone.may_reach(value),
+                CompareOp::Eq => zone.may_contain(value),
+                CompareOp::NotEq => !zone.contains_only(value),
+                CompareOp::Less => !matches!(zone.min_to(value), Some(Ordering::Equal | Ordering::Greater)),
+                CompareOp::LessEq => zone.may_have_at_most(value),
+                CompareOp::Greater => !matches!(zone.max_to(value), Some(Ordering::Less | Ordering::Equal)),
+                CompareOp::GreaterEq => zone.may_have_at_least(value),
             },
         }
     }
 }
 
-impl<'a> Zone<'a> {
+impl<'a> ZoneMapEntry<'a> {
     /// Returns the zone-map entry of a shard's column.
     #[must_use]
-    pub fn of(rows: u64, stats: &'a ColumnStats) -> Self {
+    pub fn from_stats(rows: u64, stats: &'a ColumnStats) -> Self {
         let nulls = (!stats.nulls_guessed).then_some(stats.nulls);
         Self { rows, nulls, min: stats.min.as_ref(), max: stats.max.as_ref(), exact: stats.bounds_exact }
     }
@@ -108,29 +110,29 @@ impl<'a> Zone<'a> {
     }
 
     /// Returns true if some value may be at least `value`.
-    fn may_reach(&self, value: &Datum) -> bool {
+    fn may_have_at_least(&self, value: &Datum) -> bool {
         self.max_to(value) != Some(Ordering::Less)
     }
 
     /// Returns true if some value may be at most `value`.
-    fn may_start_by(&self, value: &Datum) -> bool {
+    fn may_have_at_most(&self, value: &Datum) -> bool {
         self.min_to(value) != Some(Ordering::Greater)
     }
 
     /// Returns true if some value may equal `value`.
-    fn may_hold(&self, value: &Datum) -> bool {
-        self.may_reach(value) && self.may_start_by(value)
+    fn may_contain(&self, value: &Datum) -> bool {
+        self.may_have_at_least(value) && self.may_have_at_most(value)
     }
 
     /// Returns true if some text may start with `prefix`.
-    fn may_begin(&self, prefix: &[u8]) -> bool {
+    fn may_have_prefix(&self, prefix: &[u8]) -> bool {
         let is_below = matches!(self.max, Some(Datum::Text(max)) if max.as_bytes() < prefix);
         let is_above = |min: &[u8]| prefix < min && !min.starts_with(prefix);
         !is_below && !matches!(self.min, Some(Datum::Text(min)) if is_above(min.as_bytes()))
     }
 
     /// Returns true if every value that is not NULL certainly equals `value`.
-    fn holds_only(&self, value: &Datum) -> bool {
+    fn contains_only(&self, value: &Datum) -> bool {
         self.exact && self.min_to(value) == Some(Ordering::Equal) && self.max_to(value) == Some(Ordering::Equal)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use types::{CommitTs, Failpoint};
 
-use crate::group::{Group, Held, Proposal, ROW_BYTES_MAX};
-use crate::holder::Holder;
+use crate::group::{CommitGroup, DeletionGuard, Proposal, ROW_BYTES_MAX};
+use crate::transaction_locks::TransactionLocks;
 use crate::transactions::Core;
 use crate::{Error, Result};
 
@@ -17,7 +17,7 @@ const GROUP_MAX: usize = 256;
 /// Request to the committer.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Commit { proposal: Box<Proposal>, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
+    Commit { proposal: Box<Proposal>, holder: TransactionLocks, answer: oneshot::Sender<Result<CommitTs>> },
     Announce { object: String, answer: oneshot::Sender<Result<()>> },
 }
 
@@ -36,34 +36,34 @@ impl Committer {
     /// Serves requests until all senders are dropped.
     pub(crate) fn run(&self) {
         while let Ok(first) = self.requests.recv() {
-            self.serve_group(first);
+            self.serve_round(first);
         }
     }
 
     /// Serves all queued requests as one round; returns whether there were any.
-    pub fn serve_waiting(&self) -> bool {
-        self.requests.try_recv().map(|first| self.serve_group(first)).is_ok()
+    pub fn serve_queued(&self) -> bool {
+        self.requests.try_recv().map(|first| self.serve_round(first)).is_ok()
     }
 
-    fn serve_group(&self, first: Request) {
+    fn serve_round(&self, first: Request) {
         let mut waiting = vec![first];
         waiting.extend(self.requests.try_iter().take(GROUP_MAX - 1));
         if self.core.is_poisoned() {
-            waiting.into_iter().for_each(refuse);
+            waiting.into_iter().for_each(reject_poisoned);
         } else {
-            in_groups(waiting).into_iter().for_each(|group| serve(&self.core, group));
+            split_into_groups(waiting).into_iter().for_each(|group| commit_group(&self.core, group));
         }
     }
 }
 
 /// Splits the requests into groups: before each commit that must be the first of its group, and where the rows would
 /// exceed the size of one write.
-fn in_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
+fn split_into_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
     let mut groups: Vec<Vec<Request>> = vec![Vec::new()];
     let mut group_bytes = 0;
     for request in requests {
         let (has_to_begin, bytes) = match &request {
-            Request::Commit { proposal, .. } => (proposal.begins_a_group(), proposal.row_bytes()),
+            Request::Commit { proposal, .. } => (proposal.must_begin_group(), proposal.max_stored_bytes()),
             Request::Announce { .. } => (false, 0),
         };
         let begins = has_to_begin || ROW_BYTES_MAX < group_bytes + bytes;
@@ -77,19 +77,19 @@ fn in_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
 }
 
 /// Answer to a request, sent once its group is durable.
-enum Outcome {
+enum Reply {
     Committed {
         ts: CommitTs,
         is_named: bool,
         uploads: Vec<String>,
-        held: Vec<Held>,
-        holder: Holder,
+        held: Vec<DeletionGuard>,
+        holder: TransactionLocks,
         answer: oneshot::Sender<Result<CommitTs>>,
     },
     Refused {
         error: Error,
         uploads: Vec<String>,
-        holder: Holder,
+        holder: TransactionLocks,
         answer: oneshot::Sender<Result<CommitTs>>,
     },
     Announced {
@@ -97,11 +97,11 @@ enum Outcome {
     },
 }
 
-fn serve(core: &Core, requests: Vec<Request>) {
-    let newest = core.visible.current();
-    let mut group = Group::after(newest.ts, Arc::clone(&newest.state), core.clock.now_us());
-    let outcomes: Vec<Outcome> = requests.into_iter().map(|request| admit(core, &mut group, request)).collect();
-    let Group { ts, state, batch, .. } = group;
+fn commit_group(core: &Core, requests: Vec<Request>) {
+    let newest = core.snapshots.pin_newest();
+    let mut group = CommitGroup::new(newest.ts, Arc::clone(&newest.state), core.clock.now_us());
+    let outcomes: Vec<Reply> = requests.into_iter().map(|request| admit(core, &mut group, request)).collect();
+    let CommitGroup { ts, state, batch, .. } = group;
     Failpoint::CommitAdmitted.pass();
     let written = if batch.is_empty() { Ok(core.clock.now_us()) } else { core.write_commits(batch) };
     let written_us = match written {
@@ -110,7 +110,7 @@ fn serve(core: &Core, requests: Vec<Request>) {
             // Nothing is published and nothing is deleted: only the next start finds out what the store holds.
             let error = Arc::new(error);
             core.poison(&error);
-            outcomes.into_iter().for_each(|outcome| outcome.fail(&error));
+            outcomes.into_iter().for_each(|outcome| outcome.send_failure(&error));
             return;
         }
     };
@@ -122,35 +122,35 @@ fn serve(core: &Core, requests: Vec<Request>) {
         if core.history.is_some() {
             core.recent.add(ts, Arc::clone(&state), written_us);
         }
-        core.visible.publish(ts, state);
+        core.snapshots.publish(ts, state);
     }
     Failpoint::CommitVisible.pass();
     // Released before the answers: otherwise this thread's snapshot would pin what a client removed and cleans up.
     drop(newest);
-    outcomes.into_iter().for_each(|outcome| outcome.conclude(core));
+    outcomes.into_iter().for_each(|outcome| outcome.send(core));
 }
 
-fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
+fn admit(core: &Core, group: &mut CommitGroup, request: Request) -> Reply {
     match request {
         Request::Commit { proposal, holder, answer } => {
-            let listed = core.listed(&proposal);
+            let listed = core.garbage_for_clone(&proposal);
             match group.admit(&proposal, &core.moves, &core.writes, &listed) {
                 Ok(ts) => {
-                    let Proposal { uploads, held, named, .. } = *proposal;
-                    Outcome::Committed { ts, is_named: named.is_some(), uploads, held, holder, answer }
+                    let Proposal { uploads, guards: held, token_writes: named, .. } = *proposal;
+                    Reply::Committed { ts, is_named: named.is_some(), uploads, held, holder, answer }
                 }
                 // The other transaction may be in this same group, so the refusal waits until the group is durable.
-                Err(error) => Outcome::Refused { error, uploads: proposal.uploads, holder, answer },
+                Err(error) => Reply::Refused { error, uploads: proposal.uploads, holder, answer },
             }
         }
         Request::Announce { object, answer } => {
             group.announce(&object);
-            Outcome::Announced { answer }
+            Reply::Announced { answer }
         }
     }
 }
 
-fn refuse(request: Request) {
+fn reject_poisoned(request: Request) {
     // The client may have gone; sending to a dropped receiver is no error, here and below.
     match request {
         Request::Commit { answer, .. } => drop(answer.send(Err(Error::Poisoned))),
@@ -158,13 +158,13 @@ fn refuse(request: Request) {
     }
 }
 
-impl Outcome {
-    fn conclude(self, core: &Core) {
+impl Reply {
+    fn send(self, core: &Core) {
         match self {
             Self::Committed { ts, is_named, uploads, held, holder, answer } => {
-                core.in_flight.settle(&uploads);
+                core.uploads.remove_committed(&uploads);
                 if is_named {
-                    core.outcomes.note_committed();
+                    core.outcomes.count_committed();
                 }
                 // The committed state references the objects that the transaction copied; no need to hold them any
                 // longer.
@@ -172,7 +172,7 @@ impl Outcome {
                 drop(answer.send(Ok(ts)));
             }
             Self::Refused { error, uploads, holder, answer } => {
-                core.in_flight.fail(uploads);
+                core.uploads.mark_failed(uploads);
                 drop(holder);
                 drop(answer.send(Err(error)));
             }
@@ -180,7 +180,7 @@ impl Outcome {
         }
     }
 
-    fn fail(self, error: &Arc<kv::Error>) {
+    fn send_failure(self, error: &Arc<kv::Error>) {
         let in_doubt = || Error::InDoubt(Arc::clone(error));
         match self {
             Self::Committed { answer, .. } => drop(answer.send(Err(in_doubt()))),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{Change, Column, Distribution, Role, Schema, Table, TableOrder};
-use kv::sim::Disk;
+use kv::sim::SimDisk;
 use objects::Objects;
 use shards::ShardMeta;
 use types::{ColumnId, Oid, ShardId, SqlType, SystemClock, SystemRandom};
@@ -11,7 +11,7 @@ use types::{ColumnId, Oid, ShardId, SqlType, SystemClock, SystemRandom};
 use crate::{Isolation, Transaction, Transactions};
 
 /// Opens transactions over the content of the disk.
-pub(crate) fn open(disk: &Disk, objects: &Objects) -> Arc<Transactions> {
+pub(crate) fn open(disk: &SimDisk, objects: &Objects) -> Arc<Transactions> {
     let kv = disk.open().expect("no other store has opened the disk");
     Transactions::open(Arc::new(kv), objects.clone(), Arc::new(SystemClock::new())).expect("the disk can be read")
 }
@@ -23,7 +23,7 @@ pub(crate) fn bucket() -> Objects {
 
 /// Creates an empty warehouse.
 pub(crate) fn fresh() -> Arc<Transactions> {
-    open(&Disk::new(1), &bucket())
+    open(&SimDisk::new(1), &bucket())
 }
 
 pub(crate) fn begin(transactions: &Arc<Transactions>) -> Transaction {

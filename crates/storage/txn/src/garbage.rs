@@ -1,6 +1,6 @@
 //! Garbage records: objects that a commit removed from the catalog, recorded until they are deleted.
 //!
-//! The space `Garbage` has one key per object: the commit (8 bytes), then the object's name. The value is the time
+//! The space `GarbageRecord` has one key per object: the commit (8 bytes), then the object's name. The value is the time
 //! until which the object was referenced (8 bytes), or empty if no committed state ever referenced it.
 
 use catalog::{CatalogState, Change};
@@ -12,16 +12,16 @@ use crate::{Error, Result};
 
 /// An object that no state references from a commit on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Garbage {
+pub(crate) struct GarbageRecord {
     pub(crate) since: CommitTs,
     pub(crate) object: String,
     /// Time of that commit in microseconds since 1970; `None` if no committed state ever referenced the object.
-    pub(crate) named_until_us: Option<i64>,
+    pub(crate) referenced_until_us: Option<i64>,
 }
 
-impl Garbage {
+impl GarbageRecord {
     pub(crate) fn put(&self, batch: &mut Batch) {
-        let value = self.named_until_us.map(|us| us.to_be_bytes().to_vec());
+        let value = self.referenced_until_us.map(|us| us.to_be_bytes().to_vec());
         batch.put(Space::Garbage, self.key(), value.unwrap_or_default());
     }
 
@@ -38,7 +38,7 @@ impl Garbage {
 /// other table shares.
 pub(crate) fn objects_removed(before: &CatalogState, change: &Change) -> Vec<String> {
     let (table, compacted) = match change {
-        Change::Compact { table, compacted } => (*table, Some(compacted)),
+        Change::CompactShards { table, compacted } => (*table, Some(compacted)),
         Change::DropTable(table) | Change::RemoveAllRows { table } => (*table, None),
         _ => return Vec::new(),
     };
@@ -56,11 +56,11 @@ pub(crate) fn objects_removed(before: &CatalogState, change: &Change) -> Vec<Str
 /// state has referenced since `cutoff_us`.
 pub(crate) fn read(
     kv: &dyn TxKv,
-    after: Option<&Garbage>,
+    after: Option<&GarbageRecord>,
     horizon: CommitTs,
     cutoff_us: i64,
     count: usize,
-) -> Result<Vec<Garbage>> {
+) -> Result<Vec<GarbageRecord>> {
     let start = after.map_or_else(Vec::new, |garbage| {
         // The smallest key after the one of `garbage`.
         let mut key = garbage.key();
@@ -76,8 +76,8 @@ pub(crate) fn read(
         let since = CommitTs(reader.u64().map_err(damaged)?);
         let object = reader.str().map_err(damaged)?;
         let named_until_us = <[u8; 8]>::try_from(&value[..]).ok().map(i64::from_be_bytes);
-        Ok(Garbage { since, object, named_until_us })
+        Ok(GarbageRecord { since, object, referenced_until_us: named_until_us })
     });
-    let is_old = |garbage: &Garbage| garbage.named_until_us.is_none_or(|us| us <= cutoff_us);
+    let is_old = |garbage: &GarbageRecord| garbage.referenced_until_us.is_none_or(|us| us <= cutoff_us);
     garbage.filter(|garbage| garbage.as_ref().map_or(true, is_old)).take(count).collect()
 }

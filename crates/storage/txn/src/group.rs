@@ -9,23 +9,23 @@ use std::sync::Arc;
 use catalog::{CatalogState, Change, ObjectKind, stored};
 use history::put_last_commit;
 use kv::{BATCH_BYTES_MAX, Batch, VALUE_BYTES_MAX};
-use rowstore::OwnRows;
+use rowstore::UncommittedRows;
 use shards::ShardMeta;
 use types::{CommitTs, Mutation, Oid};
 
-use crate::bind::bind;
-use crate::garbage::{Garbage, objects_removed};
-use crate::moves::{Move, Moves};
-use crate::outcome::{self, Outcome, Token, Written};
-use crate::reads::{ReadSet, Writes};
-use crate::{Conflict, Error, Reason, Result, Snapshot, conflict, dropped, uploads};
+use crate::bind::rebind_rows;
+use crate::garbage::{GarbageRecord, objects_removed};
+use crate::outcome::{self, Outcome, StatementOutcome, Token};
+use crate::read_validation::{ReadSet, WriteLog};
+use crate::row_moves::{Move, Moves};
+use crate::{Conflict, ConflictReason, Error, Result, Snapshot, announcements, catalog_conflict, dropped_tables};
 
 /// Maximum bytes of rows that one transaction, or all transactions of a group together, can change; the remainder of a
 /// batch is reserved for definitions.
 pub(crate) const ROW_BYTES_MAX: u64 = (BATCH_BYTES_MAX - VALUE_BYTES_MAX) as u64;
 
 /// Guard that keeps something from being deleted as long as it is held.
-pub type Held = Arc<dyn Any + Send + Sync>;
+pub type DeletionGuard = Arc<dyn Any + Send + Sync>;
 
 /// Everything that a transaction submits for commit.
 #[derive(Debug)]
@@ -34,29 +34,29 @@ pub(crate) struct Proposal {
     pub(crate) base: Arc<CatalogState>,
     pub(crate) changes: Vec<Change>,
     /// The rows that the transaction wrote, by table.
-    pub(crate) rows: Vec<(Oid, OwnRows)>,
+    pub(crate) rows: Vec<(Oid, UncommittedRows)>,
     /// The objects that were announced for the transaction.
     pub(crate) uploads: Vec<String>,
     /// Snapshot and read set of a serializable transaction; `None` at other isolation levels.
     pub(crate) reads: Option<(CommitTs, ReadSet)>,
     /// Guards of states that the transaction copies from, held until it is visible.
-    pub(crate) held: Vec<Held>,
+    pub(crate) guards: Vec<DeletionGuard>,
     /// Token and statements whose outcome is stored for the client; `None` without a token.
-    pub(crate) named: Option<Box<Named>>,
+    pub(crate) token_writes: Option<Box<TokenWrites>>,
     /// Snapshot that keeps in memory the moves of the rows that the transaction wrote.
     pub(crate) _anchor: Option<Snapshot>,
 }
 
 /// The statements that a client has run under a token.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct TokenWrites {
     pub(crate) token: Token,
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<StatementOutcome>,
 }
 
 /// Commits on top of the newest visible state, to be made durable by one write.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct CommitGroup {
     pub(crate) ts: CommitTs,
     pub(crate) state: Arc<CatalogState>,
     pub(crate) batch: Batch,
@@ -65,9 +65,9 @@ pub(crate) struct Group {
     now_us: i64,
 }
 
-impl Group {
+impl CommitGroup {
     /// Creates an empty group on top of the newest commit.
-    pub(crate) fn after(ts: CommitTs, state: Arc<CatalogState>, now_us: i64) -> Self {
+    pub(crate) fn new(ts: CommitTs, state: Arc<CatalogState>, now_us: i64) -> Self {
         Self { ts, state, batch: Batch::new(), bytes: 0, now_us }
     }
 
@@ -77,15 +77,15 @@ impl Group {
         &mut self,
         proposal: &Proposal,
         moves: &Moves,
-        writes: &Writes,
-        listed: &[Garbage],
+        writes: &WriteLog,
+        garbage_records: &[GarbageRecord],
     ) -> Result<CommitTs> {
         for (table, _) in &proposal.rows {
-            conflict::written_rows(&proposal.base, &self.state, *table)?;
+            catalog_conflict::check_written_rows(&proposal.base, &self.state, *table)?;
         }
-        let changed = proposal.reads.as_ref().and_then(|(since, reads)| writes.changed(reads, *since));
+        let changed = proposal.reads.as_ref().and_then(|(since, reads)| writes.first_changed(reads, *since));
         if let Some(oid) = changed {
-            return Err(Conflict { kind: ObjectKind::Table, oid, reason: Reason::ReadChanged }.into());
+            return Err(Conflict { kind: ObjectKind::Table, oid, reason: ConflictReason::ReadChanged }.into());
         }
         let ts = CommitTs(self.ts.0 + 1);
         let mut batch = Batch::new();
@@ -94,15 +94,15 @@ impl Group {
         let mut moved = Vec::new();
         let mut revived = HashSet::new();
         let mut dropped = Vec::new();
-        let mut after = conflict::rebase(&proposal.base, &self.state, &proposal.changes, |before, change| {
+        let mut after = catalog_conflict::rebase(&proposal.base, &self.state, &proposal.changes, |before, change| {
             stored::write(before, change, ts, &mut batch);
-            moved.extend(Move::of(before, change, ts));
+            moved.extend(Move::from_change(before, change, ts));
             shards_added(change).iter().for_each(|shard| {
                 garbage.remove(&shard.object);
             });
             garbage.extend(objects_removed(before, change));
             match change {
-                Change::Clone { rows, .. } => revived.extend(rows.shards.shards.objects().map(Cow::into_owned)),
+                Change::CloneRows { rows, .. } => revived.extend(rows.shards.shards.objects().map(Cow::into_owned)),
                 Change::DropTable(oid) => dropped.extend(self.state.table(*oid).map(Arc::clone)),
                 _ => {}
             }
@@ -113,38 +113,44 @@ impl Group {
             let definition = after.table(*table);
             let is_same = proposal.base.table(*table).zip(definition).is_some_and(|(base, now)| Arc::ptr_eq(base, now));
             let indexed = match definition {
-                Some(definition) if !is_same => definition.indexed(own),
+                Some(definition) if !is_same => definition.with_current_indexes(own),
                 _ => Ok(Cow::Borrowed(own)),
             };
-            // `conflict::written_rows` has checked above that the table accepts the rows.
-            let own =
-                indexed.map_err(|_| Conflict { kind: ObjectKind::Table, oid: *table, reason: Reason::Changed })?;
-            let bound = bind(&own, rows, &moves.until(*table, self.ts));
+            // `conflict::check_written_rows` has checked above that the table accepts the rows.
+            let own = indexed.map_err(|_| Conflict {
+                kind: ObjectKind::Table,
+                oid: *table,
+                reason: ConflictReason::Changed,
+            })?;
+            let bound = rebind_rows(&own, rows, &moves.until(*table, self.ts));
             stored::rows::write(rows, *table, &bound, ts, &mut batch);
-            let rows = rows.after(&bound, ts);
+            let rows = rows.with_commit(&bound, ts);
             after.set_rows(*table, rows);
             written.push((*table, bound));
         }
-        if let Some(named) = &proposal.named {
+        if let Some(named) = &proposal.token_writes {
             let outcome = Outcome { commit: ts, at_us: self.now_us, statements: named.written.clone() };
             outcome::put(&mut batch, &named.token, &outcome);
         }
         // The sizes are checked here because a write that the store refuses would stop the server.
         batch.check_sizes().map_err(Error::DefinitionTooBig)?;
-        let bytes = batch.byte_count();
+        let bytes = batch.encoded_bytes_max();
         if BATCH_BYTES_MAX < self.bytes + bytes {
             return Err(Error::CommitTooBig { bytes: bytes as u64, most: ROW_BYTES_MAX });
         }
-        moved.into_iter().for_each(|(table, known)| moves.note(table, known));
+        moved.into_iter().for_each(|(table, known)| moves.record(table, known));
         // Recorded before this is visible: a serializable transaction that begins earlier may have read these rows.
-        writes.note(ts, &proposal.changes, written.iter().map(|(table, own)| (*table, own)));
-        proposal.uploads.iter().for_each(|object| uploads::delete(&mut batch, object));
+        writes.record(ts, &proposal.changes, written.iter().map(|(table, own)| (*table, own)));
+        proposal.uploads.iter().for_each(|object| announcements::delete_announcement(&mut batch, object));
         for object in garbage {
             let named_until_us = (!proposal.uploads.contains(&object)).then_some(self.now_us);
-            Garbage { since: ts, object, named_until_us }.put(&mut batch);
+            GarbageRecord { since: ts, object, referenced_until_us: named_until_us }.put(&mut batch);
         }
-        listed.iter().filter(|listed| revived.contains(&listed.object)).for_each(|listed| listed.delete(&mut batch));
-        dropped.iter().for_each(|table| dropped::put(&mut batch, table, ts, self.now_us));
+        garbage_records
+            .iter()
+            .filter(|listed| revived.contains(&listed.object))
+            .for_each(|listed| listed.delete(&mut batch));
+        dropped.iter().for_each(|table| dropped_tables::put_drop(&mut batch, table, ts, self.now_us));
         put_last_commit(&mut batch, ts);
         self.bytes += bytes;
         self.batch.append(batch);
@@ -155,28 +161,28 @@ impl Group {
 
     /// Adds the announcement of an object to the batch.
     pub(crate) fn announce(&mut self, object: &str) {
-        if !Mutation::UploadNotAnnounced.is_on() {
-            uploads::put(&mut self.batch, object);
+        if !Mutation::UploadNotAnnounced.is_active() {
+            announcements::put_announcement(&mut self.batch, object);
         }
     }
 }
 
 impl Proposal {
     /// Returns an upper bound of the bytes that the rows and the stored outcome take in the store.
-    pub(crate) fn row_bytes(&self) -> u64 {
-        let named = self.named.as_ref().map_or(0, |named| outcome::stored_bytes(&named.written));
-        self.rows.iter().map(|(_, own)| own.layer.stored_bytes()).sum::<u64>() + named
+    pub(crate) fn max_stored_bytes(&self) -> u64 {
+        let named = self.token_writes.as_ref().map_or(0, |named| outcome::stored_bytes(&named.written));
+        self.rows.iter().map(|(_, own)| own.layer.stored_bytes_max()).sum::<u64>() + named
     }
 
     /// Returns whether a change copies the rows of another table.
-    pub(crate) fn clones(&self) -> bool {
-        self.changes.iter().any(|change| matches!(change, Change::Clone { .. }))
+    pub(crate) fn copies_rows(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::CloneRows { .. }))
     }
 
     /// Returns whether the commit must be the first of its group: it needs the preceding commit to be a state that time
     /// travel can reach, or reads records that earlier commits write.
-    pub(crate) fn begins_a_group(&self) -> bool {
-        self.changes.iter().any(|change| matches!(change, Change::Clone { .. } | Change::DropTable(_)))
+    pub(crate) fn must_begin_group(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::CloneRows { .. } | Change::DropTable(_)))
     }
 }
 
@@ -184,8 +190,8 @@ impl Proposal {
 fn shards_added(change: &Change) -> &[Arc<ShardMeta>] {
     match change {
         Change::AddShards { shards, .. } => shards,
-        Change::Settle { settled, .. } => &settled.shards,
-        Change::Compact { compacted, .. } => &compacted.shards,
+        Change::Flush { settled, .. } => &settled.shards,
+        Change::CompactShards { compacted, .. } => &compacted.shards,
         _ => &[],
     }
 }

@@ -37,12 +37,12 @@ async fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let (transactions, objects) = open(Path::new(&folder));
     let busy = CleanSettings {
-        every: Duration::from_millis(3),
-        list_every: Duration::from_millis(10),
+        interval: Duration::from_millis(3),
+        list_interval: Duration::from_millis(10),
         orphan_age: Duration::from_secs(3_600),
     };
     let cleaned = Arc::clone(&transactions);
-    let _cleaner = tokio::spawn(async move { cleaned.keep_clean(busy, &types::Health::default()).await });
+    let _cleaner = tokio::spawn(async move { cleaned.run_cleaner(busy, &types::ServiceHealth::default()).await });
     let known = shard_ids(&transactions.current().state, 100);
     let mut next = SystemRandom.next_u64() >> 8;
     assert!(known.iter().all(|shard| shard / SHARDS != u128::from(next)), "the random number is unused");

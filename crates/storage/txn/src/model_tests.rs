@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catalog::{CatalogState, Change, Table};
-use kv::sim::Disk;
+use kv::sim::SimDisk;
 use objects::Objects;
 use types::random::SeededRandom;
 use types::{Oid, Random};
@@ -104,7 +104,7 @@ impl Open {
 
 struct World {
     random: SeededRandom,
-    disk: Disk,
+    disk: SimDisk,
     objects: Objects,
     transactions: Arc<Transactions>,
     committed: Model,
@@ -117,7 +117,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let (disk, objects) = (Disk::new(seed), bucket());
+        let (disk, objects) = (SimDisk::new(seed), bucket());
         let transactions = open(&disk, &objects);
         Self {
             random: SeededRandom::new(seed),
@@ -271,7 +271,7 @@ impl World {
     fn savepoint(&mut self) {
         let index = self.below(self.open.len());
         let open = &mut self.open[index];
-        open.transaction.savepoint(&open.savepoints.len().to_string());
+        open.transaction.set_savepoint(&open.savepoints.len().to_string());
         open.savepoints.push(open.does.len());
     }
 
@@ -282,7 +282,7 @@ impl World {
         }
         let target = self.below(self.open[index].savepoints.len());
         let open = &mut self.open[index];
-        open.transaction.rollback_to(&target.to_string()).unwrap();
+        open.transaction.rollback_to_savepoint(&target.to_string()).unwrap();
         open.does.truncate(open.savepoints[target]);
         open.savepoints.truncate(target + 1);
         open.check_view();

@@ -23,7 +23,7 @@ pub(crate) struct Recovered {
 /// Reads the store; an empty one is initialized with a new catalog first.
 pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
     let Some(ts) = last_commit(kv).map_err(Error::from_opening)? else {
-        let catalog = CatalogState::fresh();
+        let catalog = CatalogState::new_warehouse();
         let ts = CommitTs(1);
         let mut batch = Batch::new();
         stored::write_all(&catalog, &mut batch);

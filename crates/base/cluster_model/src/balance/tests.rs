@@ -13,34 +13,37 @@ const fn run(cluster: u32) -> Result<Choice, Unavailable> {
 }
 
 #[test]
-fn the_least_busy_wins_and_of_equals_the_first() {
-    assert_eq!(choose(&[awake(1, 2, 5, 0), awake(2, 2, 3, 1), awake(3, 2, 2, 3)], None), run(2));
-    assert_eq!(choose(&[awake(3, 2, 2, 2), awake(2, 2, 4, 0), awake(1, 2, 0, 4)], None), run(3));
-    assert_eq!(choose(&[awake(1, 2, u32::MAX, u32::MAX), awake(2, 2, u32::MAX, 9)], None), run(2));
+fn the_least_busy_cluster_is_chosen() {
+    assert_eq!(choose_cluster(&[awake(1, 2, 5, 0), awake(2, 2, 3, 1), awake(3, 2, 2, 3)], None), run(2));
+    assert_eq!(choose_cluster(&[awake(3, 2, 2, 2), awake(2, 2, 4, 0), awake(1, 2, 0, 4)], None), run(3));
+    assert_eq!(choose_cluster(&[awake(1, 2, u32::MAX, u32::MAX), awake(2, 2, u32::MAX, 9)], None), run(2));
 }
 
 #[test]
-fn who_sleeps_is_skipped_and_woken_only_if_all_do() {
-    assert_eq!(choose(&[asleep(1, true), awake(2, 1, 99, 99)], None), run(2));
-    assert_eq!(choose(&[asleep(1, false), asleep(2, true), asleep(3, true)], None), Ok(Choice::Wake(ClusterId(2))));
+fn suspended_clusters_are_chosen_last() {
+    assert_eq!(choose_cluster(&[asleep(1, true), awake(2, 1, 99, 99)], None), run(2));
+    assert_eq!(
+        choose_cluster(&[asleep(1, false), asleep(2, true), asleep(3, true)], None),
+        Ok(Choice::Resume(ClusterId(2)))
+    );
     let first = ClusterId(1);
-    assert_eq!(choose(&[asleep(1, false), asleep(2, false)], None), Err(Unavailable::Suspended { first }));
-    assert_eq!(choose(&[], None), Err(Unavailable::None));
+    assert_eq!(choose_cluster(&[asleep(1, false), asleep(2, false)], None), Err(Unavailable::Suspended { first }));
+    assert_eq!(choose_cluster(&[], None), Err(Unavailable::None));
 }
 
 #[test]
-fn who_has_no_worker_yet_comes_after_who_has() {
-    assert_eq!(choose(&[awake(1, 0, 0, 0), awake(2, 1, 50, 50)], None), run(2));
-    assert_eq!(choose(&[awake(1, 0, 0, 7), awake(2, 0, 0, 3), asleep(3, true)], None), run(2));
+fn clusters_without_workers_come_second() {
+    assert_eq!(choose_cluster(&[awake(1, 0, 0, 0), awake(2, 1, 50, 50)], None), run(2));
+    assert_eq!(choose_cluster(&[awake(1, 0, 0, 7), awake(2, 0, 0, 3), asleep(3, true)], None), run(2));
 }
 
 #[test]
-fn a_transaction_stays_where_it_has_written() {
+fn a_transaction_stays_on_its_written_cluster() {
     let candidates = [awake(1, 2, 0, 0), awake(2, 2, 90, 90), asleep(3, true), asleep(4, false)];
-    assert_eq!(choose(&candidates, Some(ClusterId(2))), run(2));
-    assert_eq!(choose(&candidates, Some(ClusterId(3))), Ok(Choice::Wake(ClusterId(3))));
+    assert_eq!(choose_cluster(&candidates, Some(ClusterId(2))), run(2));
+    assert_eq!(choose_cluster(&candidates, Some(ClusterId(3))), Ok(Choice::Resume(ClusterId(3))));
     let first = ClusterId(4);
-    assert_eq!(choose(&candidates, Some(first)), Err(Unavailable::Suspended { first }));
+    assert_eq!(choose_cluster(&candidates, Some(first)), Err(Unavailable::Suspended { first }));
     let cluster = ClusterId(5);
-    assert_eq!(choose(&candidates, Some(cluster)), Err(Unavailable::WrittenOn { cluster }));
+    assert_eq!(choose_cluster(&candidates, Some(cluster)), Err(Unavailable::WrittenClusterGone { cluster }));
 }

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use super::{ClusterId, ClusterSpec, ClusterState, DesiredState, Grant, HardwareInstance, NODES_MAX, WORKERS_MAX};
-use crate::events::{ClusterEvent, EventKind, History};
+use crate::events::{ClusterEvent, EventHistory, EventKind};
 
 #[cfg(test)]
 mod tests;
 
 /// Cluster in the external store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundCluster {
+pub struct ExternalCluster {
     /// Id under which the instance created it; `None` if somebody else created it.
     pub id: Option<ClusterId>,
     pub spec: ClusterSpec,
     pub suspended: bool,
     pub grants: BTreeSet<Grant>,
     /// Author of its last change.
-    pub who: Option<String>,
+    pub changed_by: Option<String>,
     /// Author of the last change of its number of workers, such as an autoscaler.
     pub sized_by: Option<String>,
 }
@@ -26,7 +26,7 @@ impl DesiredState {
     /// Returns the cluster of this state that corresponds to one in the external store: by id, or by name if it has no
     /// id.
     #[must_use]
-    pub fn found(&self, id: Option<ClusterId>, name: &str) -> Option<&ClusterState> {
+    pub fn matching_cluster(&self, id: Option<ClusterId>, name: &str) -> Option<&ClusterState> {
         match id {
             Some(id) => self.cluster(id),
             None => self.clusters().find(|cluster| cluster.spec.name == name),
@@ -36,21 +36,21 @@ impl DesiredState {
     /// Returns the state after adopting the clusters of the external store, and the events; none if nothing has
     /// changed.
     ///
-    /// `found` has all clusters of the store, and `is_kept` tells which clusters belong there: those that are missing
+    /// `found` has all clusters of the store, and `is_external` tells which clusters belong there: those that are missing
     /// in `found` are dropped. Changes that violate a limit, or take the name of another cluster, are ignored. `at` is
     /// in microseconds since 1970 UTC.
     #[must_use]
     pub fn adopt(
         &self,
-        found: &[FoundCluster],
-        is_kept: impl Fn(&ClusterSpec) -> bool,
+        external: &[ExternalCluster],
+        is_external: impl Fn(&ClusterSpec) -> bool,
         at: i64,
     ) -> (DesiredState, Vec<ClusterEvent>) {
-        let mut step = Step { state: self.clone(), at, events: Vec::new() };
+        let mut step = Adoption { state: self.clone(), at, events: Vec::new() };
         step.state.generation += 1;
         let mut there = BTreeSet::new();
-        for one in found {
-            let known = step.state.found(one.id, &one.spec.name).map(|cluster| cluster.id);
+        for one in external {
+            let known = step.state.matching_cluster(one.id, &one.spec.name).map(|cluster| cluster.id);
             match known {
                 // Two objects have the same id or name: the first one wins.
                 Some(id) if !there.insert(id) => {}
@@ -61,32 +61,36 @@ impl DesiredState {
         let gone: Vec<ClusterId> = step
             .state
             .clusters()
-            .filter(|cluster| is_kept(&cluster.spec) && !there.contains(&cluster.id))
+            .filter(|cluster| is_external(&cluster.spec) && !there.contains(&cluster.id))
             .map(|cluster| cluster.id)
             .collect();
         for id in gone {
-            step.lose(id);
+            step.drop_missing(id);
         }
         if step.events.is_empty() {
             return (self.clone(), Vec::new());
         }
         for event in &step.events {
-            step.state.history.push(event.clone(), History::CHANGES_KEPT);
+            step.state.history.push(event.clone(), EventHistory::CHANGES_MAX);
         }
-        debug_assert_eq!(step.state.check(), Ok(()), "adoption preserves the invariants of the desired state");
+        debug_assert_eq!(
+            step.state.check_invariants(),
+            Ok(()),
+            "adoption preserves the invariants of the desired state"
+        );
         (step.state, step.events)
     }
 }
 
 /// State under construction by an adoption.
-struct Step {
+struct Adoption {
     state: DesiredState,
     at: i64,
     events: Vec<ClusterEvent>,
 }
 
-impl Step {
-    fn change(&mut self, id: ClusterId, found: &FoundCluster) {
+impl Adoption {
+    fn change(&mut self, id: ClusterId, found: &ExternalCluster) {
         let before = self.state.clusters[&id].clone();
         // The owner changes by statements only, and `default` is never renamed.
         let mut spec = ClusterSpec { owner: before.spec.owner, ..found.spec.clone() };
@@ -98,34 +102,39 @@ impl Step {
             spec = before.spec.clone();
         }
         if spec.name != before.spec.name {
-            self.put(id, found.who.as_deref(), |cluster| cluster.spec.name.clone_from(&spec.name));
-            self.record(id, found.who.as_deref(), EventKind::Renamed, format!("{} -> {}", before.spec.name, spec.name));
+            self.update(id, found.changed_by.as_deref(), |cluster| cluster.spec.name.clone_from(&spec.name));
+            self.record(
+                id,
+                found.changed_by.as_deref(),
+                EventKind::Renamed,
+                format!("{} -> {}", before.spec.name, spec.name),
+            );
         }
         // The number of workers may have another author than the other options.
         let sized = ClusterSpec { node_count: spec.node_count, name: spec.name.clone(), ..before.spec.clone() };
         for (from, to, who) in
-            [(&before.spec, &sized, found.sized_by.as_deref()), (&sized, &spec, found.who.as_deref())]
+            [(&before.spec, &sized, found.sized_by.as_deref()), (&sized, &spec, found.changed_by.as_deref())]
         {
             let different = from.differences(to);
             if !different.is_empty() {
-                self.put(id, who, |cluster| cluster.spec = to.clone());
+                self.update(id, who, |cluster| cluster.spec = to.clone());
                 self.record(id, who, EventKind::Altered, different);
             }
         }
         if found.suspended != before.suspended {
             let at = self.at;
-            self.put(id, found.who.as_deref(), |cluster| {
+            self.update(id, found.changed_by.as_deref(), |cluster| {
                 cluster.suspended = found.suspended;
                 if !found.suspended {
                     cluster.awake_since = at;
                 }
             });
             let what = if found.suspended { EventKind::Suspended } else { EventKind::Resumed };
-            self.record(id, found.who.as_deref(), what, String::new());
+            self.record(id, found.changed_by.as_deref(), what, String::new());
         }
     }
 
-    fn create(&mut self, found: &FoundCluster) -> Option<ClusterId> {
+    fn create(&mut self, found: &ExternalCluster) -> Option<ClusterId> {
         let is_taken = self.state.clusters().any(|other| other.spec.name == found.spec.name);
         if is_taken || found.spec.check().is_err() || self.is_too_many(None, found.spec.node_count) {
             return None;
@@ -141,20 +150,20 @@ impl Step {
             generation: self.state.generation,
             grants: found.grants.clone(),
             created_at: self.at,
-            created_by: found.who.clone(),
+            created_by: found.changed_by.clone(),
             changed_at: self.at,
-            changed_by: found.who.clone(),
+            changed_by: found.changed_by.clone(),
             awake_since: self.at,
         };
-        let detail = cluster.spec.described();
+        let detail = cluster.spec.describe();
         self.state.clusters.insert(id, cluster);
-        self.record(id, found.who.as_deref(), EventKind::Created, detail);
+        self.record(id, found.changed_by.as_deref(), EventKind::Created, detail);
         Some(id)
     }
 
     /// Drops a cluster that is missing in the external store. The cluster `default` continues on embedded hardware
     /// instead.
-    fn lose(&mut self, id: ClusterId) {
+    fn drop_missing(&mut self, id: ClusterId) {
         let cluster = &self.state.clusters[&id];
         let name = cluster.spec.name.clone();
         let mut event = |what, detail| {
@@ -184,7 +193,7 @@ impl Step {
     }
 
     /// Changes a cluster and records time and author of the change in it.
-    fn put(&mut self, id: ClusterId, who: Option<&str>, change: impl FnOnce(&mut ClusterState)) {
+    fn update(&mut self, id: ClusterId, who: Option<&str>, change: impl FnOnce(&mut ClusterState)) {
         let cluster = self.state.clusters.get_mut(&id).expect("an adopted change refers to a cluster of the state");
         change(cluster);
         cluster.generation = self.state.generation;

@@ -9,7 +9,7 @@ use super::{
     Author, ClusterId, ClusterOptions, ClusterSpec, ClusterState, DesiredState, Error, Grantee, Inventory, Privilege,
     Result, RoleRef, WORKERS_MAX,
 };
-use crate::events::{ClusterEvent, EventKind, History};
+use crate::events::{ClusterEvent, EventHistory, EventKind};
 
 mod access;
 
@@ -57,12 +57,12 @@ pub enum Change {
         name: String,
     },
     /// Suspension of an idle cluster by AUTO_SUSPEND; no effect if the cluster's generation is another one by now.
-    SuspendIdle {
+    AutoSuspend {
         cluster: ClusterId,
         generation: u64,
     },
     /// Resumption by AUTO_RESUME for a statement; no effect on a cluster that is not suspended.
-    Wake {
+    AutoResume {
         name: String,
     },
     Drop {
@@ -86,7 +86,7 @@ pub enum Change {
         clusters: Vec<String>,
     },
     /// Removal of all grants and settings of a dropped role; refused while it owns clusters.
-    ForgetRole {
+    RemoveRole {
         role: Oid,
     },
 }
@@ -106,22 +106,26 @@ impl DesiredState {
         author: &Author,
         at: i64,
     ) -> Result<(DesiredState, Vec<ClusterEvent>)> {
-        let mut step = Step { state: self.clone(), inventory, author, at, events: Vec::new() };
+        let mut step = Transition { state: self.clone(), inventory, author, at, events: Vec::new() };
         step.state.generation += 1;
-        step.make(change)?;
+        step.apply(change)?;
         if step.events.is_empty() {
             return Ok((self.clone(), Vec::new()));
         }
         for event in &step.events {
-            step.state.history.push(event.clone(), History::CHANGES_KEPT);
+            step.state.history.push(event.clone(), EventHistory::CHANGES_MAX);
         }
-        debug_assert_eq!(step.state.check(), Ok(()), "a change preserves the invariants of the desired state");
+        debug_assert_eq!(
+            step.state.check_invariants(),
+            Ok(()),
+            "a change preserves the invariants of the desired state"
+        );
         Ok((step.state, step.events))
     }
 }
 
 /// State under construction by a change.
-struct Step<'a> {
+struct Transition<'a> {
     state: DesiredState,
     inventory: &'a Inventory,
     author: &'a Author,
@@ -129,8 +133,8 @@ struct Step<'a> {
     events: Vec<ClusterEvent>,
 }
 
-impl Step<'_> {
-    fn make(&mut self, change: &Change) -> Result<()> {
+impl Transition<'_> {
+    fn apply(&mut self, change: &Change) -> Result<()> {
         match change {
             Change::Create { name, options, if_exists } => self.create(name, options, *if_exists),
             Change::Alter { name, options } => self.alter(name, options),
@@ -138,18 +142,18 @@ impl Step<'_> {
             Change::SetOwner { name, owner } => self.set_owner(name, owner),
             Change::Suspend { name } => self.suspend(name),
             Change::Resume { name } => self.resume(name),
-            Change::SuspendIdle { cluster, generation } => self.suspend_idle(*cluster, *generation),
-            Change::Wake { name } => self.wake(name),
+            Change::AutoSuspend { cluster, generation } => self.suspend_idle(*cluster, *generation),
+            Change::AutoResume { name } => self.auto_resume(name),
             Change::Drop { name, if_exists } => self.drop(name, *if_exists),
             Change::Grant { clusters, privileges, to } => self.grant(clusters, privileges, to, true),
             Change::Revoke { clusters, privileges, from } => self.grant(clusters, privileges, from, false),
             Change::SetDefaultClusters { role, clusters } => self.set_default_clusters(role, clusters),
-            Change::ForgetRole { role } => self.forget_role(*role),
+            Change::RemoveRole { role } => self.forget_role(*role),
         }
     }
 
     fn create(&mut self, name: &str, options: &ClusterOptions, if_exists: IfExists) -> Result<()> {
-        if let Ok(existing) = self.state.named(name) {
+        if let Ok(existing) = self.state.cluster_named(name) {
             let id = existing.id;
             return match if_exists {
                 IfExists::Refuse => Err(Error::DuplicateCluster { name: name.to_owned() }),
@@ -165,7 +169,7 @@ impl Step<'_> {
         let id = self.state.next_cluster;
         self.state.next_cluster = ClusterId(id.0 + 1);
         let by = self.author.name().map(str::to_owned);
-        let detail = spec.described();
+        let detail = spec.describe();
         let cluster = ClusterState {
             id,
             spec,
@@ -188,9 +192,9 @@ impl Step<'_> {
         let existing = &self.state.clusters[&id];
         existing.require_owner(self.author)?;
         let spec = ClusterSpec::new(&existing.spec.name, existing.spec.owner, options, self.inventory)?;
-        let detail = spec.described();
+        let detail = spec.describe();
         let at = self.at;
-        let cluster = self.changed(id);
+        let cluster = self.mark_changed(id);
         cluster.spec = spec;
         if cluster.suspended {
             cluster.suspended = false;
@@ -202,80 +206,80 @@ impl Step<'_> {
     }
 
     fn alter(&mut self, name: &str, options: &ClusterOptions) -> Result<()> {
-        let cluster = self.state.named(name)?;
+        let cluster = self.state.cluster_named(name)?;
         cluster.require_owner(self.author)?;
         let id = cluster.id;
-        let spec = cluster.spec.with(options, self.inventory)?;
+        let spec = cluster.spec.with_options(options, self.inventory)?;
         let detail = cluster.spec.differences(&spec);
         if detail.is_empty() {
             return Ok(());
         }
-        self.changed(id).spec = spec;
+        self.mark_changed(id).spec = spec;
         self.check_workers()?;
         self.record(id, EventKind::Altered, detail);
         Ok(())
     }
 
     fn rename(&mut self, name: &str, to: &str) -> Result<()> {
-        let cluster = self.state.named(name)?;
+        let cluster = self.state.cluster_named(name)?;
         cluster.require_owner(self.author)?;
         if cluster.is_default() {
             return Err(Error::CannotRename { name: name.to_owned() });
         }
         check_name(to)?;
-        if self.state.named(to).is_ok() {
+        if self.state.cluster_named(to).is_ok() {
             return Err(Error::DuplicateCluster { name: to.to_owned() });
         }
         let id = cluster.id;
-        self.changed(id).spec.name = to.to_owned();
+        self.mark_changed(id).spec.name = to.to_owned();
         self.record(id, EventKind::Renamed, format!("{name} -> {to}"));
         Ok(())
     }
 
     fn set_owner(&mut self, name: &str, owner: &RoleRef) -> Result<()> {
-        let cluster = self.state.named(name)?;
+        let cluster = self.state.cluster_named(name)?;
         cluster.require_owner(self.author)?;
         if cluster.spec.owner == owner.oid {
             return Ok(());
         }
         let id = cluster.id;
-        self.changed(id).spec.owner = owner.oid;
+        self.mark_changed(id).spec.owner = owner.oid;
         self.record(id, EventKind::OwnerChanged, format!("owner {}", owner.name));
         Ok(())
     }
 
     fn suspend(&mut self, name: &str) -> Result<()> {
-        let cluster = self.state.named(name)?;
-        cluster.require(self.author, Privilege::Operate)?;
+        let cluster = self.state.cluster_named(name)?;
+        cluster.require_privilege(self.author, Privilege::Operate)?;
         if !cluster.suspended {
             let id = cluster.id;
-            self.put_to_sleep(id, String::new());
+            self.suspend_cluster(id, String::new());
         }
         Ok(())
     }
 
     fn suspend_idle(&mut self, id: ClusterId, generation: u64) -> Result<()> {
         let Some(cluster) = self.state.clusters.get(&id) else { return Ok(()) };
-        cluster.require(self.author, Privilege::Operate)?;
+        cluster.require_privilege(self.author, Privilege::Operate)?;
         if !cluster.suspended && cluster.generation == generation {
-            self.put_to_sleep(id, "idle".to_owned());
+            self.suspend_cluster(id, "idle".to_owned());
         }
         Ok(())
     }
 
     fn resume(&mut self, name: &str) -> Result<()> {
-        let cluster = self.state.named(name)?;
-        cluster.require(self.author, Privilege::Operate)?;
+        let cluster = self.state.cluster_named(name)?;
+        cluster.require_privilege(self.author, Privilege::Operate)?;
         if cluster.suspended {
             let id = cluster.id;
-            self.wake_up(id, String::new());
+            self.resume_cluster(id, String::new());
         }
         Ok(())
     }
 
-    fn wake(&mut self, name: &str) -> Result<()> {
-        let cluster = self.state.named(name)?;
-        cluster.require(self.author, Privilege::Usage)?;
+    fn auto_resume(&mut self, name: &str) -> Result<()> {
+        let cluster = self.state.cluster_named(name)?;
+        cluster.require_privilege(self.author, Privilege::Usage)?;
         if !cluster.suspended {
             return Ok(());
         }
@@ -283,25 +287,25 @@ impl Step<'_> {
             return Err(Error::Suspended { name: name.to_owned() });
         }
         let id = cluster.id;
-        self.wake_up(id, "for a statement".to_owned());
+        self.resume_cluster(id, "for a statement".to_owned());
         Ok(())
     }
 
-    fn put_to_sleep(&mut self, id: ClusterId, detail: String) {
-        self.changed(id).suspended = true;
+    fn suspend_cluster(&mut self, id: ClusterId, detail: String) {
+        self.mark_changed(id).suspended = true;
         self.record(id, EventKind::Suspended, detail);
     }
 
-    fn wake_up(&mut self, id: ClusterId, detail: String) {
+    fn resume_cluster(&mut self, id: ClusterId, detail: String) {
         let at = self.at;
-        let cluster = self.changed(id);
+        let cluster = self.mark_changed(id);
         cluster.suspended = false;
         cluster.awake_since = at;
         self.record(id, EventKind::Resumed, detail);
     }
 
     fn drop(&mut self, name: &str, if_exists: bool) -> Result<()> {
-        let cluster = match self.state.named(name) {
+        let cluster = match self.state.cluster_named(name) {
             Err(Error::UndefinedCluster { .. }) if if_exists => return Ok(()),
             found => found?,
         };
@@ -320,7 +324,7 @@ impl Step<'_> {
     }
 
     /// Marks a cluster as changed now and returns it.
-    fn changed(&mut self, id: ClusterId) -> &mut ClusterState {
+    fn mark_changed(&mut self, id: ClusterId) -> &mut ClusterState {
         let cluster = self.state.clusters.get_mut(&id).expect("a change refers to a cluster of its state");
         cluster.generation = self.state.generation;
         cluster.changed_at = self.at;

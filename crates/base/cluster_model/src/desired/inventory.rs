@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DEFAULT, Error, Result};
+use super::{DEFAULT_NAME, Error, Result};
 
 /// Kind of hardware, which determines the worker host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,7 +73,7 @@ pub struct WlmProfile {
 
 impl WlmProfile {
     /// Number of statements that run at a time under the profile `default`.
-    pub const RUNNING: u32 = 100;
+    pub const DEFAULT_MAX_RUNNING: u32 = 100;
 }
 
 /// All hardware and profiles that an instance offers.
@@ -81,14 +81,14 @@ impl WlmProfile {
 pub struct Inventory {
     hardware: BTreeMap<String, HardwareInstance>,
     profiles: BTreeMap<String, WlmProfile>,
-    usual: String,
+    default_hardware: String,
 }
 
 impl Inventory {
     /// Returns the inventory of an instance on one machine: hardware `local` and `embedded`, profile `default`.
     #[must_use]
-    pub fn built_in() -> Inventory {
-        let profile = WlmProfile { name: DEFAULT.to_owned(), max_running: WlmProfile::RUNNING };
+    pub fn single_machine() -> Inventory {
+        let profile = WlmProfile { name: DEFAULT_NAME.to_owned(), max_running: WlmProfile::DEFAULT_MAX_RUNNING };
         Inventory::new([HardwareInstance::local(), HardwareInstance::embedded()], [profile])
     }
 
@@ -104,8 +104,12 @@ impl Inventory {
         let hardware: Vec<HardwareInstance> = hardware.into_iter().collect();
         let usual = hardware.first().expect("an inventory has at least one hardware instance").name.clone();
         let profiles: BTreeMap<_, _> = profiles.into_iter().map(|profile| (profile.name.clone(), profile)).collect();
-        assert!(profiles.contains_key(DEFAULT), "an inventory has the profile \"{DEFAULT}\"");
-        Inventory { hardware: hardware.into_iter().map(|one| (one.name.clone(), one)).collect(), profiles, usual }
+        assert!(profiles.contains_key(DEFAULT_NAME), "an inventory has the profile \"{DEFAULT_NAME}\"");
+        Inventory {
+            hardware: hardware.into_iter().map(|one| (one.name.clone(), one)).collect(),
+            profiles,
+            default_hardware: usual,
+        }
     }
 
     /// Returns hardware by its name.
@@ -132,8 +136,8 @@ impl Inventory {
 
     /// Returns the default hardware of CREATE CLUSTER.
     #[must_use]
-    pub fn usual_hardware(&self) -> &HardwareInstance {
-        &self.hardware[&self.usual]
+    pub fn default_hardware(&self) -> &HardwareInstance {
+        &self.hardware[&self.default_hardware]
     }
 
     /// Iterates over all hardware in the order of names.

@@ -28,9 +28,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use types::Oid;
 
-use crate::events::History;
+use crate::events::EventHistory;
 
-pub use adopt::FoundCluster;
+pub use adopt::ExternalCluster;
 pub use change::{Change, IfExists};
 pub use error::{Error, Result};
 pub use inventory::{HardwareInstance, HardwareKind, Inventory, WlmProfile};
@@ -39,7 +39,7 @@ pub use spec::{ClusterOptions, ClusterSpec};
 
 /// Name of the cluster that every instance has: all roles may use it, and it can be neither dropped nor renamed. Also
 /// the name of the WLM profile that every instance has.
-pub const DEFAULT: &str = "default";
+pub const DEFAULT_NAME: &str = "default";
 /// Most workers of one cluster.
 pub const NODES_MAX: u32 = 64;
 /// Most workers of all clusters together, including suspended ones, so that resuming a cluster is never refused.
@@ -86,20 +86,20 @@ pub struct DesiredState {
     clusters: BTreeMap<ClusterId, ClusterState>,
     /// Clusters for the statements of each role, in order of preference.
     default_clusters: BTreeMap<Oid, Vec<ClusterId>>,
-    history: History,
+    history: EventHistory,
 }
 
 impl DesiredState {
     /// Creates the state of a new instance: the cluster `default` with one worker in the server's process, owned by
     /// `owner`.
     #[must_use]
-    pub fn fresh(owner: Oid, at: i64) -> DesiredState {
+    pub fn initial(owner: Oid, at: i64) -> DesiredState {
         let id = ClusterId(1);
         let spec = ClusterSpec {
-            name: DEFAULT.to_owned(),
+            name: DEFAULT_NAME.to_owned(),
             node_count: 1,
             hardware_instance: HardwareInstance::EMBEDDED.to_owned(),
-            wlm_profile: DEFAULT.to_owned(),
+            wlm_profile: DEFAULT_NAME.to_owned(),
             auto_suspend: None,
             auto_resume: true,
             max_spill_pct: None,
@@ -123,7 +123,7 @@ impl DesiredState {
             next_cluster: ClusterId(2),
             clusters: BTreeMap::from([(id, cluster)]),
             default_clusters: BTreeMap::new(),
-            history: History::default(),
+            history: EventHistory::default(),
         }
     }
 
@@ -148,14 +148,14 @@ impl DesiredState {
     ///
     /// # Errors
     /// [`Error::UndefinedCluster`].
-    pub fn named(&self, name: &str) -> Result<&ClusterState> {
+    pub fn cluster_named(&self, name: &str) -> Result<&ClusterState> {
         let found = self.clusters.values().find(|cluster| cluster.spec.name == name);
         found.ok_or_else(|| Error::UndefinedCluster { name: name.to_owned() })
     }
 
     /// Returns the history of changes.
     #[must_use]
-    pub fn history(&self) -> &History {
+    pub fn history(&self) -> &EventHistory {
         &self.history
     }
 
@@ -167,7 +167,7 @@ impl DesiredState {
 
     /// Returns all roles with grants or default clusters, not counting owners.
     #[must_use]
-    pub fn roles(&self) -> BTreeSet<Oid> {
+    pub fn referenced_roles(&self) -> BTreeSet<Oid> {
         let granted = self.clusters.values().flat_map(|cluster| &cluster.grants).filter_map(|grant| grant.role);
         granted.chain(self.default_clusters.keys().copied()).collect()
     }
@@ -181,7 +181,7 @@ impl DesiredState {
     /// Returns a copy with only the clusters that satisfy the predicate, for a control plane that reconciles only some
     /// kinds of hardware.
     #[must_use]
-    pub fn only(&self, is_meant: impl Fn(&ClusterSpec) -> bool) -> DesiredState {
+    pub fn filtered(&self, is_meant: impl Fn(&ClusterSpec) -> bool) -> DesiredState {
         let mut part = self.clone();
         part.clusters.retain(|_, cluster| is_meant(&cluster.spec));
         part
@@ -189,7 +189,7 @@ impl DesiredState {
 
     /// Checks the invariants, which every change preserves and a stored state must satisfy. Returns a message about a
     /// violated one.
-    fn check(&self) -> std::result::Result<(), String> {
+    fn check_invariants(&self) -> std::result::Result<(), String> {
         let mut names = BTreeSet::new();
         for (id, cluster) in &self.clusters {
             let name = &cluster.spec.name;
@@ -204,8 +204,8 @@ impl DesiredState {
             }
             cluster.spec.check().map_err(|error| error.to_string())?;
         }
-        if !names.contains(DEFAULT) {
-            return Err(format!("cluster \"{DEFAULT}\" is missing"));
+        if !names.contains(DEFAULT_NAME) {
+            return Err(format!("cluster \"{DEFAULT_NAME}\" is missing"));
         }
         let unknown = self.default_clusters.values().flatten().find(|id| !self.clusters.contains_key(id));
         unknown.map_or(Ok(()), |id| Err(format!("a role's clusters name one with id {id}, which does not exist")))
@@ -216,7 +216,7 @@ impl ClusterState {
     /// Whether it is the cluster `default`.
     #[must_use]
     pub fn is_default(&self) -> bool {
-        self.spec.name == DEFAULT
+        self.spec.name == DEFAULT_NAME
     }
 
     /// Returns the number of workers that it should have now.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use types::Oid;
 
-use super::{ClusterState, DEFAULT, DesiredState, Error, Result};
+use super::{ClusterState, DEFAULT_NAME, DesiredState, Error, Result};
 
 /// Privilege that can be granted on a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ impl ClusterState {
     /// Whether the role has a privilege on the cluster: as a superuser, as its owner, or by a grant. All roles have
     /// USAGE on the cluster `default`.
     #[must_use]
-    pub fn allows(&self, actor: &Actor, privilege: Privilege) -> bool {
+    pub fn has_privilege(&self, actor: &Actor, privilege: Privilege) -> bool {
         let has = |role| self.grants.contains(&Grant { role, privilege });
         self.is_owned_by(actor)
             || (privilege == Privilege::Usage && self.is_default())
@@ -100,9 +100,9 @@ impl ClusterState {
     }
 
     /// Fails unless the author has the privilege or is the instance.
-    pub(super) fn require(&self, author: &Author, privilege: Privilege) -> Result<()> {
+    pub(super) fn require_privilege(&self, author: &Author, privilege: Privilege) -> Result<()> {
         match author {
-            Author::Role(actor) if !self.allows(actor, privilege) => {
+            Author::Role(actor) if !self.has_privilege(actor, privilege) => {
                 Err(Error::NoPrivilege { name: self.spec.name.clone() })
             }
             Author::Role(_) | Author::Instance => Ok(()),
@@ -121,25 +121,25 @@ impl DesiredState {
     /// # Errors
     /// [`Error::UndefinedCluster`] or [`Error::NoPrivilege`] for the chosen cluster; [`Error::NoPrivilege`] if the role
     /// may use none of its default clusters.
-    pub fn usable(&self, actor: &Actor, chosen: Option<&str>) -> Result<Vec<&ClusterState>> {
+    pub fn usable_clusters(&self, actor: &Actor, chosen: Option<&str>) -> Result<Vec<&ClusterState>> {
         let require = |cluster: &ClusterState| {
-            if cluster.allows(actor, Privilege::Usage) {
+            if cluster.has_privilege(actor, Privilege::Usage) {
                 return Ok(());
             }
             Err(Error::NoPrivilege { name: cluster.spec.name.clone() })
         };
         if let Some(name) = chosen {
-            let cluster = self.named(name)?;
+            let cluster = self.cluster_named(name)?;
             require(cluster)?;
             return Ok(vec![cluster]);
         }
         let listed: Vec<&ClusterState> = self.default_clusters(actor.role.oid).collect();
         let Some(first) = listed.first() else {
-            return Ok(vec![self.named(DEFAULT).expect("the cluster \"default\" is never dropped")]);
+            return Ok(vec![self.cluster_named(DEFAULT_NAME).expect("the cluster \"default\" is never dropped")]);
         };
         let first = require(first);
         let usable: Vec<&ClusterState> =
-            listed.into_iter().filter(|cluster| cluster.allows(actor, Privilege::Usage)).collect();
+            listed.into_iter().filter(|cluster| cluster.has_privilege(actor, Privilege::Usage)).collect();
         if usable.is_empty() {
             first?;
         }

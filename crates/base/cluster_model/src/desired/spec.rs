@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use types::Oid;
 
-use super::{DEFAULT, Error, Inventory, NAME_BYTES_MAX, NODES_MAX, Result};
+use super::{DEFAULT_NAME, Error, Inventory, NAME_BYTES_MAX, NODES_MAX, Result};
 
 /// Options of a cluster, all within their limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,22 +48,22 @@ impl ClusterSpec {
         let usual = ClusterSpec {
             name: name.to_owned(),
             node_count: 1,
-            hardware_instance: inventory.usual_hardware().name.clone(),
-            wlm_profile: DEFAULT.to_owned(),
+            hardware_instance: inventory.default_hardware().name.clone(),
+            wlm_profile: DEFAULT_NAME.to_owned(),
             auto_suspend: None,
             auto_resume: true,
             max_spill_pct: None,
             max_cache_pct: None,
             owner,
         };
-        usual.with(options, inventory)
+        usual.with_options(options, inventory)
     }
 
     /// Returns a copy with the named options changed.
-    pub(super) fn with(&self, options: &ClusterOptions, inventory: &Inventory) -> Result<ClusterSpec> {
+    pub(super) fn with_options(&self, options: &ClusterOptions, inventory: &Inventory) -> Result<ClusterSpec> {
         let mut spec = self.clone();
         if let Some(count) = options.node_count {
-            spec.node_count = within("NODE_COUNT", count, 1, i64::from(NODES_MAX))?;
+            spec.node_count = check_range("NODE_COUNT", count, 1, i64::from(NODES_MAX))?;
         }
         if let Some(name) = &options.hardware_instance {
             spec.hardware_instance.clone_from(&inventory.hardware(name)?.name);
@@ -73,16 +73,16 @@ impl ClusterSpec {
         }
         if let Some(seconds) = options.auto_suspend {
             let longest = i64::from(i32::MAX);
-            spec.auto_suspend = seconds.map(|seconds| within("AUTO_SUSPEND", seconds, 1, longest)).transpose()?;
+            spec.auto_suspend = seconds.map(|seconds| check_range("AUTO_SUSPEND", seconds, 1, longest)).transpose()?;
         }
         if let Some(auto_resume) = options.auto_resume {
             spec.auto_resume = auto_resume;
         }
         if let Some(percent) = options.max_spill_pct {
-            spec.max_spill_pct = percent.map(|percent| within("MAX_SPILL_PCT", percent, 1, 100)).transpose()?;
+            spec.max_spill_pct = percent.map(|percent| check_range("MAX_SPILL_PCT", percent, 1, 100)).transpose()?;
         }
         if let Some(percent) = options.max_cache_pct {
-            spec.max_cache_pct = percent.map(|percent| within("MAX_CACHE_PCT", percent, 1, 100)).transpose()?;
+            spec.max_cache_pct = percent.map(|percent| check_range("MAX_CACHE_PCT", percent, 1, 100)).transpose()?;
         }
         Ok(spec)
     }
@@ -90,13 +90,13 @@ impl ClusterSpec {
     /// Checks that the name and all numbers are within their limits.
     pub(super) fn check(&self) -> Result<()> {
         check_name(&self.name)?;
-        within::<u32>("NODE_COUNT", i64::from(self.node_count), 1, i64::from(NODES_MAX))?;
+        check_range::<u32>("NODE_COUNT", i64::from(self.node_count), 1, i64::from(NODES_MAX))?;
         if let Some(seconds) = self.auto_suspend {
-            within::<u32>("AUTO_SUSPEND", i64::from(seconds), 1, i64::from(i32::MAX))?;
+            check_range::<u32>("AUTO_SUSPEND", i64::from(seconds), 1, i64::from(i32::MAX))?;
         }
         for (option, percent) in [("MAX_SPILL_PCT", self.max_spill_pct), ("MAX_CACHE_PCT", self.max_cache_pct)] {
             if let Some(percent) = percent {
-                within::<u8>(option, i64::from(percent), 1, 100)?;
+                check_range::<u8>(option, i64::from(percent), 1, 100)?;
             }
         }
         Ok(())
@@ -112,7 +112,7 @@ impl ClusterSpec {
     }
 
     /// Describes all options: `node_count 2, hardware_instance local, …`.
-    pub(super) fn described(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let said: Vec<String> = self.options().into_iter().map(|(name, value)| format!("{name} {value}")).collect();
         said.join(", ")
     }
@@ -146,7 +146,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
 }
 
 /// Converts an option's value to a narrower type, or fails with [`Error::OutOfRange`] if it is not in `min..=max`.
-fn within<T: TryFrom<i64>>(option: &'static str, value: i64, min: i64, max: i64) -> Result<T> {
+fn check_range<T: TryFrom<i64>>(option: &'static str, value: i64, min: i64, max: i64) -> Result<T> {
     let narrow = T::try_from(value).ok().filter(|_| (min..=max).contains(&value));
     narrow.ok_or(Error::OutOfRange { option, value, min, max })
 }

@@ -61,6 +61,6 @@ pub fn decode(bytes: &[u8]) -> Result<DesiredState, StoredError> {
     }
     let state: DesiredState =
         serde_json::from_slice(json).map_err(|error| StoredError::Damaged { reason: error.to_string() })?;
-    state.check().map_err(|reason| StoredError::Damaged { reason })?;
+    state.check_invariants().map_err(|reason| StoredError::Damaged { reason })?;
     Ok(state)
 }

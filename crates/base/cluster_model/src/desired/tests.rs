@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixtures::{BOOTSTRAP, after, create, fresh, nodes, role, superuser, user};
+use crate::fixtures::{BOOTSTRAP, apply_changes, create, initial_state, role, superuser, user, with_nodes};
 
 fn actor(oid: u32) -> Actor {
     match user(oid, "u") {
@@ -23,78 +23,81 @@ fn names(clusters: &[&ClusterState]) -> Vec<String> {
 
 #[test]
 fn an_instance_starts_with_one_cluster_in_its_own_process() {
-    let state = fresh();
-    state.check().expect("a new state satisfies the invariants");
-    let default = state.named(DEFAULT).expect("the cluster exists");
+    let state = initial_state();
+    state.check_invariants().expect("a new state satisfies the invariants");
+    let default = state.cluster_named(DEFAULT_NAME).expect("the cluster exists");
     assert_eq!((default.spec.node_count, default.spec.hardware_instance.as_str()), (1, "embedded"));
     assert_eq!((default.spec.owner, default.suspended), (BOOTSTRAP, false));
     assert_eq!(state.clusters().len(), 1);
     assert_eq!(state.awake_workers(), 1);
-    assert_eq!(state.named("c"), Err(Error::UndefinedCluster { name: "c".to_owned() }));
+    assert_eq!(state.cluster_named("c"), Err(Error::UndefinedCluster { name: "c".to_owned() }));
 }
 
 #[test]
-fn usage_and_operation_are_granted_apart() {
-    let state = after(
-        &fresh(),
+fn privileges_are_granted_separately() {
+    let state = apply_changes(
+        &initial_state(),
         &[
-            create("c", nodes(1)),
+            create("c", with_nodes(1)),
             grant("c", Privilege::Usage, Grantee::Role(role(20, "u"))),
             grant("c", Privilege::Operate, Grantee::Public),
         ],
     );
-    let cluster = state.named("c").expect("the cluster was created");
-    assert!(cluster.allows(&actor(20), Privilege::Usage));
-    assert!(!cluster.allows(&actor(21), Privilege::Usage));
-    assert!(cluster.allows(&actor(21), Privilege::Operate), "a grant to PUBLIC holds for all roles");
-    assert!(cluster.allows(&actor(10), Privilege::Usage), "the creator is the owner");
-    let default = state.named(DEFAULT).expect("the cluster exists");
-    assert!(default.allows(&actor(21), Privilege::Usage), "all roles may use the cluster default");
-    assert!(!default.allows(&actor(21), Privilege::Operate), "OPERATE on default needs a grant");
+    let cluster = state.cluster_named("c").expect("the cluster was created");
+    assert!(cluster.has_privilege(&actor(20), Privilege::Usage));
+    assert!(!cluster.has_privilege(&actor(21), Privilege::Usage));
+    assert!(cluster.has_privilege(&actor(21), Privilege::Operate), "a grant to PUBLIC holds for all roles");
+    assert!(cluster.has_privilege(&actor(10), Privilege::Usage), "the creator is the owner");
+    let default = state.cluster_named(DEFAULT_NAME).expect("the cluster exists");
+    assert!(default.has_privilege(&actor(21), Privilege::Usage), "all roles may use the cluster default");
+    assert!(!default.has_privilege(&actor(21), Privilege::Operate), "OPERATE on default needs a grant");
 }
 
 #[test]
 fn statements_run_on_the_clusters_that_were_set_and_may_be_used() {
     let public = |name| grant(name, Privilege::Usage, Grantee::Public);
-    let mut state = after(
-        &fresh(),
-        &[create("a", nodes(1)), create("b", nodes(1)), create("c", nodes(1)), public("a"), public("c")],
+    let mut state = apply_changes(
+        &initial_state(),
+        &[create("a", with_nodes(1)), create("b", with_nodes(1)), create("c", with_nodes(1)), public("a"), public("c")],
     );
     let user = actor(20);
-    assert_eq!(names(&state.usable(&user, None).expect("default")), ["default"]);
-    state = after(&state, &[set_clusters(20, &["c", "b", "a", "c"])]);
+    assert_eq!(names(&state.usable_clusters(&user, None).expect("default")), ["default"]);
+    state = apply_changes(&state, &[set_clusters(20, &["c", "b", "a", "c"])]);
     assert_eq!(state.default_clusters(Oid(20)).len(), 3, "duplicates are removed");
-    assert_eq!(names(&state.usable(&user, None).expect("two of three clusters are usable")), ["c", "a"]);
-    assert_eq!(names(&state.usable(&user, Some("a")).expect("the role may use the cluster")), ["a"]);
-    assert_eq!(state.usable(&user, Some("b")), Err(Error::NoPrivilege { name: "b".to_owned() }));
-    assert_eq!(state.usable(&user, Some("d")), Err(Error::UndefinedCluster { name: "d".to_owned() }));
-    state = after(&state, &[set_clusters(20, &["b"])]);
-    assert_eq!(state.usable(&user, None), Err(Error::NoPrivilege { name: "b".to_owned() }));
-    state = after(&state, &[set_clusters(20, &[])]);
-    assert_eq!(names(&state.usable(&user, None).expect("default is usable")), ["default"]);
+    assert_eq!(names(&state.usable_clusters(&user, None).expect("two of three clusters are usable")), ["c", "a"]);
+    assert_eq!(names(&state.usable_clusters(&user, Some("a")).expect("the role may use the cluster")), ["a"]);
+    assert_eq!(state.usable_clusters(&user, Some("b")), Err(Error::NoPrivilege { name: "b".to_owned() }));
+    assert_eq!(state.usable_clusters(&user, Some("d")), Err(Error::UndefinedCluster { name: "d".to_owned() }));
+    state = apply_changes(&state, &[set_clusters(20, &["b"])]);
+    assert_eq!(state.usable_clusters(&user, None), Err(Error::NoPrivilege { name: "b".to_owned() }));
+    state = apply_changes(&state, &[set_clusters(20, &[])]);
+    assert_eq!(names(&state.usable_clusters(&user, None).expect("default is usable")), ["default"]);
 }
 
 #[test]
 fn a_list_follows_renames_and_drops() {
-    let mut state = after(&fresh(), &[create("a", nodes(1)), create("b", nodes(1)), set_clusters(20, &["a", "b"])]);
-    state = after(&state, &[Change::Rename { name: "a".to_owned(), to: "z".to_owned() }]);
+    let mut state = apply_changes(
+        &initial_state(),
+        &[create("a", with_nodes(1)), create("b", with_nodes(1)), set_clusters(20, &["a", "b"])],
+    );
+    state = apply_changes(&state, &[Change::Rename { name: "a".to_owned(), to: "z".to_owned() }]);
     assert_eq!(names(&state.default_clusters(Oid(20)).collect::<Vec<_>>()), ["z", "b"]);
-    state = after(&state, &[Change::Drop { name: "z".to_owned(), if_exists: false }]);
+    state = apply_changes(&state, &[Change::Drop { name: "z".to_owned(), if_exists: false }]);
     assert_eq!(names(&state.default_clusters(Oid(20)).collect::<Vec<_>>()), ["b"]);
-    state = after(&state, &[Change::Drop { name: "b".to_owned(), if_exists: false }]);
+    state = apply_changes(&state, &[Change::Drop { name: "b".to_owned(), if_exists: false }]);
     assert_eq!(state.default_clusters(Oid(20)).len(), 0);
     assert!(state.default_clusters.is_empty(), "an empty list is removed");
 }
 
 #[test]
-fn a_broken_state_is_noticed() {
-    let good = after(&fresh(), &[create("c", nodes(2)), set_clusters(20, &["c"])]);
-    good.check().expect("the invariants hold");
-    let id = good.named("c").expect("the cluster was created").id;
+fn violated_invariants_are_detected() {
+    let good = apply_changes(&initial_state(), &[create("c", with_nodes(2)), set_clusters(20, &["c"])]);
+    good.check_invariants().expect("the invariants hold");
+    let id = good.cluster_named("c").expect("the cluster was created").id;
     let broken = |breaks: &dyn Fn(&mut DesiredState)| {
         let mut state = good.clone();
         breaks(&mut state);
-        state.check().expect_err("the violation is detected")
+        state.check_invariants().expect_err("the violation is detected")
     };
     let cluster = |state: &mut DesiredState, change: &dyn Fn(&mut ClusterState)| {
         change(state.clusters.get_mut(&id).expect("the cluster exists"));
@@ -104,7 +107,7 @@ fn a_broken_state_is_noticed() {
     assert!(broken(&|state| cluster(state, &|one| one.spec.max_spill_pct = Some(101))).contains("MAX_SPILL_PCT"));
     assert!(broken(&|state| cluster(state, &|one| one.spec.auto_suspend = Some(0))).contains("AUTO_SUSPEND"));
     assert!(broken(&|state| cluster(state, &|one| one.spec.name.clear())).contains("cannot be called"));
-    assert!(broken(&|state| cluster(state, &|one| DEFAULT.clone_into(&mut one.spec.name))).contains("twice"));
+    assert!(broken(&|state| cluster(state, &|one| DEFAULT_NAME.clone_into(&mut one.spec.name))).contains("twice"));
     assert!(broken(&|state| cluster(state, &|one| one.generation = 9)).contains("later generation"));
     assert!(broken(&|state| cluster(state, &|one| one.id = ClusterId(9))).contains("not its own"));
     assert!(broken(&|state| state.next_cluster = id).contains("not its own"));
@@ -113,11 +116,11 @@ fn a_broken_state_is_noticed() {
 }
 
 #[test]
-fn hints_say_what_there_is() {
-    let error = Inventory::built_in().hardware("gpu").expect_err("the hardware does not exist");
+fn hints_list_the_available_names() {
+    let error = Inventory::single_machine().hardware("gpu").expect_err("the hardware does not exist");
     assert_eq!(error.hint().as_deref(), Some("There are: embedded, local."));
-    assert_eq!(Inventory::built_in().usual_hardware().name, "local");
-    assert_eq!(Inventory::built_in().profile(DEFAULT).expect("the cluster exists").max_running, 100);
+    assert_eq!(Inventory::single_machine().default_hardware().name, "local");
+    assert_eq!(Inventory::single_machine().profile(DEFAULT_NAME).expect("the cluster exists").max_running, 100);
     assert_eq!(superuser().name(), Some("kiln"));
     assert_eq!(Author::Instance.name(), None);
 }

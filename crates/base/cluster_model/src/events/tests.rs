@@ -10,17 +10,17 @@ fn times(events: &[ClusterEvent]) -> Vec<i64> {
 
 #[test]
 fn the_oldest_is_forgotten_first() {
-    let mut history = History::default();
+    let mut history = EventHistory::default();
     for at in 0..5 {
         history.push(event(at, EventKind::Created), 3);
     }
-    assert_eq!(times(&history.merged(&History::default())), [2, 3, 4]);
+    assert_eq!(times(&history.merged(&EventHistory::default())), [2, 3, 4]);
     assert_eq!(history.iter().len(), 3);
 }
 
 #[test]
-fn two_histories_are_one_in_time() {
-    let (mut changes, mut workers) = (History::default(), History::default());
+fn histories_are_merged_by_time() {
+    let (mut changes, mut workers) = (EventHistory::default(), EventHistory::default());
     for at in [1, 4, 6] {
         changes.push(event(at, EventKind::Altered), 10);
     }

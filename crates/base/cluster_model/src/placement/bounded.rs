@@ -23,7 +23,7 @@ impl Placement {
         {
             return Some(Route { slot: owner, rank: 0 });
         }
-        let there = self.ranked(part).into_iter().enumerate().filter_map(|(rank, slot)| {
+        let there = self.ranked_slots(part).into_iter().enumerate().filter_map(|(rank, slot)| {
             let load = load(slot)?;
             Some((load, Route { slot, rank }))
         });
@@ -48,7 +48,7 @@ impl Placement {
     /// # Panics
     /// If `percent` is below 100, because then not all parts have room.
     #[must_use]
-    pub fn bounded(&self, parts: &[(Part, u64)], percent: u64) -> Vec<u32> {
+    pub fn place_bounded(&self, parts: &[(Part, u64)], percent: u64) -> Vec<u32> {
         assert!(100 <= percent, "Placement::bounded: {percent} percent of the mean load have no room for all parts");
         let count = self.slots.len() as u128;
         if count == 0 {

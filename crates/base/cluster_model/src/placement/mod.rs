@@ -23,11 +23,11 @@ use crate::desired::ClusterId;
 use hash::{mix, weigh};
 
 pub use bounded::Route;
-pub use load::have_room;
-pub use ownership::{Move, Ownership, moves};
+pub use load::have_capacity;
+pub use ownership::{Move, Ownership, changed_owners};
 
 /// Pseudo shard of the parts that are buckets.
-const BUCKETS: u64 = 0x6275_636b_6574_7300;
+const BUCKET_PSEUDO_SHARD: u64 = 0x6275_636b_6574_7300;
 
 /// Unit of placement: a part of a shard, or a bucket of distributed tables, which one worker reads and caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,8 +49,8 @@ impl Part {
     /// Returns the part of a bucket, which is the same for all distributed tables, so that equal keys are on one
     /// worker.
     #[must_use]
-    pub fn of_bucket(bucket: u32) -> Part {
-        Part { shard: BUCKETS, index: bucket }
+    pub fn from_bucket(bucket: u32) -> Part {
+        Part { shard: BUCKET_PSEUDO_SHARD, index: bucket }
     }
 
     fn hash(self) -> u64 {
@@ -88,7 +88,7 @@ impl Placement {
     /// Returns the slot that owns the part; `None` if there are no slots.
     #[must_use]
     pub fn owner(&self, part: Part) -> Option<u32> {
-        best(part.hash(), &self.seeds).map(|best| self.slots[best.at])
+        highest_weight(part.hash(), &self.seeds).map(|best| self.slots[best.index])
     }
 
     /// Returns the owner of each part, in the order of the parts; empty if there are no slots.
@@ -99,7 +99,7 @@ impl Placement {
 
     /// Returns all slots in order of descending hash with the part: the owner first, then its substitutes.
     #[must_use]
-    pub fn ranked(&self, part: Part) -> Vec<u32> {
+    pub fn ranked_slots(&self, part: Part) -> Vec<u32> {
         let hash = part.hash();
         let mut ranked: Vec<usize> = (0..self.slots.len()).collect();
         // Equal weights: the lower slot wins, as in `best`.
@@ -110,20 +110,20 @@ impl Placement {
 
 /// Slot with the highest weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Best {
+struct Winner {
     weight: u64,
-    at: usize,
+    index: usize,
 }
 
 /// Returns the slot with the highest weight for a hash; the first of equals.
 #[inline]
-fn best(hash: u64, seeds: &[u64]) -> Option<Best> {
+fn highest_weight(hash: u64, seeds: &[u64]) -> Option<Winner> {
     let (first, rest) = seeds.split_first()?;
-    let mut best = Best { weight: weigh(hash, *first), at: 0 };
+    let mut best = Winner { weight: weigh(hash, *first), index: 0 };
     for (at, seed) in rest.iter().enumerate() {
         let weight = weigh(hash, *seed);
         if best.weight < weight {
-            best = Best { weight, at: at + 1 };
+            best = Winner { weight, index: at + 1 };
         }
     }
     Some(best)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Best, Part, Placement, best};
+use super::{Part, Placement, Winner, highest_weight};
 
 /// Placement with an epoch, which identifies the placement that a plan or hand-over is based on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Ownership {
 
 /// Returns the parts whose owner differs between two placements, in the order of the parts. Hashes each part once with
 /// each slot of the union.
-pub fn moves<'a>(
+pub fn changed_owners<'a>(
     before: &Placement,
     after: &Placement,
     parts: impl IntoIterator<Item = Part, IntoIter: 'a>,
@@ -52,14 +52,16 @@ pub fn moves<'a>(
     let come = Placement::new(after.cluster, come);
     parts.into_iter().filter_map(move |part| {
         let hash = part.hash();
-        let among = |placement: &Placement| best(hash, &placement.seeds).map(|best| (best, placement.slots[best.at]));
+        let among = |placement: &Placement| {
+            highest_weight(hash, &placement.seeds).map(|best| (best, placement.slots[best.index]))
+        };
         let staying = among(&stay);
         let (leaving, coming) = (among(&leave), among(&come));
         let (left, came) = (wins(leaving, staying), wins(coming, staying));
         if !left && !came {
             return None;
         }
-        let slot = |winner: Option<(Best, u32)>| winner.map(|(_, slot)| slot);
+        let slot = |winner: Option<(Winner, u32)>| winner.map(|(_, slot)| slot);
         let from = slot(if left { leaving } else { staying });
         let to = slot(if came { coming } else { staying });
         Some(Move { part, from, to })
@@ -68,7 +70,7 @@ pub fn moves<'a>(
 
 /// Whether the first slot would own the part instead of the second; at equal weights the lower slot wins, as in a
 /// placement of both.
-fn wins(one: Option<(Best, u32)>, other: Option<(Best, u32)>) -> bool {
+fn wins(one: Option<(Winner, u32)>, other: Option<(Winner, u32)>) -> bool {
     match (one, other) {
         (None, _) => false,
         (Some(_), None) => true,

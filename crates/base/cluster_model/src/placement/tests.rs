@@ -32,11 +32,11 @@ fn counts(owners: &[u32]) -> BTreeMap<u32, usize> {
 }
 
 #[test]
-fn one_more_slot_takes_its_share_and_nothing_else_moves() {
+fn a_new_slot_takes_an_equal_share() {
     for parts in [parts(200_000), numbered(200_000)] {
         for slots in [1, 2, 3, 4, 7, 8, 15, 31, 63] {
             let (before, after) = (placement(slots), placement(slots + 1));
-            let moved: Vec<Move> = moves(&before, &after, parts.iter().copied()).collect();
+            let moved: Vec<Move> = changed_owners(&before, &after, parts.iter().copied()).collect();
             let share = moved.len() as f64 / parts.len() as f64 * f64::from(slots + 1);
             assert!((0.9..=1.1).contains(&share), "{slots} slots: {share} of what the new one should get");
             assert!(moved.iter().all(|one| one.to == Some(slots) && one.from < Some(slots)));
@@ -51,12 +51,12 @@ fn one_more_slot_takes_its_share_and_nothing_else_moves() {
 }
 
 #[test]
-fn a_slot_that_goes_leaves_only_its_own_and_to_all_others() {
+fn a_removed_slots_parts_are_spread_over_the_others() {
     let parts = parts(100_000);
     let before = placement(8);
     for gone in 0..8 {
         let after = Placement::new(CLUSTER, (0..8).filter(|slot| *slot != gone));
-        let moved: Vec<Move> = moves(&before, &after, parts.iter().copied()).collect();
+        let moved: Vec<Move> = changed_owners(&before, &after, parts.iter().copied()).collect();
         assert!(moved.iter().all(|one| one.from == Some(gone)));
         assert_eq!(moved.len(), counts(&before.owners(&parts))[&gone]);
         let heirs = counts(&moved.iter().map(|one| one.to.expect("other slots remain")).collect::<Vec<_>>());
@@ -65,13 +65,13 @@ fn a_slot_that_goes_leaves_only_its_own_and_to_all_others() {
         assert!(heirs.values().all(|count| (*count as f64) < mean * 1.1), "{heirs:?}");
         // The new owner is the first substitute.
         for one in &moved {
-            assert_eq!(before.ranked(one.part)[..2], [gone, one.to.expect("other slots remain")]);
+            assert_eq!(before.ranked_slots(one.part)[..2], [gone, one.to.expect("other slots remain")]);
         }
     }
 }
 
 #[test]
-fn slots_own_alike() {
+fn slots_own_equal_shares() {
     for parts in [parts(640_000), numbered(640_000)] {
         for slots in [2, 4, 16, 64] {
             let counts = counts(&placement(slots).owners(&parts));
@@ -85,7 +85,7 @@ fn slots_own_alike() {
 }
 
 #[test]
-fn what_moves_is_what_has_another_owner() {
+fn changed_owners_match_both_placements() {
     let parts = parts(20_000);
     let sets: [&[u32]; 7] = [&[], &[0], &[5], &[0, 1, 2], &[2, 3, 9, 40], &[0, 1, 2, 3, 4, 5], &[63, 9, 40]];
     for before in sets {
@@ -100,7 +100,7 @@ fn what_moves_is_what_has_another_owner() {
                     differs.then_some(Move { part: *part, from, to })
                 });
                 let expected: Vec<Move> = changed.collect();
-                let found: Vec<Move> = moves(&before, &after, parts.iter().copied()).collect();
+                let found: Vec<Move> = changed_owners(&before, &after, parts.iter().copied()).collect();
                 if cluster == CLUSTER {
                     assert_eq!(found, expected, "{:?} to {:?}", before.slots(), after.slots());
                 } else {
@@ -112,14 +112,14 @@ fn what_moves_is_what_has_another_owner() {
 }
 
 #[test]
-fn owners_depend_on_nothing_but_the_set() {
+fn owners_depend_on_the_set_of_slots_only() {
     let parts = parts(1_000);
     let one = Placement::new(CLUSTER, [3, 1, 2, 1]);
     let other = Placement::new(CLUSTER, [1, 2, 3]);
     assert_eq!(one, other);
     assert_eq!(one.owners(&parts), other.owners(&parts));
     for part in &parts {
-        let ranked = one.ranked(*part);
+        let ranked = one.ranked_slots(*part);
         assert_eq!(ranked.first().copied(), one.owner(*part));
         let mut slots = ranked.clone();
         slots.sort_unstable();
@@ -131,7 +131,7 @@ fn owners_depend_on_nothing_but_the_set() {
 
 /// Placements are not stored, but caches are on disk: a version that places differently would start with cold caches.
 #[test]
-fn parts_are_placed_as_ever() {
+fn the_placement_is_stable() {
     let owners = placement(16).owners(&numbered(32));
     let expected =
         [0, 6, 6, 3, 4, 1, 14, 4, 2, 10, 12, 13, 1, 14, 7, 2, 11, 9, 7, 13, 8, 9, 6, 15, 6, 2, 14, 5, 14, 14, 6, 5];
@@ -139,10 +139,10 @@ fn parts_are_placed_as_ever() {
 }
 
 #[test]
-fn who_is_gone_or_has_enough_is_stood_in_for() {
+fn substitutes_replace_gone_and_overloaded_owners() {
     let placement = placement(5);
     for part in parts(500) {
-        let ranked = placement.ranked(part);
+        let ranked = placement.ranked_slots(part);
         let route = |load: &dyn Fn(u32) -> Option<u64>| placement.route(part, load, 10);
         let rank = |rank: usize| Some(Route { slot: ranked[rank], rank });
         assert_eq!(route(&|_| Some(9)), rank(0));
@@ -163,7 +163,7 @@ fn no_slot_has_much_more_than_the_mean() {
     let placement = placement(16);
     let mut kept = Vec::new();
     for percent in [100, 105, 125, 200] {
-        let placed = placement.bounded(&sized, percent);
+        let placed = placement.place_bounded(&sized, percent);
         let mut loads = [0; 16];
         for (slot, (_, size)) in placed.iter().zip(&sized) {
             loads[*slot as usize] += size;
@@ -175,20 +175,20 @@ fn no_slot_has_much_more_than_the_mean() {
 
         let mut reversed = sized.clone();
         reversed.reverse();
-        let mut again = placement.bounded(&reversed, percent);
+        let mut again = placement.place_bounded(&reversed, percent);
         again.reverse();
         assert_eq!(again, placed, "the result does not depend on the order of the parts");
     }
     assert!(kept.is_sorted(), "{kept:?}");
     assert_eq!(kept.last(), Some(&5_000), "with enough room all parts are at their owners");
-    assert_eq!(placement.bounded(&[], 100), [0_u32; 0]);
-    assert_eq!(Placement::new(CLUSTER, []).bounded(&sized, 100), [0_u32; 0]);
+    assert_eq!(placement.place_bounded(&[], 100), [0_u32; 0]);
+    assert_eq!(Placement::new(CLUSTER, []).place_bounded(&sized, 100), [0_u32; 0]);
     let empty = [(Part { shard: 1, index: 0 }, 0)];
-    assert_eq!(placement.bounded(&empty, 100).len(), 1);
+    assert_eq!(placement.place_bounded(&empty, 100).len(), 1);
 }
 
 #[test]
-fn an_epoch_is_another_set_of_slots() {
+fn the_epoch_changes_with_the_set_of_slots() {
     let first = Ownership::new(placement(4));
     assert_eq!(first.next(placement(4)), None);
     let second = first.next(placement(5)).expect("it has one more slot");
@@ -197,7 +197,7 @@ fn an_epoch_is_another_set_of_slots() {
 }
 
 #[test]
-fn a_shard_id_is_used_whole() {
+fn all_bits_of_a_shard_id_count() {
     let random = SeededRandom::new(1);
     let one = random.uuid();
     let (high, low) = one.as_u64_pair();
@@ -211,9 +211,10 @@ fn a_shard_id_is_used_whole() {
 
 #[test]
 fn buckets_are_placed_alike_and_stay_when_a_slot_comes() {
-    let buckets: Vec<(Part, u64)> = (0..64).map(|bucket| (Part::of_bucket(bucket), 1)).collect();
+    let buckets: Vec<(Part, u64)> = (0..64).map(|bucket| (Part::from_bucket(bucket), 1)).collect();
     for slots in [2, 3, 4, 8, 16] {
-        let (before, after) = (placement(slots).bounded(&buckets, 110), placement(slots + 1).bounded(&buckets, 110));
+        let (before, after) =
+            (placement(slots).place_bounded(&buckets, 110), placement(slots + 1).place_bounded(&buckets, 110));
         let most = (64 * 110_usize).div_ceil(100 * slots as usize);
         assert!(counts(&before).values().all(|count| *count <= most), "{slots} slots: {before:?}");
         let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();

@@ -16,7 +16,7 @@ pub fn suspend_idle(desired: &DesiredState, activity: &BTreeMap<ClusterId, Activ
         let Some(idle_since) = activity.get(&cluster.id).and_then(|activity| activity.idle_since) else { continue };
         let idle_since = idle_since.max(cluster.awake_since);
         if i64::from(seconds) * 1_000_000 <= now_us.saturating_sub(idle_since) {
-            changes.push(Change::SuspendIdle { cluster: cluster.id, generation: cluster.generation });
+            changes.push(Change::AutoSuspend { cluster: cluster.id, generation: cluster.generation });
         }
     }
     changes

@@ -29,13 +29,13 @@ use crate::stop_reason::StopReason;
 use crate::worker::{Resources, Worker, WorkerId, WorkerSpec};
 
 pub use idle::suspend_idle;
-pub use shares::share;
+pub use shares::worker_share;
 
 use slot::Slot;
 
 /// Parameters of reconciliation: version, machine, timeouts and backoff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ReconcileSettings {
     /// Version of the instance. Workers of another version get no statements and are replaced.
     pub version: String,
     /// Cores and memory of all workers together: the machine without the instance's own share.
@@ -49,33 +49,33 @@ pub struct Settings {
     /// Time after which a draining worker is stopped, with the statements that still run on it.
     pub drain_grace: Duration,
     /// Pause of a slot after its first failure; each further failure doubles it.
-    pub backoff_first: Duration,
+    pub backoff_initial: Duration,
     /// Longest pause of a slot.
     pub backoff_max: Duration,
     /// Time that a worker must be ready before its slot's failures are forgotten.
     pub stable_after: Duration,
     /// Time that a regularly stopped worker stays visible.
-    pub keep_gone: Duration,
+    pub gone_retention: Duration,
     /// Number of slots of a cluster, at least 1, that may have an old and a new worker at a time while hardware
     /// changes.
     pub surge: usize,
 }
 
-impl Settings {
+impl ReconcileSettings {
     /// Creates settings with default timeouts.
     #[must_use]
-    pub fn new(version: impl Into<String>, machine: Resources) -> Settings {
-        Settings {
+    pub fn new(version: impl Into<String>, machine: Resources) -> ReconcileSettings {
+        ReconcileSettings {
             version: version.into(),
             machine,
             hung_after: Duration::from_secs(5),
             replace_hung_after: Duration::from_secs(20),
             start_timeout: Duration::from_secs(60),
             drain_grace: Duration::from_secs(300),
-            backoff_first: Duration::from_secs(1),
+            backoff_initial: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             stable_after: Duration::from_secs(60),
-            keep_gone: Duration::from_secs(60),
+            gone_retention: Duration::from_secs(60),
             surge: 1,
         }
     }
@@ -84,11 +84,11 @@ impl Settings {
     /// this process may have been stopped and have missed heartbeats, so all timeouts for silent workers grow by the
     /// pause.
     #[must_use]
-    pub fn after_pause(&self, paused: Duration) -> Settings {
+    pub fn after_pause(&self, paused: Duration) -> ReconcileSettings {
         if paused < self.hung_after {
             return self.clone();
         }
-        Settings {
+        ReconcileSettings {
             hung_after: self.hung_after + paused,
             replace_hung_after: self.replace_hung_after + paused,
             start_timeout: self.start_timeout + paused,
@@ -134,7 +134,12 @@ pub enum Action {
 ///
 /// For each cluster, the slots beyond NODE_COUNT come first, from the highest, then the others from the lowest.
 #[must_use]
-pub fn reconcile(desired: &DesiredState, workers: &[Worker], now: Duration, settings: &Settings) -> Vec<Action> {
+pub fn reconcile(
+    desired: &DesiredState,
+    workers: &[Worker],
+    now: Duration,
+    settings: &ReconcileSettings,
+) -> Vec<Action> {
     let mut by_cluster: BTreeMap<ClusterId, BTreeMap<u32, Vec<&Worker>>> = BTreeMap::new();
     for cluster in desired.clusters() {
         by_cluster.insert(cluster.id, BTreeMap::new());
@@ -148,22 +153,22 @@ pub fn reconcile(desired: &DesiredState, workers: &[Worker], now: Duration, sett
         let (wanted, spec) = desired.cluster(id).map_or((0, None), |cluster| {
             let spec = WorkerSpec {
                 hardware_instance: cluster.spec.hardware_instance.clone(),
-                share: share(settings.machine, cluster.spec.node_count, all),
+                share: worker_share(settings.machine, cluster.spec.node_count, all),
                 max_spill_pct: cluster.spec.max_spill_pct,
                 max_cache_pct: cluster.spec.max_cache_pct,
             };
             (cluster.wanted_workers(), Some(spec))
         });
         for (_, workers) in slots.range(wanted..).rev() {
-            Slot::new(workers, now, settings).empty(&mut actions);
+            Slot::new(workers, now, settings).remove_workers(&mut actions);
         }
         let Some(spec) = spec else { continue };
-        let is_doubled = |workers: &[&Worker]| Slot::new(workers, now, settings).is_doubled(&spec);
+        let is_doubled = |workers: &[&Worker]| Slot::new(workers, now, settings).has_old_and_new_worker(&spec);
         let doubled = slots.range(..wanted).filter(|(_, workers)| is_doubled(workers)).count();
         let mut surge = settings.surge.saturating_sub(doubled);
         for slot in 0..wanted {
             let workers = slots.get(&slot).map_or(&[][..], Vec::as_slice);
-            let is_to_start = Slot::new(workers, now, settings).fill(&spec, &mut surge, &mut actions);
+            let is_to_start = Slot::new(workers, now, settings).ensure_worker(&spec, &mut surge, &mut actions);
             if is_to_start {
                 actions.push(Action::Start { cluster: id, slot, spec: spec.clone() });
             }

@@ -1,36 +1,39 @@
 use super::*;
 use crate::activity::Activity;
 use crate::desired::{Change, ClusterOptions};
-use crate::fixtures::{after, create, fresh, nodes, settings};
+use crate::fixtures::{apply_changes, create, initial_state, settings, with_nodes};
 
 #[test]
 fn cores_are_shared_in_a_cluster_and_memory_by_all() {
     let machine = Resources { millicores: 8_000, memory_bytes: 1_200 };
-    assert_eq!(share(machine, 4, 6), Resources { millicores: 2_000, memory_bytes: 200 });
-    assert_eq!(share(machine, 2, 6), Resources { millicores: 4_000, memory_bytes: 200 });
-    assert_eq!(share(machine, 64, 64).millicores, 125);
-    assert_eq!(share(Resources { millicores: 8, ..machine }, 64, 64).millicores, 1);
-    assert_eq!(share(machine, 0, 0), machine);
+    assert_eq!(worker_share(machine, 4, 6), Resources { millicores: 2_000, memory_bytes: 200 });
+    assert_eq!(worker_share(machine, 2, 6), Resources { millicores: 4_000, memory_bytes: 200 });
+    assert_eq!(worker_share(machine, 64, 64).millicores, 125);
+    assert_eq!(worker_share(Resources { millicores: 8, ..machine }, 64, 64).millicores, 1);
+    assert_eq!(worker_share(machine, 0, 0), machine);
 }
 
 #[test]
-fn the_wait_doubles_up_to_its_limit() {
+fn the_backoff_doubles_up_to_its_limit() {
     let settings = settings();
-    let waits: Vec<u64> = (0..=9).map(|failures| backoff::wait(failures, &settings).as_secs()).collect();
+    let waits: Vec<u64> = (0..=9).map(|failures| backoff::delay(failures, &settings).as_secs()).collect();
     assert_eq!(waits, [0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
-    assert_eq!(backoff::wait(usize::MAX, &settings), Duration::from_secs(60));
-    assert_eq!(backoff::failures_kept(&settings), 7);
-    let endless = Settings { backoff_first: Duration::ZERO, ..settings };
-    assert_eq!(backoff::failures_kept(&endless), 64);
+    assert_eq!(backoff::delay(usize::MAX, &settings), Duration::from_secs(60));
+    assert_eq!(backoff::failures_max(&settings), 7);
+    let endless = ReconcileSettings { backoff_initial: Duration::ZERO, ..settings };
+    assert_eq!(backoff::failures_max(&endless), 64);
 }
 
 #[test]
-fn who_is_idle_for_long_falls_asleep() {
-    let options = ClusterOptions { auto_suspend: Some(Some(60)), ..nodes(1) };
-    let desired = after(&fresh(), &[create("a", options.clone()), create("b", options), create("never", nodes(1))]);
+fn idle_clusters_are_suspended() {
+    let options = ClusterOptions { auto_suspend: Some(Some(60)), ..with_nodes(1) };
+    let desired = apply_changes(
+        &initial_state(),
+        &[create("a", options.clone()), create("b", options), create("never", with_nodes(1))],
+    );
     let idle = |since: i64| Activity { running: 0, queued: 0, idle_since: Some(since) };
     let busy = Activity { running: 1, queued: 0, idle_since: None };
-    let id = |name: &str| desired.named(name).expect("the cluster was created").id;
+    let id = |name: &str| desired.cluster_named(name).expect("the cluster was created").id;
     let asleep = |first: Activity, now_us: i64| {
         let activity = [(id("a"), first), (id("b"), busy), (id("never"), idle(0)), (id("default"), idle(0))];
         let changes = suspend_idle(&desired, &activity.into_iter().collect(), now_us);
@@ -43,6 +46,6 @@ fn who_is_idle_for_long_falls_asleep() {
     assert_eq!(asleep(idle(i64::MIN), 60_000_006), 0);
     assert_eq!(asleep(idle(i64::MIN), 60_000_007), 1);
     assert_eq!(suspend_idle(&desired, &BTreeMap::new(), i64::MAX), [], "unknown activity is not idleness");
-    let sleeping = after(&desired, &[Change::Suspend { name: "a".to_owned() }]);
+    let sleeping = apply_changes(&desired, &[Change::Suspend { name: "a".to_owned() }]);
     assert_eq!(suspend_idle(&sleeping, &[(id("a"), idle(0))].into_iter().collect(), i64::MAX), []);
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::desired::{Change, ClusterOptions};
-use crate::fixtures::{MACHINE, VERSION, after, create, fresh, nodes, settings};
+use crate::fixtures::{MACHINE, VERSION, apply_changes, create, initial_state, settings, with_nodes};
 use crate::worker::{WorkerId, WorkerSpec};
 
 const NOW: Duration = Duration::from_secs(1_000);
@@ -17,11 +17,11 @@ fn worker(id: u64, slot: u32) -> Worker {
             max_cache_pct: None,
         },
         state: WorkerState::Ready,
-        since: Duration::from_secs(id),
-        heard: NOW,
+        state_since: Duration::from_secs(id),
+        last_heartbeat: NOW,
         hung: false,
         failed: false,
-        hands_over: false,
+        is_handing_over: false,
         version: Some(VERSION.to_owned()),
         address: None,
         running: 0,
@@ -31,21 +31,21 @@ fn worker(id: u64, slot: u32) -> Worker {
 }
 
 fn two() -> DesiredState {
-    after(&fresh(), &[create("c", nodes(2))])
+    apply_changes(&initial_state(), &[create("c", with_nodes(2))])
 }
 
 fn slots(desired: &DesiredState, workers: &[Worker]) -> Vec<(u32, u64)> {
-    let cluster = desired.named("c").expect("the cluster was created");
-    serving(cluster, workers, NOW, &settings()).iter().map(|worker| (worker.slot, worker.id.0)).collect()
+    let cluster = desired.cluster_named("c").expect("the cluster was created");
+    serving_workers(cluster, workers, NOW, &settings()).iter().map(|worker| (worker.slot, worker.id.0)).collect()
 }
 
 #[test]
-fn who_is_able_and_in_a_slot_gets_work() {
+fn ready_workers_in_slots_serve() {
     let desired = two();
     assert_eq!(slots(&desired, &[worker(1, 1), worker(2, 0), worker(3, 2)]), [(0, 2), (1, 1)]);
     let foreign = Worker { cluster: ClusterId(1), ..worker(1, 0) };
     assert_eq!(slots(&desired, &[foreign]), []);
-    let silent = Worker { heard: NOW - Duration::from_secs(5), ..worker(1, 0) };
+    let silent = Worker { last_heartbeat: NOW - Duration::from_secs(5), ..worker(1, 0) };
     let unable = [
         Worker { state: WorkerState::Starting, ..worker(1, 0) },
         Worker { state: WorkerState::Draining, ..worker(1, 0) },
@@ -57,16 +57,16 @@ fn who_is_able_and_in_a_slot_gets_work() {
     for one in unable {
         assert_eq!(slots(&desired, &[one.clone(), worker(2, 1)]), [(1, 2)], "{one:?}");
     }
-    let asleep = after(&desired, &[Change::Suspend { name: "c".to_owned() }]);
+    let asleep = apply_changes(&desired, &[Change::Suspend { name: "c".to_owned() }]);
     assert_eq!(slots(&asleep, &[worker(1, 0), worker(2, 1)]), []);
 }
 
 #[test]
-fn one_worker_of_a_slot_gets_work() {
+fn one_worker_of_a_slot_serves() {
     let desired = two();
     assert_eq!(slots(&desired, &[worker(5, 0), worker(3, 0), worker(4, 0)]), [(0, 3)], "the oldest worker serves");
     let hardware = ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() };
-    let desired = after(&desired, &[Change::Alter { name: "c".to_owned(), options: hardware }]);
+    let desired = apply_changes(&desired, &[Change::Alter { name: "c".to_owned(), options: hardware }]);
     let mut new = worker(9, 0);
     new.spec.hardware_instance = "embedded".to_owned();
     assert_eq!(
@@ -77,8 +77,9 @@ fn one_worker_of_a_slot_gets_work() {
 }
 
 #[test]
-fn a_cluster_is_as_far_as_its_workers() {
-    let of = |desired: &DesiredState, workers: &[Worker]| phase(desired, ClusterId(2), workers, NOW, &settings());
+fn the_phase_follows_the_workers() {
+    let of =
+        |desired: &DesiredState, workers: &[Worker]| cluster_phase(desired, ClusterId(2), workers, NOW, &settings());
     let desired = two();
     let gone = Worker { state: WorkerState::Gone, ..worker(8, 0) };
     let drains = Worker { state: WorkerState::Draining, ..worker(9, 2) };
@@ -89,10 +90,10 @@ fn a_cluster_is_as_far_as_its_workers() {
     let mut old = worker(2, 1);
     old.spec.hardware_instance = "embedded".to_owned();
     assert_eq!(of(&desired, &[worker(1, 0), old]), Some(Phase::Resizing), "a change of hardware is in progress");
-    let asleep = after(&desired, &[Change::Suspend { name: "c".to_owned() }]);
+    let asleep = apply_changes(&desired, &[Change::Suspend { name: "c".to_owned() }]);
     assert_eq!(of(&asleep, &[drains.clone(), gone.clone()]), Some(Phase::Suspending));
     assert_eq!(of(&asleep, std::slice::from_ref(&gone)), Some(Phase::Suspended));
-    let dropped = after(&desired, &[Change::Drop { name: "c".to_owned(), if_exists: false }]);
+    let dropped = apply_changes(&desired, &[Change::Drop { name: "c".to_owned(), if_exists: false }]);
     assert_eq!(of(&dropped, &[drains]), Some(Phase::Dropping));
     assert_eq!(of(&dropped, &[gone]), None);
 }

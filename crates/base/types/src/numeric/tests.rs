@@ -2,15 +2,18 @@ use super::*;
 
 #[test]
 fn result_types_follow_the_table() {
-    let money = Digits::new(12, 2);
-    assert_eq!(money.sum_of(Digits::new(10, 0)), Digits::new(13, 2));
-    assert_eq!(money.product_with(money), Digits::new(24, 4));
-    assert_eq!(money.quotient_by(money), Digits::new(38, 16));
-    assert_eq!(Digits::new(38, 20).quotient_by(money).scale, 20);
-    assert_eq!(money.remainder_by(Digits::new(10, 4)), Digits::new(14, 4));
-    assert_eq!(money.sum(), Digits::new(38, 2));
-    assert_eq!(money.average(), Digits::new(38, 16));
-    assert_eq!(Digits::new(38, 30).product_with(Digits::new(38, 30)), Digits::new(38, 38));
+    let money = NumericPrecision::new(12, 2);
+    assert_eq!(money.addition_result(NumericPrecision::new(10, 0)), NumericPrecision::new(13, 2));
+    assert_eq!(money.multiplication_result(money), NumericPrecision::new(24, 4));
+    assert_eq!(money.division_result(money), NumericPrecision::new(38, 16));
+    assert_eq!(NumericPrecision::new(38, 20).division_result(money).scale, 20);
+    assert_eq!(money.remainder_result(NumericPrecision::new(10, 4)), NumericPrecision::new(14, 4));
+    assert_eq!(money.sum_result(), NumericPrecision::new(38, 2));
+    assert_eq!(money.average_result(), NumericPrecision::new(38, 16));
+    assert_eq!(
+        NumericPrecision::new(38, 30).multiplication_result(NumericPrecision::new(38, 30)),
+        NumericPrecision::new(38, 38)
+    );
 }
 
 #[test]

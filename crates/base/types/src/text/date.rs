@@ -1,7 +1,7 @@
 //! Text form of `date`, whose values are days since 1970-01-01: `2024-01-31`.
 
 use super::civil::{Civil, civil_from_days, days_from_civil, days_in_month};
-use super::datetime::{Instant, invalid, out_of_range, read};
+use super::datetime::{NamedInstant, invalid_datetime, out_of_range, parse_datetime};
 use super::{DateContext, US_PER_DAY};
 use crate::{SessionZone, SqlResult};
 
@@ -30,11 +30,11 @@ pub fn parse_date_in(text: &str, context: &DateContext) -> SqlResult<i32> {
     {
         return days_of(civil, text);
     }
-    let written = read(text, "date", context)?;
+    let written = parse_datetime(text, "date", context)?;
     match (written.date, written.instant) {
         (Some(civil), None) => Ok(days_from_civil(civil.year, civil.month, civil.day)),
         (None, Some(instant)) => Ok(day_of(instant, context)),
-        _ => Err(invalid("date", text)),
+        _ => Err(invalid_datetime("date", text)),
     }
 }
 
@@ -89,12 +89,12 @@ pub(super) fn days_of(civil: Civil, text: &str) -> SqlResult<i32> {
 }
 
 /// Returns the day that a word denotes in the session's time zone.
-pub(super) fn day_of(instant: Instant, context: &DateContext) -> i32 {
+pub(super) fn day_of(instant: NamedInstant, context: &DateContext) -> i32 {
     let local_day = |us: i64, zone: &SessionZone| zone.to_local(us).div_euclid(US_PER_DAY);
     let day = match instant {
-        Instant::Universal(0) => 0,
-        Instant::Universal(us) => local_day(us, &context.zone),
-        Instant::Day(away) => local_day(context.now_us.unwrap_or_default(), &context.zone) + away,
+        NamedInstant::Universal(0) => 0,
+        NamedInstant::Universal(us) => local_day(us, &context.zone),
+        NamedInstant::DaysFromToday(away) => local_day(context.now_us.unwrap_or_default(), &context.zone) + away,
     };
     i32::try_from(day).unwrap_or_default()
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::civil::{Civil, days_in_month};
-use crate::zone::{abbreviation, parse_offset};
+use crate::zone::{abbreviation_offset, parse_offset};
 use crate::{Condition, SessionZone, SqlError, SqlResult};
 
 /// Order of day, month and year in dates such as `01/02/2024`: the second part of `DateStyle`.
@@ -34,42 +34,42 @@ impl Default for DateContext {
 
 /// Parsed fields of a date and time.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct ParsedDateTime {
     pub(super) date: Option<Civil>,
     /// Time of day, in microseconds since midnight.
     pub(super) time_us: Option<i64>,
     pub(super) zone: Option<SessionZone>,
     /// Point in time named by a word: `epoch`, `now`, `today`.
-    pub(super) instant: Option<Instant>,
+    pub(super) instant: Option<NamedInstant>,
 }
 
 /// Point in time named by a word.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Instant {
+pub(super) enum NamedInstant {
     /// Universal time, in microseconds since 1970-01-01.
     Universal(i64),
     /// Midnight, this many days from today.
-    Day(i64),
+    DaysFromToday(i64),
 }
 
 /// Parses date and time fields in any order. `type_name` is for error messages.
-pub(super) fn read(text: &str, type_name: &str, context: &DateContext) -> SqlResult<Written> {
-    let mut reader = Reader {
+pub(super) fn parse_datetime(text: &str, type_name: &str, context: &DateContext) -> SqlResult<ParsedDateTime> {
+    let mut reader = DateTimeParser {
         text,
-        rest: text,
+        remaining: text,
         type_name,
         context,
-        written: Written::default(),
+        parsed: ParsedDateTime::default(),
         numbers: Vec::new(),
         month: None,
         is_time_next: false,
     };
     reader.run()?;
-    Ok(reader.written)
+    Ok(reader.parsed)
 }
 
 /// Returns PostgreSQL's `22007` for malformed input.
-pub(super) fn invalid(type_name: &str, text: &str) -> SqlError {
+pub(super) fn invalid_datetime(type_name: &str, text: &str) -> SqlError {
     SqlError::new(Condition::InvalidDatetimeFormat, format!("invalid input syntax for type {type_name}: \"{text}\""))
 }
 
@@ -78,24 +78,24 @@ pub(super) fn out_of_range(text: &str) -> SqlError {
     SqlError::new(Condition::DatetimeFieldOverflow, format!("date/time field value out of range: \"{text}\""))
 }
 
-struct Reader<'a> {
+struct DateTimeParser<'a> {
     text: &'a str,
-    rest: &'a str,
+    remaining: &'a str,
     type_name: &'a str,
     context: &'a DateContext,
-    written: Written,
+    parsed: ParsedDateTime,
     /// Numbers beside a month's name: day and year.
     numbers: Vec<(i32, usize)>,
     month: Option<u32>,
     is_time_next: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DateTimeParser<'a> {
     fn run(&mut self) -> SqlResult<()> {
         let mut is_empty = true;
         loop {
-            self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
-            let Some(first) = self.rest.bytes().next() else { break };
+            self.remaining = self.remaining.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+            let Some(first) = self.remaining.bytes().next() else { break };
             is_empty = false;
             match first {
                 b'0'..=b'9' => self.number()?,
@@ -111,26 +111,26 @@ impl<'a> Reader<'a> {
     }
 
     fn invalid(&self) -> SqlError {
-        invalid(self.type_name, self.text)
+        invalid_datetime(self.type_name, self.text)
     }
 
     fn take_while(&mut self, accept: impl Fn(u8) -> bool) -> &'a str {
-        let end = self.rest.bytes().position(|byte| !accept(byte)).unwrap_or(self.rest.len());
-        let (taken, rest) = self.rest.split_at(end);
-        self.rest = rest;
+        let end = self.remaining.bytes().position(|byte| !accept(byte)).unwrap_or(self.remaining.len());
+        let (taken, rest) = self.remaining.split_at(end);
+        self.remaining = rest;
         taken
     }
 
     fn number(&mut self) -> SqlResult<()> {
         let digits = self.take_while(|byte| byte.is_ascii_digit());
-        match self.rest.bytes().next() {
+        match self.remaining.bytes().next() {
             Some(b':') => return self.clock(digits),
             Some(separator @ (b'-' | b'/' | b'.')) if self.starts_date(separator) => {
                 return self.separated_date(digits, separator);
             }
             _ => {}
         }
-        let has_date = self.written.date.is_some() || 2 <= self.numbers.len();
+        let has_date = self.parsed.date.is_some() || 2 <= self.numbers.len();
         if self.is_time_next || (has_date && matches!(digits.len(), 4 | 6)) {
             return self.packed_time(digits);
         }
@@ -151,15 +151,15 @@ impl<'a> Reader<'a> {
 
     /// Whether a digit or a month's name follows the separator: then it is a date, not a number followed by an offset.
     fn starts_date(&self, separator: u8) -> bool {
-        if self.written.date.is_some() || self.month.is_some() {
+        if self.parsed.date.is_some() || self.month.is_some() {
             return false;
         }
-        let after = self.rest.as_bytes().get(1).copied().unwrap_or_default();
+        let after = self.remaining.as_bytes().get(1).copied().unwrap_or_default();
         after.is_ascii_digit() || (after.is_ascii_alphabetic() && separator != b'.')
     }
 
     fn separated_date(&mut self, first: &str, separator: u8) -> SqlResult<()> {
-        self.rest = &self.rest[1..];
+        self.remaining = &self.remaining[1..];
         let second = self.take_while(|byte| byte.is_ascii_alphanumeric());
         // Letters must be a month's name; `2024-01T10:00` is malformed.
         let second_month = if second.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -167,10 +167,10 @@ impl<'a> Reader<'a> {
         } else {
             Some(month_named(second).ok_or_else(|| self.invalid())?)
         };
-        if self.rest.bytes().next() != Some(separator) {
+        if self.remaining.bytes().next() != Some(separator) {
             return Err(self.invalid());
         }
-        self.rest = &self.rest[1..];
+        self.remaining = &self.remaining[1..];
         let third = self.take_while(|byte| byte.is_ascii_digit());
         if third.is_empty() || 6 < first.len() || 6 < third.len() || 4 < second.len() && second_month.is_none() {
             return Err(self.invalid());
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
 
     /// Sets the date. A year of one or two digits is in 1970 to 2069.
     fn set_date(&mut self, year: i32, month: i32, day: i32, year_digits: usize) -> SqlResult<()> {
-        if self.written.date.is_some() {
+        if self.parsed.date.is_some() {
             return Err(self.invalid());
         }
         let year = match (year, year_digits) {
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
             )
             .with_detail("Dates go from 0001-01-01 to 9999-12-31."));
         }
-        self.written.date = Some(Civil { year, month, day });
+        self.parsed.date = Some(Civil { year, month, day });
         Ok(())
     }
 
@@ -246,8 +246,8 @@ impl<'a> Reader<'a> {
 
     fn packed_time(&mut self, digits: &str) -> SqlResult<()> {
         let mut fraction = "";
-        if self.rest.starts_with('.') {
-            self.rest = &self.rest[1..];
+        if self.remaining.starts_with('.') {
+            self.remaining = &self.remaining[1..];
             fraction = self.take_while(|byte| byte.is_ascii_digit());
         }
         match digits.len() {
@@ -259,21 +259,21 @@ impl<'a> Reader<'a> {
     }
 
     fn set_time(&mut self, hours: i32, minutes: i32, seconds: i32, fraction: &str) -> SqlResult<()> {
-        if self.written.time_us.is_some() {
+        if self.parsed.time_us.is_some() {
             return Err(self.invalid());
         }
         self.is_time_next = false;
-        self.written.time_us =
+        self.parsed.time_us =
             Some(time_us(hours, minutes, seconds, fraction_us(fraction)).ok_or_else(|| out_of_range(self.text))?);
         Ok(())
     }
 
     fn offset(&mut self) -> SqlResult<()> {
-        if self.written.time_us.is_none() || self.written.zone.is_some() {
+        if self.parsed.time_us.is_none() || self.parsed.zone.is_some() {
             return Err(self.invalid());
         }
-        let (sign, rest) = self.rest.split_at(1);
-        self.rest = rest;
+        let (sign, rest) = self.remaining.split_at(1);
+        self.remaining = rest;
         let digits = self.take_while(|byte| byte.is_ascii_digit() || byte == b':');
         let mut text = sign.to_owned();
         text.push_str(digits);
@@ -285,10 +285,10 @@ impl<'a> Reader<'a> {
     }
 
     fn set_zone(&mut self, zone: SessionZone) -> SqlResult<()> {
-        if self.written.zone.is_some() {
+        if self.parsed.zone.is_some() {
             return Err(self.invalid());
         }
-        self.written.zone = Some(zone);
+        self.parsed.zone = Some(zone);
         Ok(())
     }
 
@@ -300,14 +300,14 @@ impl<'a> Reader<'a> {
             if self.month.replace(month).is_some() {
                 return Err(self.invalid());
             }
-            if self.rest.as_bytes().first() == Some(&b'-')
-                && self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+            if self.remaining.as_bytes().first() == Some(&b'-')
+                && self.remaining.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
             {
-                self.rest = &self.rest[1..];
+                self.remaining = &self.remaining[1..];
                 let day = self.take_while(|byte| byte.is_ascii_digit());
                 self.numbers.push((number(day.get(..6).unwrap_or(day)), day.len()));
-                if let Some(rest) = self.rest.strip_prefix('-') {
-                    self.rest = rest;
+                if let Some(rest) = self.remaining.strip_prefix('-') {
+                    self.remaining = rest;
                 }
             }
             return Ok(());
@@ -318,12 +318,12 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             "am" | "pm" => {
-                let time = self.written.time_us.ok_or_else(|| self.invalid())?;
+                let time = self.parsed.time_us.ok_or_else(|| self.invalid())?;
                 if 13 * HOUR_US <= time {
                     return Err(out_of_range(self.text));
                 }
                 let is_twelve = 12 * HOUR_US <= time;
-                self.written.time_us = Some(match (lower.as_str(), is_twelve) {
+                self.parsed.time_us = Some(match (lower.as_str(), is_twelve) {
                     ("am", true) => time - 12 * HOUR_US,
                     ("pm", false) => time + 12 * HOUR_US,
                     _ => time,
@@ -341,16 +341,16 @@ impl<'a> Reader<'a> {
             "infinity" => {
                 return Err(SqlError::unsupported(format_args!("{} value \"{}\"", self.type_name, self.text)));
             }
-            "epoch" => return self.set_instant(Instant::Universal(0)),
+            "epoch" => return self.set_instant(NamedInstant::Universal(0)),
             "now" => {
                 let now = self.now(word)?;
-                return self.set_instant(Instant::Universal(now));
+                return self.set_instant(NamedInstant::Universal(now));
             }
-            "today" => return self.set_instant(Instant::Day(0)),
-            "tomorrow" => return self.set_instant(Instant::Day(1)),
-            "yesterday" => return self.set_instant(Instant::Day(-1)),
+            "today" => return self.set_instant(NamedInstant::DaysFromToday(0)),
+            "tomorrow" => return self.set_instant(NamedInstant::DaysFromToday(1)),
+            "yesterday" => return self.set_instant(NamedInstant::DaysFromToday(-1)),
             "allballs" => {
-                self.written.time_us = Some(0);
+                self.parsed.time_us = Some(0);
                 return Ok(());
             }
             _ => {}
@@ -363,7 +363,7 @@ impl<'a> Reader<'a> {
         let rest_of_name =
             self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'+' | b'-'));
         if rest_of_name.is_empty()
-            && let Some(east) = abbreviation(word)
+            && let Some(east) = abbreviation_offset(word)
         {
             return self.set_zone(SessionZone::Fixed(east));
         }
@@ -379,11 +379,11 @@ impl<'a> Reader<'a> {
         self.context.now_us.ok_or_else(|| SqlError::unsupported(format_args!("the word \"{word}\" in stored data")))
     }
 
-    fn set_instant(&mut self, instant: Instant) -> SqlResult<()> {
-        if let Instant::Day(_) = instant {
+    fn set_instant(&mut self, instant: NamedInstant) -> SqlResult<()> {
+        if let NamedInstant::DaysFromToday(_) = instant {
             self.now("today")?;
         }
-        self.written.instant = Some(instant);
+        self.parsed.instant = Some(instant);
         Ok(())
     }
 

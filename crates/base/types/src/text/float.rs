@@ -11,7 +11,7 @@ mod tests;
 /// Parses a `double precision`; overflow and underflow are `22003`.
 pub fn parse_float8(text: &str) -> SqlResult<f64> {
     let word = trim(text);
-    let value: f64 = check_spelling(word)
+    let value: f64 = filter_spelling(word)
         .and_then(|word| word.parse().ok())
         .ok_or_else(|| invalid_syntax("double precision", text))?;
     if (value.is_infinite() && !names_infinity(word)) || (value == 0.0 && has_nonzero_digit(word)) {
@@ -24,7 +24,7 @@ pub fn parse_float8(text: &str) -> SqlResult<f64> {
 pub fn parse_float4(text: &str) -> SqlResult<f32> {
     let word = trim(text);
     let value: f32 =
-        check_spelling(word).and_then(|word| word.parse().ok()).ok_or_else(|| invalid_syntax("real", text))?;
+        filter_spelling(word).and_then(|word| word.parse().ok()).ok_or_else(|| invalid_syntax("real", text))?;
     if (value.is_infinite() && !names_infinity(word)) || (value == 0.0 && has_nonzero_digit(word)) {
         return Err(out_of_range(word, "real"));
     }
@@ -123,7 +123,7 @@ impl Scientific {
 }
 
 /// Returns `word` if PostgreSQL accepts its spelling. Rust accepts a few more, such as a lone point.
-fn check_spelling(word: &str) -> Option<&str> {
+fn filter_spelling(word: &str) -> Option<&str> {
     let first = word.bytes().find(|byte| !matches!(byte, b'+' | b'-'))?;
     (first.is_ascii_digit() || first == b'.' || names_infinity(word) || names_nan(word)).then_some(word)
 }

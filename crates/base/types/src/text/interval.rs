@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::civil::US_PER_DAY;
-use super::datetime::{fraction_us, invalid};
+use super::datetime::{fraction_us, invalid_datetime};
 use super::time::push_fraction;
 use crate::{Condition, Interval, SqlError, SqlResult};
 
@@ -37,7 +37,7 @@ pub fn parse_interval(text: &str) -> SqlResult<Interval> {
 /// Parses an interval literal restricted to `units`.
 pub fn parse_interval_in(text: &str, units: Option<IntervalUnits>) -> SqlResult<Interval> {
     let trimmed = text.trim();
-    let mut parts = Parts { text, ..Parts::default() };
+    let mut parts = IntervalParser { text, ..IntervalParser::default() };
     match trimmed.strip_prefix('P') {
         Some(designators) => parts.read_iso(designators)?,
         None => parts.read_words(trimmed, units)?,
@@ -140,7 +140,7 @@ impl Unit {
 }
 
 #[derive(Default)]
-struct Parts<'a> {
+struct IntervalParser<'a> {
     text: &'a str,
     months: i64,
     days: i64,
@@ -155,9 +155,9 @@ struct Number<'a> {
     fraction: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> IntervalParser<'a> {
     fn invalid(&self) -> SqlError {
-        invalid("interval", self.text)
+        invalid_datetime("interval", self.text)
     }
 
     fn field_out_of_range(&self) -> SqlError {

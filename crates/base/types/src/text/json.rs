@@ -39,7 +39,7 @@ pub fn check_json(text: &str) -> SqlResult<()> {
 
 /// Parses a JSON value.
 pub fn parse_json(text: &str) -> SqlResult<Json<'_>> {
-    let mut reader = Reader { text, at: 0, decode: true, guard: ValueGuard::default() };
+    let mut reader = JsonParser { text, at: 0, decodes_strings: true, guard: ValueGuard::default() };
     let value = reader.value(0)?;
     reader.skip_space();
     if reader.at != text.len() { Err(reader.invalid()) } else { Ok(value) }
@@ -84,7 +84,7 @@ pub fn format_json_string(text: &str, out: &mut String) {
 /// Returns the members of a valid JSON object, with decoded keys and the text of values; `None` if it is not an object.
 #[must_use]
 pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
-    let mut reader = Reader { text, at: 0, decode: false, guard: ValueGuard::default() };
+    let mut reader = JsonParser { text, at: 0, decodes_strings: false, guard: ValueGuard::default() };
     reader.skip_space();
     reader.take(b'{').then(|| reader.member_spans())?
 }
@@ -92,7 +92,7 @@ pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
 /// Returns the text of the elements of a valid JSON array; `None` if it is not an array.
 #[must_use]
 pub fn elements(text: &str) -> Option<Vec<&str>> {
-    let mut reader = Reader { text, at: 0, decode: false, guard: ValueGuard::default() };
+    let mut reader = JsonParser { text, at: 0, decodes_strings: false, guard: ValueGuard::default() };
     reader.skip_space();
     reader.take(b'[').then(|| reader.element_spans())?
 }
@@ -104,7 +104,7 @@ pub fn string_value(text: &str) -> Option<Cow<'_, str>> {
     if !trimmed.starts_with('"') {
         return None;
     }
-    Reader { text: trimmed, at: 0, decode: true, guard: ValueGuard::default() }.string().ok()
+    JsonParser { text: trimmed, at: 0, decodes_strings: true, guard: ValueGuard::default() }.string().ok()
 }
 
 impl Json<'_> {
@@ -207,16 +207,16 @@ fn write_number(text: &str, out: &mut String) -> SqlResult<()> {
     Ok(())
 }
 
-struct Reader<'a> {
+struct JsonParser<'a> {
     text: &'a str,
     at: usize,
     /// Whether strings are decoded; for spans of validated text only their ends matter.
-    decode: bool,
+    decodes_strings: bool,
     /// Counter of the memory of the parsed value.
     guard: ValueGuard,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonParser<'a> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -380,12 +380,12 @@ impl<'a> Reader<'a> {
                     return Ok(Cow::Owned(decoded));
                 }
                 Some(b'\\') => {
-                    if self.decode {
+                    if self.decodes_strings {
                         decoded.push_str(&self.text[plain_from..self.at]);
                     }
                     self.at += 1;
                     let character = self.escape()?;
-                    if self.decode {
+                    if self.decodes_strings {
                         decoded.push(character);
                         plain_from = self.at;
                     }
@@ -514,9 +514,9 @@ impl<'a> Reader<'a> {
         }
         loop {
             self.skip_space();
-            self.decode = true;
+            self.decodes_strings = true;
             let key = self.string().ok()?;
-            self.decode = false;
+            self.decodes_strings = false;
             self.skip_space();
             self.take(b':');
             spans.push((key, self.skip_value()?));

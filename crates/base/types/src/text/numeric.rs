@@ -17,14 +17,14 @@ pub fn parse_numeric(text: &str, precision: u8, scale: u8) -> SqlResult<i128> {
     {
         return Ok(value);
     }
-    let literal = Literal::read(text)?;
+    let literal = NumericLiteral::parse(text)?;
     let is_bare = precision == NUMERIC_PRECISION_MAX && scale == BARE_NUMERIC_SCALE;
     literal.scaled(precision, scale, is_bare)
 }
 
 /// Parses `text` exactly; returns the scaled value, its precision and its scale. `22003` if it has more than 38 digits.
 pub fn parse_numeric_exact(text: &str) -> SqlResult<(i128, u8, u8)> {
-    let literal = Literal::read(text)?;
+    let literal = NumericLiteral::parse(text)?;
     let scale = i64::try_from(literal.fraction_count).unwrap_or(i64::MAX).saturating_sub(literal.exponent).max(0);
     let too_long = || {
         SqlError::new(Condition::NumericValueOutOfRange, format!("value \"{}\" has more than 38 digits", trim(text)))
@@ -54,7 +54,7 @@ pub enum NumericPosition {
 /// # Errors
 /// `22P02` if `text` is not a number, `0A000` for NaN and infinity.
 pub fn numeric_position(text: &str, scale: u8, least: i128, greatest: i128) -> SqlResult<NumericPosition> {
-    let literal = Literal::read(text)?;
+    let literal = NumericLiteral::parse(text)?;
     let Some((floor, is_exact)) = literal.floor(scale) else {
         return Ok(if literal.negative { NumericPosition::Below } else { NumericPosition::Above });
     };
@@ -130,7 +130,7 @@ fn parse_short(bytes: &[u8], scale: u8) -> Option<i128> {
 }
 
 /// Number in the text: digits around a point, and a power of ten.
-struct Literal<'a> {
+struct NumericLiteral<'a> {
     text: &'a str,
     negative: bool,
     whole: &'a [u8],
@@ -139,8 +139,8 @@ struct Literal<'a> {
     exponent: i64,
 }
 
-impl<'a> Literal<'a> {
-    fn read(text: &'a str) -> SqlResult<Self> {
+impl<'a> NumericLiteral<'a> {
+    fn parse(text: &'a str) -> SqlResult<Self> {
         let word = trim(text);
         let (negative, unsigned) = match word.as_bytes() {
             [b'-', rest @ ..] => (true, rest),
@@ -178,8 +178,8 @@ impl<'a> Literal<'a> {
     fn floor(&self, scale: u8) -> Option<(i128, bool)> {
         let digits = || self.whole.iter().chain(self.fraction).map(|byte| byte - b'0');
         let whole_count = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
-        let kept = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
-        let kept_written = usize::try_from(kept.max(0)).unwrap_or(usize::MAX);
+        let retained = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
+        let kept_written = usize::try_from(retained.max(0)).unwrap_or(usize::MAX);
         let mut value = 0_i128;
         let mut count = 0;
         for digit in digits().take(kept_written) {
@@ -210,8 +210,8 @@ impl<'a> Literal<'a> {
         let leading_zeros = total_count - digits().count();
         // Number of digits at or above the last retained position.
         let whole_count = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
-        let kept = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
-        let kept = kept.saturating_sub(i64::try_from(leading_zeros).unwrap_or(i64::MAX));
+        let retained = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
+        let kept = retained.saturating_sub(i64::try_from(leading_zeros).unwrap_or(i64::MAX));
         let significant = total_count - leading_zeros;
         let overflow = || Err(overflow(self.text, precision, scale, exactly));
         if significant == 0 {
@@ -253,7 +253,7 @@ fn overflow(text: &str, precision: u8, scale: u8, exactly: bool) -> SqlError {
     if exactly {
         return inexact(text);
     }
-    numeric::field_overflow(precision, scale)
+    numeric::field_overflow_error(precision, scale)
 }
 
 fn inexact(text: &str) -> SqlError {

@@ -2,7 +2,7 @@
 
 use super::DateContext;
 use super::date::push_two;
-use super::datetime::{invalid, read};
+use super::datetime::{invalid_datetime, parse_datetime};
 use crate::SqlResult;
 
 #[cfg(test)]
@@ -18,11 +18,11 @@ pub fn parse_time(text: &str) -> SqlResult<i64> {
     let trimmed = text.trim();
     let is_packed = matches!(trimmed.len(), 4 | 6) && trimmed.bytes().all(|byte| byte.is_ascii_digit());
     let written = if is_packed {
-        read(&format!("T{trimmed}"), "time", &DateContext::default())
+        parse_datetime(&format!("T{trimmed}"), "time", &DateContext::default())
     } else {
-        read(text, "time", &DateContext::default())
+        parse_datetime(text, "time", &DateContext::default())
     };
-    written?.time_us.ok_or_else(|| invalid("time", text))
+    written?.time_us.ok_or_else(|| invalid_datetime("time", text))
 }
 
 /// Appends `HH:MM:SS`, with up to six fractional digits if the fraction is not zero.

@@ -4,7 +4,7 @@
 use super::DateContext;
 use super::civil::{TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, days_from_civil};
 use super::date::{day_of, days_of, format_date, iso_date};
-use super::datetime::{Instant, invalid, read};
+use super::datetime::{NamedInstant, invalid_datetime, parse_datetime};
 use super::time::{format_time, iso_time};
 use crate::zone::push_offset;
 use crate::{Condition, SessionZone, SqlError, SqlResult};
@@ -24,15 +24,15 @@ pub fn parse_timestamp_in(text: &str, context: &DateContext) -> SqlResult<i64> {
     {
         return us;
     }
-    let written = read(text, "timestamp", context)?;
+    let written = parse_datetime(text, "timestamp", context)?;
     let us = match (written.date, written.instant) {
         (Some(civil), None) => {
             i64::from(days_from_civil(civil.year, civil.month, civil.day)) * US_PER_DAY + written.time_us.unwrap_or(0)
         }
-        (None, Some(Instant::Universal(0))) => 0,
-        (None, Some(Instant::Universal(us))) => context.zone.to_local(us),
+        (None, Some(NamedInstant::Universal(0))) => 0,
+        (None, Some(NamedInstant::Universal(us))) => context.zone.to_local(us),
         (None, Some(day)) => i64::from(day_of(day, context)) * US_PER_DAY + written.time_us.unwrap_or(0),
-        _ => return Err(invalid("timestamp", text)),
+        _ => return Err(invalid_datetime("timestamp", text)),
     };
     in_range(us, text)
 }
@@ -68,18 +68,18 @@ pub fn parse_timestamptz_in(text: &str, context: &DateContext) -> SqlResult<i64>
             _ => {}
         }
     }
-    let written = read(text, "timestamp with time zone", context)?;
+    let written = parse_datetime(text, "timestamp with time zone", context)?;
     let zone = written.zone.unwrap_or(context.zone);
     let universal = match (written.date, written.instant) {
         (Some(civil), None) => {
             let days = i64::from(days_from_civil(civil.year, civil.month, civil.day));
             zone.to_universal(days * US_PER_DAY + written.time_us.unwrap_or(0))
         }
-        (None, Some(Instant::Universal(us))) => us,
+        (None, Some(NamedInstant::Universal(us))) => us,
         (None, Some(day)) => {
             zone.to_universal(i64::from(day_of(day, context)) * US_PER_DAY + written.time_us.unwrap_or(0))
         }
-        _ => return Err(invalid("timestamp with time zone", text)),
+        _ => return Err(invalid_datetime("timestamp with time zone", text)),
     };
     in_range(universal, text)
 }

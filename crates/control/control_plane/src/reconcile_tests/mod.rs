@@ -6,45 +6,45 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_model::desired::{Change, ClusterId, ClusterOptions, DesiredState};
-use cluster_model::reconcile::{Action, Settings, reconcile};
+use cluster_model::reconcile::{Action, ReconcileSettings, reconcile};
 use cluster_model::worker::WorkerState::{self, Draining, Ready};
 use cluster_model::{Resources, StopReason, Worker, WorkerId};
 use types::{Clock, ManualClock};
 
-use crate::fixtures::{Fate, MACHINE, SimulatedHost, after, create, fresh, nodes, settings};
-use crate::{StartWorker, WorkerHost};
+use crate::fixtures::{MACHINE, SimulatedHost, StartBehavior, apply_changes, create, initial_state, nodes, settings};
+use crate::{StartRequest, WorkerHost};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Instance with a cluster `c`, whose id is 2. The cluster `default` is suspended.
-struct World {
+struct TestInstance {
     clock: Arc<ManualClock>,
     host: SimulatedHost,
-    settings: Settings,
+    settings: ReconcileSettings,
     desired: DesiredState,
 }
 
-impl World {
-    fn new(changes: &[Change]) -> World {
+impl TestInstance {
+    fn new(changes: &[Change]) -> TestInstance {
         let clock = Arc::new(ManualClock::default());
         clock.advance(SECOND);
         let host = SimulatedHost::new(Arc::clone(&clock), 1, 1);
-        let desired = after(&fresh(), &[Change::Suspend { name: "default".to_owned() }]);
-        let desired = after(&desired, changes);
-        World { clock, host, settings: settings(), desired }
+        let desired = apply_changes(&initial_state(), &[Change::Suspend { name: "default".to_owned() }]);
+        let desired = apply_changes(&desired, changes);
+        TestInstance { clock, host, settings: settings(), desired }
     }
 
-    fn cluster(count: i64) -> World {
-        World::new(&[create("c", nodes(count))])
+    fn cluster(count: i64) -> TestInstance {
+        TestInstance::new(&[create("c", nodes(count))])
     }
 
-    fn look(&self) -> Vec<Action> {
+    fn plan_actions(&self) -> Vec<Action> {
         reconcile(&self.desired, &self.host.observe(), self.clock.monotonic(), &self.settings)
     }
 
     /// Runs one reconciliation pass, then lets time pass.
     fn pass(&self, time: Duration) -> Vec<Action> {
-        let actions = self.look();
+        let actions = self.plan_actions();
         for action in &actions {
             self.act(action);
         }
@@ -54,7 +54,7 @@ impl World {
 
     fn act(&self, action: &Action) {
         match action.clone() {
-            Action::Start { cluster, slot, spec } => self.host.start(&StartWorker { cluster, slot, spec }),
+            Action::Start { cluster, slot, spec } => self.host.start(&StartRequest { cluster, slot, spec }),
             Action::Configure { worker, spec } => self.host.configure(worker, &spec),
             Action::Drain { worker } => self.host.drain(worker),
             Action::Stop { worker, reason } => self.host.stop(worker, reason),
@@ -74,7 +74,7 @@ impl World {
     }
 
     fn change(&mut self, change: Change) {
-        self.desired = after(&self.desired, &[change]);
+        self.desired = apply_changes(&self.desired, &[change]);
     }
 
     fn alter(&mut self, options: ClusterOptions) {
@@ -99,8 +99,8 @@ fn drained(actions: &[Action]) -> Vec<u64> {
 }
 
 #[test]
-fn a_cluster_gets_its_workers_and_then_nothing_happens() {
-    let world = World::cluster(3);
+fn a_cluster_starts_its_workers_once() {
+    let world = TestInstance::cluster(3);
     let actions = world.pass(SECOND);
     let slots: Vec<u32> = actions
         .iter()
@@ -116,7 +116,7 @@ fn a_cluster_gets_its_workers_and_then_nothing_happens() {
 
 #[test]
 fn shrinking_drains_the_highest_slots_and_waits_for_their_statements() {
-    let mut world = World::cluster(4);
+    let mut world = TestInstance::cluster(4);
     world.passes(4);
     world.host.set_running(WorkerId(4), 1);
     world.alter(nodes(2));
@@ -132,8 +132,8 @@ fn shrinking_drains_the_highest_slots_and_waits_for_their_statements() {
 }
 
 #[test]
-fn who_hands_over_what_is_hot_stays_until_it_has() {
-    let mut world = World::cluster(3);
+fn a_worker_stays_while_it_hands_over_its_cache() {
+    let mut world = TestInstance::cluster(3);
     world.passes(4);
     world.host.set_handing_over(WorkerId(3), true);
     world.alter(nodes(1));
@@ -145,13 +145,13 @@ fn who_hands_over_what_is_hot_stays_until_it_has() {
     // A worker that is draining already stays as well, but not beyond its grace period.
     world.host.set_handing_over(WorkerId(3), true);
     assert_eq!(stopped(&world.passes(299)), []);
-    assert_eq!(stopped(&world.pass(SECOND)), [(3, StopReason::GraceOver)]);
+    assert_eq!(stopped(&world.pass(SECOND)), [(3, StopReason::GracePeriodExceeded)]);
     assert_eq!(world.living(), [(1, 0, Ready)]);
 }
 
 #[test]
-fn who_hands_over_and_hangs_is_not_waited_for() {
-    let mut world = World::cluster(2);
+fn a_hung_worker_is_stopped_despite_its_handover() {
+    let mut world = TestInstance::cluster(2);
     world.passes(4);
     world.host.set_handing_over(WorkerId(2), true);
     world.alter(nodes(1));
@@ -160,20 +160,20 @@ fn who_hands_over_and_hangs_is_not_waited_for() {
 }
 
 #[test]
-fn what_does_not_end_is_ended_after_the_grace() {
-    let mut world = World::cluster(1);
+fn draining_ends_after_the_grace_period() {
+    let mut world = TestInstance::cluster(1);
     world.passes(4);
     world.host.set_running(WorkerId(1), 1);
     world.change(Change::Suspend { name: "c".to_owned() });
     assert_eq!(drained(&world.pass(SECOND)), [1]);
     assert_eq!(world.passes(299), []);
-    assert_eq!(stopped(&world.pass(SECOND)), [(1, StopReason::GraceOver)]);
+    assert_eq!(stopped(&world.pass(SECOND)), [(1, StopReason::GracePeriodExceeded)]);
     assert_eq!(world.living(), []);
 }
 
 #[test]
-fn who_sleeps_has_no_workers_and_who_wakes_has_them_again() {
-    let mut world = World::cluster(2);
+fn suspended_clusters_have_no_workers() {
+    let mut world = TestInstance::cluster(2);
     world.pass(SECOND);
     world.change(Change::Suspend { name: "c".to_owned() });
     assert_eq!(stopped(&world.pass(SECOND)), [(2, StopReason::Unwanted), (1, StopReason::Unwanted)]);
@@ -184,8 +184,8 @@ fn who_sleeps_has_no_workers_and_who_wakes_has_them_again() {
 }
 
 #[test]
-fn a_dropped_cluster_is_emptied() {
-    let mut world = World::cluster(2);
+fn a_dropped_cluster_loses_its_workers() {
+    let mut world = TestInstance::cluster(2);
     world.passes(4);
     world.change(Change::Drop { name: "c".to_owned(), if_exists: false });
     assert_eq!(drained(&world.pass(SECOND)), [2, 1]);
@@ -197,7 +197,7 @@ fn a_dropped_cluster_is_emptied() {
 
 #[test]
 fn a_dead_worker_is_replaced_in_its_slot() {
-    let world = World::cluster(2);
+    let world = TestInstance::cluster(2);
     world.passes(4);
     world.host.kill(WorkerId(1));
     assert_eq!(world.pass(SECOND), [], "the first restart is delayed");
@@ -210,9 +210,13 @@ fn a_dead_worker_is_replaced_in_its_slot() {
 
 #[test]
 fn crash_loops_do_not_spin() {
-    for fate in [Fate::Dies(Duration::ZERO), Fate::Dies(SECOND), Fate::JoinsOld(Duration::ZERO), Fate::JoinsOld(SECOND)]
-    {
-        let world = World::cluster(1);
+    for fate in [
+        StartBehavior::Dies(Duration::ZERO),
+        StartBehavior::Dies(SECOND),
+        StartBehavior::JoinsOld(Duration::ZERO),
+        StartBehavior::JoinsOld(SECOND),
+    ] {
+        let world = TestInstance::cluster(1);
         world.host.set_fate(fate);
         world.passes(60);
         let first_minute = world.host.starts();
@@ -228,8 +232,8 @@ fn crash_loops_do_not_spin() {
 }
 
 #[test]
-fn each_slot_waits_for_its_own_failures() {
-    let world = World::cluster(2);
+fn backoff_is_per_slot() {
+    let world = TestInstance::cluster(2);
     world.passes(4);
     for round in 0..4 {
         let first = world.living().into_iter().find(|(_, slot, _)| *slot == 0).expect("slot 0 is filled").0;
@@ -251,20 +255,20 @@ fn each_slot_waits_for_its_own_failures() {
 }
 
 #[test]
-fn who_does_not_come_up_is_replaced() {
-    let world = World::cluster(1);
-    world.host.set_fate(Fate::Stalls);
+fn a_worker_that_does_not_join_is_replaced() {
+    let world = TestInstance::cluster(1);
+    world.host.set_fate(StartBehavior::Stalls);
     world.pass(SECOND);
     world.host.heal();
     assert_eq!(world.passes(59), []);
-    assert_eq!(stopped(&world.pass(SECOND)), [(1, StopReason::NotStarted)]);
+    assert_eq!(stopped(&world.pass(SECOND)), [(1, StopReason::JoinTimeout)]);
     world.passes(5);
     assert_eq!(world.living(), [(2, 0, Ready)]);
 }
 
 #[test]
-fn who_hangs_is_left_out_then_replaced() {
-    let world = World::cluster(2);
+fn a_hung_worker_is_marked_then_replaced() {
+    let world = TestInstance::cluster(2);
     world.passes(4);
     world.host.set_hanging(WorkerId(1), true);
     world.host.observe();
@@ -280,8 +284,8 @@ fn who_hangs_is_left_out_then_replaced() {
 }
 
 #[test]
-fn who_cannot_be_reached_is_replaced_and_stopped_when_it_can() {
-    let world = World::cluster(1);
+fn an_unreachable_worker_is_replaced() {
+    let world = TestInstance::cluster(1);
     world.passes(4);
     world.host.set_cut_off(WorkerId(1), true);
     let actions = world.passes(30);
@@ -293,13 +297,13 @@ fn who_cannot_be_reached_is_replaced_and_stopped_when_it_can() {
 }
 
 #[test]
-fn of_two_in_a_slot_the_older_stays() {
-    let world = World::cluster(1);
+fn the_older_of_two_workers_in_a_slot_stays() {
+    let world = TestInstance::cluster(1);
     world.passes(4);
     let spec = world.host.observe()[0].spec.clone();
-    world.host.start(&StartWorker { cluster: ClusterId(2), slot: 0, spec: spec.clone() });
+    world.host.start(&StartRequest { cluster: ClusterId(2), slot: 0, spec: spec.clone() });
     assert_eq!(stopped(&world.pass(SECOND)), [(2, StopReason::Unwanted)], "a starting worker is stopped immediately");
-    world.host.start(&StartWorker { cluster: ClusterId(2), slot: 0, spec });
+    world.host.start(&StartRequest { cluster: ClusterId(2), slot: 0, spec });
     world.clock.advance(SECOND * 3);
     assert_eq!(drained(&world.pass(SECOND)), [3], "a ready worker is drained");
     world.passes(2);
@@ -308,10 +312,10 @@ fn of_two_in_a_slot_the_older_stays() {
 
 #[test]
 fn another_version_is_drained_and_replaced() {
-    let world = World::cluster(2);
-    world.host.set_fate(Fate::JoinsOld(SECOND));
+    let world = TestInstance::cluster(2);
+    world.host.set_fate(StartBehavior::JoinsOld(SECOND));
     world.pass(SECOND);
-    world.host.set_fate(Fate::Joins(SECOND));
+    world.host.set_fate(StartBehavior::Joins(SECOND));
     world.host.observe();
     world.host.set_running(WorkerId(1), 1);
     let actions = world.pass(SECOND);
@@ -321,18 +325,18 @@ fn another_version_is_drained_and_replaced() {
 }
 
 #[test]
-fn hardware_is_exchanged_slot_by_slot_without_a_gap() {
-    let mut world = World::cluster(3);
+fn hardware_changes_slot_by_slot() {
+    let mut world = TestInstance::cluster(3);
     world.passes(4);
-    world.host.set_fate(Fate::Joins(SECOND * 5));
+    world.host.set_fate(StartBehavior::Joins(SECOND * 5));
     world.alter(ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() });
-    let cluster = world.desired.named("c").expect("the cluster exists").clone();
+    let cluster = world.desired.cluster_named("c").expect("the cluster exists").clone();
     for _ in 0..30 {
         world.pass(SECOND);
         let workers = world.host.observe();
         let now = world.clock.monotonic();
         assert_eq!(
-            cluster_model::serving::serving(&cluster, &workers, now, &world.settings).len(),
+            cluster_model::serving::serving_workers(&cluster, &workers, now, &world.settings).len(),
             3,
             "all slots have a serving worker"
         );
@@ -349,8 +353,8 @@ fn hardware_is_exchanged_slot_by_slot_without_a_gap() {
 }
 
 #[test]
-fn who_cannot_be_reached_does_not_keep_the_others_from_new_hardware() {
-    let mut world = World::cluster(3);
+fn an_unreachable_worker_does_not_block_a_hardware_change() {
+    let mut world = TestInstance::cluster(3);
     world.passes(4);
     world.alter(ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() });
     world.pass(SECOND);
@@ -363,8 +367,8 @@ fn who_cannot_be_reached_does_not_keep_the_others_from_new_hardware() {
 }
 
 #[test]
-fn workers_are_told_what_they_have() {
-    let mut world = World::cluster(2);
+fn changed_specs_are_applied() {
+    let mut world = TestInstance::cluster(2);
     world.passes(4);
     world.alter(ClusterOptions { max_spill_pct: Some(Some(20)), max_cache_pct: Some(Some(30)), ..nodes(4) });
     let actions = world.passes(5);
@@ -380,16 +384,16 @@ fn workers_are_told_what_they_have() {
 }
 
 #[test]
-fn three_thousand_workers_are_looked_at_at_once() {
+fn reconciling_3000_workers_is_not_quadratic() {
     let clusters: Vec<Change> =
         (0..46).map(|index| create(&format!("c{index}"), nodes(64))).chain([create("last", nodes(55))]).collect();
-    let mut world = World::new(&clusters);
+    let mut world = TestInstance::new(&clusters);
     world.change(Change::Resume { name: "default".to_owned() });
     // A pass takes some milliseconds; a minute on any machine would mean quadratic complexity.
     let clock = types::SystemClock::new();
     let timed = |expected: usize| {
         let start = clock.monotonic();
-        let actions = world.look();
+        let actions = world.plan_actions();
         let took = clock.monotonic() - start;
         assert_eq!(actions.len(), expected);
         assert!(took < SECOND * 60, "{took:?}");

@@ -4,21 +4,21 @@
 use std::time::Duration;
 
 use cluster_model::desired::{Change, ClusterId, ClusterOptions, ClusterState, IfExists, Inventory};
-use cluster_model::serving::{Phase, phase, serving};
+use cluster_model::serving::{Phase, cluster_phase, serving_workers};
 use cluster_model::worker::{Worker, WorkerId, WorkerState};
 use types::random::SeededRandom;
 use types::{Clock, Random};
 
-use super::World;
+use super::TestInstance;
 use crate::WorkerHost;
-use crate::fixtures::{Fate, superuser};
+use crate::fixtures::{StartBehavior, superuser};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "default"];
 
 struct Simulation {
     seed: u64,
     random: SeededRandom,
-    world: World,
+    world: TestInstance,
     /// Workers that are cut off from the network.
     cut_off: Vec<WorkerId>,
     changes: usize,
@@ -26,12 +26,12 @@ struct Simulation {
 }
 
 #[test]
-fn random_lives_come_to_what_they_should_be() {
+fn random_faults_converge() {
     let (mut changes, mut faults, mut starts) = (0, 0, 0);
     for seed in 0..150 {
         let mut simulation = Simulation::new(seed);
         simulation.run();
-        simulation.settle();
+        simulation.converge();
         changes += simulation.changes;
         faults += simulation.faults;
         starts += simulation.world.host.starts();
@@ -43,7 +43,7 @@ fn random_lives_come_to_what_they_should_be() {
 impl Simulation {
     fn new(seed: u64) -> Simulation {
         let random = SeededRandom::new(seed);
-        let mut world = World::new(&[]);
+        let mut world = TestInstance::new(&[]);
         world.settings.surge = 1 + random.next_u64() as usize % 3;
         Simulation { seed, random, world, cut_off: Vec::new(), changes: 0, faults: 0 }
     }
@@ -66,7 +66,7 @@ impl Simulation {
     }
 
     /// Ends all faults and changes, and checks that all clusters converge and that no action follows.
-    fn settle(&mut self) {
+    fn converge(&mut self) {
         self.world.host.heal();
         self.cut_off.clear();
         // The start timeout of a stalled worker, the longest backoff, then a change of hardware slot by slot.
@@ -75,26 +75,26 @@ impl Simulation {
         let passes = (0..enough).find(|_| {
             self.world.pass(Duration::from_secs(1));
             self.check();
-            self.is_well()
+            self.has_converged()
         });
         assert!(passes.is_some(), "seed {}: {:?}", self.seed, self.world.host.observe());
         // Until all ended workers are forgotten.
         for _ in 0..130 {
             self.world.pass(Duration::from_secs(1));
-            assert!(self.is_well(), "seed {}: a converged cluster stays so", self.seed);
+            assert!(self.has_converged(), "seed {}: a converged cluster stays so", self.seed);
         }
-        assert_eq!(self.world.look(), [], "seed {}", self.seed);
+        assert_eq!(self.world.plan_actions(), [], "seed {}", self.seed);
         let workers = self.world.host.observe();
         assert!(workers.iter().all(|worker| worker.state == WorkerState::Ready), "seed {}", self.seed);
         assert_eq!(workers.len(), self.world.desired.awake_workers() as usize, "seed {}", self.seed);
     }
 
-    fn is_well(&self) -> bool {
+    fn has_converged(&self) -> bool {
         let (workers, now) = (self.world.host.observe(), self.world.clock.monotonic());
         let known: std::collections::BTreeSet<ClusterId> =
             self.world.desired.clusters().map(|cluster| cluster.id).chain(workers.iter().map(|w| w.cluster)).collect();
         known.into_iter().all(|id| {
-            let phase = phase(&self.world.desired, id, &workers, now, &self.world.settings);
+            let phase = cluster_phase(&self.world.desired, id, &workers, now, &self.world.settings);
             matches!(phase, Some(Phase::Running | Phase::Suspended) | None)
         })
     }
@@ -120,7 +120,7 @@ impl Simulation {
             _ => Change::Drop { name, if_exists: true },
         };
         // Changes of clusters that do not exist are refused.
-        let changed = self.world.desired.change(&Inventory::built_in(), &change, &superuser(), 0);
+        let changed = self.world.desired.change(&Inventory::single_machine(), &change, &superuser(), 0);
         if let Ok((state, events)) = changed {
             self.changes += events.len();
             self.world.desired = state;
@@ -133,11 +133,11 @@ impl Simulation {
         self.faults += 1;
         if self.below(3) == 0 {
             host.set_fate(match self.below(6) {
-                0 => Fate::Dies(time),
-                1 => Fate::JoinsOld(time / 20),
-                2 => Fate::Stalls,
-                3 => Fate::Joins(time),
-                _ => Fate::Joins(time / 40),
+                0 => StartBehavior::Dies(time),
+                1 => StartBehavior::JoinsOld(time / 20),
+                2 => StartBehavior::Stalls,
+                3 => StartBehavior::Joins(time),
+                _ => StartBehavior::Joins(time / 40),
             });
             return;
         }
@@ -174,7 +174,7 @@ impl Simulation {
     }
 
     fn check_serving(&self, cluster: &ClusterState, workers: &[Worker], now: Duration) {
-        let serving = serving(cluster, workers, now, &self.world.settings);
+        let serving = serving_workers(cluster, workers, now, &self.world.settings);
         assert!(serving.len() <= cluster.wanted_workers() as usize, "seed {}", self.seed);
         assert!(serving.is_sorted_by(|one, other| one.slot < other.slot), "seed {}: one worker per slot", self.seed);
         for worker in serving {

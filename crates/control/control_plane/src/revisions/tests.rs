@@ -7,7 +7,7 @@ use super::*;
 
 /// Waker that counts its wake-ups.
 #[derive(Debug)]
-struct Flag {
+struct CountingWaker {
     count: Arc<Count>,
     waker: Waker,
 }
@@ -21,11 +21,11 @@ impl Wake for Count {
     }
 }
 
-impl Flag {
-    fn new() -> Flag {
+impl CountingWaker {
+    fn new() -> CountingWaker {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
-        Flag { count, waker }
+        CountingWaker { count, waker }
     }
 
     fn context(&self) -> Context<'_> {
@@ -38,22 +38,22 @@ impl Flag {
 }
 
 #[test]
-fn who_has_not_seen_the_newest_does_not_wait() {
+fn an_old_revision_completes_immediately() {
     let revisions = Revisions::default();
-    let flag = Flag::new();
+    let flag = CountingWaker::new();
     revisions.advance();
     revisions.advance();
-    assert_eq!(pin!(revisions.after(0)).poll(&mut flag.context()), Poll::Ready(2));
-    assert_eq!(pin!(revisions.after(1)).poll(&mut flag.context()), Poll::Ready(2));
-    assert!(pin!(revisions.after(2)).poll(&mut flag.context()).is_pending());
+    assert_eq!(pin!(revisions.wait_for_newer(0)).poll(&mut flag.context()), Poll::Ready(2));
+    assert_eq!(pin!(revisions.wait_for_newer(1)).poll(&mut flag.context()), Poll::Ready(2));
+    assert!(pin!(revisions.wait_for_newer(2)).poll(&mut flag.context()).is_pending());
 }
 
 #[test]
-fn a_change_wakes_all_who_wait() {
+fn a_change_wakes_all_waiters() {
     let revisions = Revisions::default();
-    let (one, other) = (Flag::new(), Flag::new());
-    let mut first = pin!(revisions.after(0));
-    let mut second = pin!(revisions.after(0));
+    let (one, other) = (CountingWaker::new(), CountingWaker::new());
+    let mut first = pin!(revisions.wait_for_newer(0));
+    let mut second = pin!(revisions.wait_for_newer(0));
     assert!(first.as_mut().poll(&mut one.context()).is_pending());
     assert!(second.as_mut().poll(&mut other.context()).is_pending());
     assert_eq!(revisions.advance(), 1);
@@ -63,17 +63,17 @@ fn a_change_wakes_all_who_wait() {
 }
 
 #[test]
-fn who_waits_no_longer_is_not_kept() {
+fn a_dropped_waiter_is_removed() {
     let revisions = Revisions::default();
-    let flag = Flag::new();
+    let flag = CountingWaker::new();
     {
-        let mut waits = pin!(revisions.after(0));
+        let mut waits = pin!(revisions.wait_for_newer(0));
         for _ in 0..3 {
             assert!(waits.as_mut().poll(&mut flag.context()).is_pending());
         }
-        assert_eq!(revisions.waiting.lock().wakers.len(), 1);
+        assert_eq!(revisions.state.lock().wakers.len(), 1);
     }
-    assert_eq!(revisions.waiting.lock().wakers.len(), 0);
+    assert_eq!(revisions.state.lock().wakers.len(), 0);
     revisions.advance();
     assert_eq!(flag.wakes(), 0);
 }

@@ -20,7 +20,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use types::Clock;
 
-use crate::identity::Name;
+use crate::identity::CertificateName;
 
 #[cfg(test)]
 mod tests;
@@ -70,9 +70,9 @@ impl Authority {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let key = KeyPair::generate()?;
-                let certificate = params().self_signed(&key)?;
+                let certificate = authority_params().self_signed(&key)?;
                 let text = format!("{}{}", key.serialize_pem(), certificate.pem());
-                write(folder, text.as_bytes())
+                replace_file(folder, text.as_bytes())
                     .map_err(|source| AuthorityError::Write { path: path.clone(), source })?;
                 text.into_bytes()
             }
@@ -83,7 +83,7 @@ impl Authority {
         let key =
             KeyPair::from_pkcs8_der_and_sign_algo(&key, &PKCS_ECDSA_P256_SHA256).map_err(|_| damaged("private key"))?;
         let certificate = CertificateDer::from_pem_slice(&text).map_err(|_| damaged("certificate"))?;
-        Ok(Self { issuer: Issuer::new(params(), key), certificate, clock })
+        Ok(Self { issuer: Issuer::new(authority_params(), key), certificate, clock })
     }
 
     /// Returns the authority's own certificate, the trust anchor of all certificates it signs.
@@ -106,7 +106,11 @@ impl Authority {
     ///
     /// # Errors
     /// The key is not an uncompressed P-256 point, or signing fails.
-    pub(crate) fn sign(&self, name: Name, public_key: &[u8]) -> Result<CertificateDer<'static>, AuthorityError> {
+    pub(crate) fn sign(
+        &self,
+        name: CertificateName,
+        public_key: &[u8],
+    ) -> Result<CertificateDer<'static>, AuthorityError> {
         let is_point = public_key.len() == PUBLIC_KEY_BYTES && public_key[0] == UNCOMPRESSED;
         if !is_point {
             return Err(AuthorityError::PublicKey { bytes: public_key.len() });
@@ -116,7 +120,7 @@ impl Authority {
         let epoch = date_time_ymd(1970, 1, 1);
         params.not_before = epoch + now.saturating_sub(CLOCK_SKEW);
         params.not_after = epoch + now + VALIDITY;
-        params.distinguished_name = called(&name.to_string());
+        params.distinguished_name = distinguished_name(&name.to_string());
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         params.use_authority_key_identifier_extension = true;
@@ -131,23 +135,23 @@ impl std::fmt::Debug for Authority {
 }
 
 /// Returns the parameters of the authority's own certificate.
-fn params() -> CertificateParams {
+fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
-    params.distinguished_name = called("Kiln instance");
+    params.distinguished_name = distinguished_name("Kiln instance");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     params
 }
 
 /// Returns a distinguished name with this common name.
-fn called(name: &str) -> DistinguishedName {
+fn distinguished_name(name: &str) -> DistinguishedName {
     let mut called = DistinguishedName::new();
     called.push(DnType::CommonName, name);
     called
 }
 
 /// Replaces the file atomically and durably, readable by its owner only.
-fn write(folder: &Path, text: &[u8]) -> io::Result<()> {
+fn replace_file(folder: &Path, text: &[u8]) -> io::Result<()> {
     let draft = folder.join(format!("{FILE}.new"));
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

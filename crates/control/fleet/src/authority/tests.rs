@@ -4,7 +4,7 @@ use super::*;
 use crate::fixtures::clock;
 
 #[test]
-fn an_authority_is_made_once_and_kept_from_others() {
+fn an_authority_is_created_once_and_private() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let first = Authority::open(folder.path(), clock()).expect("create an authority");
     let again = Authority::open(folder.path(), clock()).expect("load the stored authority");
@@ -17,7 +17,7 @@ fn an_authority_is_made_once_and_kept_from_others() {
 }
 
 #[test]
-fn what_is_damaged_is_told_and_not_made_anew() {
+fn a_damaged_authority_is_an_error() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     drop(Authority::open(folder.path(), clock()).expect("create an authority"));
     let path = folder.path().join(FILE);
@@ -31,13 +31,13 @@ fn what_is_damaged_is_told_and_not_made_anew() {
 }
 
 #[test]
-fn only_points_are_signed() {
+fn invalid_public_keys_are_refused() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let authority = Authority::open(folder.path(), clock()).expect("create an authority");
     let key = KeyPair::generate().expect("generate a key");
-    authority.sign(Name::Instance, key.public_key_raw()).expect("sign a valid public key");
+    authority.sign(CertificateName::Instance, key.public_key_raw()).expect("sign a valid public key");
     for key in [&[][..], &[4; 64], &[3; 65]] {
-        let told = authority.sign(Name::Instance, key).expect_err("an invalid public key is an error");
+        let told = authority.sign(CertificateName::Instance, key).expect_err("an invalid public key is an error");
         assert!(matches!(told, AuthorityError::PublicKey { .. }), "{told}");
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// Longest message, which bounds the memory that an unauthenticated peer can take.
 pub(crate) const FRAME_BYTES_MAX: usize = 64 << 10;
 /// Length of the length prefix.
-const HEAD_BYTES: usize = 4;
+const LENGTH_BYTES: usize = 4;
 
 /// Failure to read or write a message.
 #[derive(Debug, thiserror::Error)]
@@ -25,8 +25,10 @@ pub(crate) enum FrameError {
 /// Reads the next message; `None` if the peer has closed the connection between two messages.
 ///
 /// Not cancel safe: after a future was dropped halfway, the remaining bytes would be read as a new message.
-pub(crate) async fn read<M: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin)) -> Result<Option<M>, FrameError> {
-    let mut head = [0; HEAD_BYTES];
+pub(crate) async fn read_message<M: DeserializeOwned>(
+    from: &mut (impl AsyncRead + Unpin),
+) -> Result<Option<M>, FrameError> {
+    let mut head = [0; LENGTH_BYTES];
     let first = from.read(&mut head).await?;
     if first == 0 {
         return Ok(None);
@@ -42,18 +44,18 @@ pub(crate) async fn read<M: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin
 }
 
 /// Writes a message.
-pub(crate) async fn write<M: Serialize + Sync>(
+pub(crate) async fn write_message<M: Serialize + Sync>(
     to: &mut (impl AsyncWrite + Unpin),
     message: &M,
 ) -> Result<(), FrameError> {
-    let mut frame = vec![0; HEAD_BYTES];
+    let mut frame = vec![0; LENGTH_BYTES];
     serde_json::to_writer(&mut frame, message)?;
-    let bytes = frame.len() - HEAD_BYTES;
+    let bytes = frame.len() - LENGTH_BYTES;
     if FRAME_BYTES_MAX < bytes {
         return Err(FrameError::TooLong { bytes });
     }
     let head = u32::try_from(bytes).expect("a frame is not longer than FRAME_BYTES_MAX");
-    frame[..HEAD_BYTES].copy_from_slice(&head.to_be_bytes());
+    frame[..LENGTH_BYTES].copy_from_slice(&head.to_be_bytes());
     to.write_all(&frame).await?;
     Ok(to.flush().await?)
 }

@@ -21,12 +21,12 @@ pub(crate) struct Hello {
     /// Id from the ticket, or a random one for a worker that joins with a token.
     pub(crate) worker: WorkerId,
     /// Secret of the ticket; `None` for a worker that rejoins with its certificate or joins with a token.
-    pub(crate) secret: Option<Base64>,
+    pub(crate) secret: Option<Base64Bytes>,
     /// Token of a worker that the instance has not started.
     #[serde(default)]
     pub(crate) token: Option<Token>,
     /// Public key for the worker's certificate: an uncompressed P-256 point.
-    pub(crate) public_key: Base64,
+    pub(crate) public_key: Base64Bytes,
 }
 
 /// Message of a worker that has joined.
@@ -34,8 +34,8 @@ pub(crate) struct Hello {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromWorker {
     Joined(Joined),
-    Beat(Beat),
-    TookOver(TookOver),
+    Beat(Heartbeat),
+    TookOver(HandoverReport),
     /// Request to be drained and stopped, after the process has got a termination signal.
     Leaving,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Joined {
 
 /// Heartbeat with the worker's statistics. Counters are since the worker's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Beat {
+pub(crate) struct Heartbeat {
     /// Queries that have tasks running on the worker.
     pub(crate) running: u32,
     /// Bytes of the cache in memory.
@@ -75,8 +75,8 @@ pub(crate) struct Beat {
 
 /// Report that a cache hand-over has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TookOver {
-    /// Number of the [`TakeOver`] message.
+pub(crate) struct HandoverReport {
+    /// Number of the [`HandoverRequest`] message.
     pub(crate) number: u64,
     /// Blocks that were added to the cache.
     pub(crate) blocks: u64,
@@ -94,21 +94,21 @@ pub(crate) enum FromInstance {
     /// Acknowledgement of a heartbeat.
     Heard,
     /// New resources.
-    Configure(Means),
+    Configure(WorkerResources),
     /// Request to warm the cache from other workers.
-    TakeOver(TakeOver),
+    TakeOver(HandoverRequest),
     /// Notice that the worker gets no more tasks.
     Drain,
     /// Order to exit, with all tasks that still run.
     Stop,
     /// Renewed certificate.
-    Certificate(Base64),
+    Certificate(Base64Bytes),
 }
 
 /// Request to warm the cache with the blocks that the worker will own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TakeOver {
-    /// Number of the request, repeated in [`TookOver`].
+pub(crate) struct HandoverRequest {
+    /// Number of the request, repeated in [`HandoverReport`].
     pub(crate) number: u64,
     /// Task URLs of the workers that own the parts so far.
     pub(crate) from: Vec<String>,
@@ -118,7 +118,7 @@ pub(crate) struct TakeOver {
 
 /// Announcement of a table's new shards, sent over a connection of its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Loaded {
+pub(crate) struct ShardAnnouncement {
     /// Slots among which the cluster's parts are placed.
     pub(crate) slots: Vec<u32>,
     pub(crate) new: NewShards,
@@ -127,14 +127,14 @@ pub(crate) struct Loaded {
 /// Acceptance of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Welcome {
-    pub(crate) certificate: Base64,
-    pub(crate) place: Place,
-    pub(crate) means: Means,
+    pub(crate) certificate: Base64Bytes,
+    pub(crate) place: WorkerAssignment,
+    pub(crate) means: WorkerResources,
 }
 
 /// Assignment of a worker: its slot, storage and folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct WorkerAssignment {
     pub(crate) cluster: ClusterId,
     pub(crate) slot: u32,
     /// Storage URL as for `kiln serve --storage`. Credentials come from the worker's own environment.
@@ -147,7 +147,7 @@ pub(crate) struct Place {
 
 /// Resources of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Means {
+pub(crate) struct WorkerResources {
     /// Number of query threads.
     pub(crate) cores: u32,
     /// Memory for tasks, in bytes.
@@ -178,15 +178,15 @@ impl std::fmt::Debug for Token {
 
 /// Bytes that are serialized as base64.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Base64(pub(crate) Vec<u8>);
+pub(crate) struct Base64Bytes(pub(crate) Vec<u8>);
 
-impl Serialize for Base64 {
+impl Serialize for Base64Bytes {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&STANDARD.encode(&self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Base64 {
+impl<'de> Deserialize<'de> for Base64Bytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         STANDARD.decode(text).map(Self).map_err(serde::de::Error::custom)
@@ -194,7 +194,7 @@ impl<'de> Deserialize<'de> for Base64 {
 }
 
 /// Omits the bytes, which may be secret.
-impl std::fmt::Debug for Base64 {
+impl std::fmt::Debug for Base64Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes", self.0.len())
     }
@@ -215,12 +215,12 @@ mod tests {
         assert_eq!(serde_json::to_string(message).expect("serialize the message"), sent);
     }
 
-    fn bytes() -> Base64 {
-        Base64(vec![0, 1, 255])
+    fn bytes() -> Base64Bytes {
+        Base64Bytes(vec![0, 1, 255])
     }
 
     #[test]
-    fn messages_of_workers_are_sent_as_ever() {
+    fn the_form_of_worker_messages_is_stable() {
         let hello = Hello {
             protocol: 1,
             version: "1.2.3".to_owned(),
@@ -231,7 +231,7 @@ mod tests {
         };
         check(&hello, r#"{"protocol":1,"version":"1.2.3","worker":5,"secret":"AAH/","token":"t","public_key":"AAH/"}"#);
         check(&FromWorker::Joined(Joined { address: "h:1".to_owned() }), r#"{"joined":{"address":"h:1"}}"#);
-        let beat = Beat {
+        let beat = Heartbeat {
             running: 1,
             cache_bytes: 2,
             cache_hits: 3,
@@ -246,14 +246,14 @@ mod tests {
             r#""ahead_shards":5,"ahead_blocks":6,"ahead_dropped":7,"memory_bytes":8}}"#
         );
         check(&FromWorker::Beat(beat), sent);
-        let took_over = TookOver { number: 1, blocks: 2, bytes: 3 };
+        let took_over = HandoverReport { number: 1, blocks: 2, bytes: 3 };
         check(&FromWorker::TookOver(took_over), r#"{"took_over":{"number":1,"blocks":2,"bytes":3}}"#);
         check(&FromWorker::Leaving, r#""leaving""#);
     }
 
     #[test]
-    fn messages_of_instances_are_sent_as_ever() {
-        let means = Means {
+    fn the_form_of_instance_messages_is_stable() {
+        let means = WorkerResources {
             cores: 1,
             memory_bytes: 2,
             cache_bytes: 3,
@@ -266,7 +266,7 @@ mod tests {
             r#"{"cores":1,"memory_bytes":2,"cache_bytes":3,"cache_disk_bytes":4,"cache_disk_part":5,"#,
             r#""max_cache_pct":6,"max_spill_pct":7}"#
         );
-        let place = Place {
+        let place = WorkerAssignment {
             cluster: ClusterId(1),
             slot: 2,
             storage: "file:///s".to_owned(),
@@ -280,7 +280,7 @@ mod tests {
         );
         check(&FromInstance::Configure(means), &format!(r#"{{"configure":{means_sent}}}"#));
         check(&FromInstance::Refused("why".to_owned()), r#"{"refused":"why"}"#);
-        let take_over = TakeOver { number: 1, from: vec!["h:1".to_owned()], slots: vec![0, 1] };
+        let take_over = HandoverRequest { number: 1, from: vec!["h:1".to_owned()], slots: vec![0, 1] };
         check(&FromInstance::TakeOver(take_over), r#"{"take_over":{"number":1,"from":["h:1"],"slots":[0,1]}}"#);
         check(&FromInstance::Heard, r#""heard""#);
         check(&FromInstance::Drain, r#""drain""#);

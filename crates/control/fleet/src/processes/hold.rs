@@ -3,26 +3,27 @@
 use std::sync::Arc;
 
 use cluster_model::{Worker, WorkerId, WorkerState};
-use scheduler::Hold;
+use scheduler::WorkerRegistration;
 use tokio_util::sync::CancellationToken;
 
-use super::Processes;
+use super::WorkerProcesses;
 
 /// One statement's registration on all ready workers of its cluster, which counts as running there until it is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
-    host: Arc<Processes>,
+pub(super) struct StatementHold {
+    host: Arc<WorkerProcesses>,
     number: u64,
     workers: Vec<Worker>,
     ended: CancellationToken,
 }
 
-impl Held {
+impl StatementHold {
     /// Registers a statement on those of `workers` that are ready; `None` if none is.
-    pub(super) fn on(host: &Arc<Processes>, workers: &[Worker]) -> Option<Self> {
-        let mut hosted = host.hosted.lock();
-        let is_ready =
-            |worker: &&Worker| hosted.workers.get(&worker.id).is_some_and(|one| one.seen().state == WorkerState::Ready);
+    pub(super) fn try_new(host: &Arc<WorkerProcesses>, workers: &[Worker]) -> Option<Self> {
+        let mut hosted = host.state.lock();
+        let is_ready = |worker: &&Worker| {
+            hosted.workers.get(&worker.id).is_some_and(|one| one.worker().state == WorkerState::Ready)
+        };
         let workers: Vec<Worker> = workers.iter().filter(is_ready).cloned().collect();
         if workers.is_empty() {
             return None;
@@ -31,7 +32,7 @@ impl Held {
         let (number, ended) = (hosted.next_hold, CancellationToken::new());
         for worker in &workers {
             if let Some(one) = hosted.workers.get_mut(&worker.id) {
-                one.holds.insert(number, ended.clone());
+                one.statements.insert(number, ended.clone());
             }
         }
         drop(hosted);
@@ -39,28 +40,28 @@ impl Held {
     }
 }
 
-impl Hold for Held {
+impl WorkerRegistration for StatementHold {
     fn worker(&self) -> WorkerId {
         self.workers.first().expect("a hold has at least one worker").id
     }
 
-    fn processes(&self) -> &[Worker] {
+    fn worker_processes(&self) -> &[Worker] {
         &self.workers
     }
 
-    fn ended(&self) -> &CancellationToken {
+    fn shutdown_token(&self) -> &CancellationToken {
         &self.ended
     }
 }
 
-impl Drop for Held {
+impl Drop for StatementHold {
     fn drop(&mut self) {
-        let mut hosted = self.host.hosted.lock();
+        let mut hosted = self.host.state.lock();
         let mut is_last_of_draining = false;
         for worker in &self.workers {
             if let Some(one) = hosted.workers.get_mut(&worker.id) {
-                one.holds.remove(&self.number);
-                is_last_of_draining |= one.seen().state == WorkerState::Draining && one.holds.is_empty();
+                one.statements.remove(&self.number);
+                is_last_of_draining |= one.worker().state == WorkerState::Draining && one.statements.is_empty();
             }
         }
         drop(hosted);

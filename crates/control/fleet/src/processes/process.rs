@@ -14,9 +14,9 @@ use rustix::process::{Pid, Signal};
 pub(super) struct Process {
     pub(super) pid: u32,
     /// Start time in clock ticks since boot; identifies the process together with its PID.
-    pub(super) began: u64,
+    pub(super) start_ticks: u64,
     #[cfg(target_os = "linux")]
-    handle: Arc<std::os::fd::OwnedFd>,
+    pidfd: Arc<std::os::fd::OwnedFd>,
 }
 
 /// Exit of a process. Only the parent learns the status.
@@ -44,8 +44,8 @@ impl Process {
         // The PID cannot be reused before `waitid`, so opening the pidfd after the start is safe.
         let mut child = command.spawn()?;
         let pid = child.id();
-        match open(pid) {
-            Ok(handle) => Ok(Self { pid, began: began(pid).unwrap_or(0), handle: Arc::new(handle) }),
+        match open_pidfd(pid) {
+            Ok(handle) => Ok(Self { pid, start_ticks: start_ticks(pid).unwrap_or(0), pidfd: Arc::new(handle) }),
             Err(error) => {
                 // Without a pidfd its exit cannot be watched.
                 child.kill()?;
@@ -57,9 +57,9 @@ impl Process {
 
     /// Returns the process with this PID and start time, if it still runs.
     pub(super) fn find(pid: u32, began_then: u64) -> Option<Self> {
-        let handle = Arc::new(open(pid).ok()?);
+        let handle = Arc::new(open_pidfd(pid).ok()?);
         // Read the start time after opening the pidfd: then both belong to the same process.
-        (began(pid)? == began_then).then_some(Self { pid, began: began_then, handle })
+        (start_ticks(pid)? == began_then).then_some(Self { pid, start_ticks: began_then, pidfd: handle })
     }
 
     /// Sends SIGTERM.
@@ -73,26 +73,26 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) {
-        match rustix::process::pidfd_send_signal(&*self.handle, signal) {
+        match rustix::process::pidfd_send_signal(&*self.pidfd, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
             Err(error) => tracing::warn!(pid = self.pid, %error, "could not signal a worker's process"),
         }
     }
 
     /// Waits for the process to exit.
-    pub(super) async fn ended(&self) -> Exit {
+    pub(super) async fn wait_for_exit(&self) -> Exit {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         use std::os::fd::AsFd;
         use tokio::io::Interest;
         use tokio::io::unix::AsyncFd;
 
         #[expect(deprecated, reason = "the watcher owns the pidfd, so that it stays open; the other form is unsafe")]
-        let watched = AsyncFd::with_interest(Arc::clone(&self.handle), Interest::READABLE);
+        let watched = AsyncFd::with_interest(Arc::clone(&self.pidfd), Interest::READABLE);
         let readable = async { watched?.readable().await.map(drop) };
         if let Err(error) = readable.await {
             tracing::warn!(pid = self.pid, %error, "could not wait for a worker's process");
         }
-        match waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+        match waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
             Ok(Some(how)) => {
                 let status = how.exit_status().map(Exit::Status);
                 status.or_else(|| how.terminating_signal().map(Exit::Signal)).unwrap_or(Exit::Unknown)
@@ -104,14 +104,14 @@ impl Process {
 }
 
 #[cfg(target_os = "linux")]
-fn open(pid: u32) -> io::Result<std::os::fd::OwnedFd> {
+fn open_pidfd(pid: u32) -> io::Result<std::os::fd::OwnedFd> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
     Ok(rustix::process::pidfd_open(raw, rustix::process::PidfdFlags::empty())?)
 }
 
 /// Returns the start time of a running process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 #[cfg(target_os = "linux")]
-fn began(pid: u32) -> Option<u64> {
+fn start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command name in parentheses may contain spaces and parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
@@ -125,14 +125,14 @@ fn began(pid: u32) -> Option<u64> {
 #[must_use]
 pub fn can_watch_processes() -> bool {
     #[cfg(target_os = "linux")]
-    let can = open(std::process::id()).is_ok();
+    let can = open_pidfd(std::process::id()).is_ok();
     #[cfg(not(target_os = "linux"))]
     let can = false;
     can
 }
 
 /// Returns the id of the current boot; PIDs and start times are meaningful within one boot only.
-pub(super) fn boot() -> String {
+pub(super) fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
@@ -161,24 +161,24 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn how_a_child_ends_is_known() {
+    async fn the_exit_of_a_child_is_reported() {
         let status = Process::spawn(Command::new("sh").args(["-c", "exit 7"])).expect("start a shell");
-        assert_eq!(status.ended().await, Exit::Status(7));
+        assert_eq!(status.wait_for_exit().await, Exit::Status(7));
         let killed = Process::spawn(Command::new("sleep").arg("600")).expect("start sleep");
         killed.terminate();
-        assert_eq!(killed.ended().await.to_string(), "killed by signal 15");
+        assert_eq!(killed.wait_for_exit().await.to_string(), "killed by signal 15");
         killed.kill();
-        assert_eq!(killed.ended().await, Exit::Unknown, "the exit status is reported once");
+        assert_eq!(killed.wait_for_exit().await, Exit::Unknown, "the exit status is reported once");
     }
 
     #[tokio::test]
-    async fn a_process_is_found_again_and_no_other_is_taken_for_it() {
+    async fn a_process_is_identified_by_its_start_time() {
         assert!(can_watch_processes());
         let child = Process::spawn(Command::new("sleep").arg("600")).expect("start sleep");
-        let found = Process::find(child.pid, child.began).expect("the process runs");
-        assert!(Process::find(child.pid, child.began + 1).is_none(), "another start time means another process");
+        let found = Process::find(child.pid, child.start_ticks).expect("the process runs");
+        assert!(Process::find(child.pid, child.start_ticks + 1).is_none(), "another start time means another process");
         found.kill();
-        assert_eq!(child.ended().await, Exit::Signal(9));
-        assert!(Process::find(child.pid, child.began).is_none(), "the process has exited");
+        assert_eq!(child.wait_for_exit().await, Exit::Signal(9));
+        assert!(Process::find(child.pid, child.start_ticks).is_none(), "the process has exited");
     }
 }

@@ -20,12 +20,12 @@ pub(super) struct Roster {
     pub(super) boot: String,
     /// Address of the join listener.
     pub(super) address: Option<SocketAddr>,
-    pub(super) workers: Vec<Entry>,
+    pub(super) workers: Vec<RosterEntry>,
 }
 
 /// Worker that ran when the roster was written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct RosterEntry {
     pub(super) id: WorkerId,
     pub(super) cluster: ClusterId,
     pub(super) slot: u32,
@@ -80,7 +80,7 @@ mod tests {
 
     /// Workers survive an upgrade of their instance, so every version must read the format of earlier ones.
     #[test]
-    fn a_roster_is_stored_as_ever() {
+    fn the_roster_format_is_stable() {
         let stored = concat!(
             r#"{"boot":"b","address":"127.0.0.1:4711","workers":[{"id":5,"cluster":2,"slot":1,"spec":{"hardware_instance":"local","#,
             r#""share":{"millicores":500,"memory_bytes":1073741824},"max_spill_pct":3,"max_cache_pct":4},"pid":7,"began":8,"#,
@@ -90,8 +90,16 @@ mod tests {
         let spec =
             WorkerSpec { hardware_instance: "local".to_owned(), share, max_spill_pct: Some(3), max_cache_pct: Some(4) };
         let (id, cluster) = (WorkerId(5), ClusterId(2));
-        let entry =
-            Entry { id, cluster, slot: 1, spec, pid: 7, began: 8, life: Some("pod".to_owned()), has_joined: true };
+        let entry = RosterEntry {
+            id,
+            cluster,
+            slot: 1,
+            spec,
+            pid: 7,
+            began: 8,
+            life: Some("pod".to_owned()),
+            has_joined: true,
+        };
         let address = Some(SocketAddr::from(([127, 0, 0, 1], 4_711)));
         let roster = Roster { boot: "b".to_owned(), address, workers: vec![entry] };
         assert_eq!(serde_json::from_str::<Roster>(stored).expect("deserialize the roster"), roster);
@@ -99,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_there_again_and_what_is_damaged_is_not_believed() {
+    fn a_roster_round_trips_and_a_damaged_one_is_empty() {
         let folder = tempfile::tempdir().expect("create a temporary folder");
         let file = RosterFile::in_folder(folder.path());
         assert_eq!(file.load(), Roster::default());
@@ -109,7 +117,7 @@ mod tests {
             max_spill_pct: Some(3),
             max_cache_pct: None,
         };
-        let entry = Entry {
+        let entry = RosterEntry {
             id: WorkerId(u64::MAX),
             cluster: ClusterId(2),
             slot: 1,

@@ -5,9 +5,9 @@ use types::SystemRandom;
 
 use super::*;
 use crate::fixtures::{clock, settings};
-use crate::identity::{Credentials, Identity};
+use crate::identity::{Credentials, TlsIdentity};
 
-fn start(slot: u32) -> StartWorker {
+fn start(slot: u32) -> StartRequest {
     let share = Resources { millicores: 1_000, memory_bytes: 1 << 20 };
     let spec = WorkerSpec {
         hardware_instance: HardwareInstance::LOCAL.to_owned(),
@@ -15,30 +15,30 @@ fn start(slot: u32) -> StartWorker {
         max_spill_pct: None,
         max_cache_pct: None,
     };
-    StartWorker { cluster: ClusterId(2), slot, spec }
+    StartRequest { cluster: ClusterId(2), slot, spec }
 }
 
-fn open(folder: &std::path::Path, program: &str) -> Arc<Processes> {
+fn open(folder: &std::path::Path, program: &str) -> Arc<WorkerProcesses> {
     let settings = FleetSettings { program: program.into(), ..settings(folder) };
-    std::fs::create_dir_all(&settings.folder).expect("create folder and authority");
+    std::fs::create_dir_all(&settings.workers_folder).expect("create folder and authority");
     let authority = Arc::new(Authority::open(folder, clock()).expect("create folder and authority"));
     let key = rcgen::KeyPair::generate().expect("generate a key");
-    let certificate = authority.sign(Name::Instance, key.public_key_raw()).expect("sign the certificate");
-    let identity = Identity::new(&key, &certificate, authority.certificate()).expect("key and certificate match");
-    let dialer = Dialer::new(Credentials::new(identity), clock());
+    let certificate = authority.sign(CertificateName::Instance, key.public_key_raw()).expect("sign the certificate");
+    let identity = TlsIdentity::new(&key, &certificate, authority.certificate()).expect("key and certificate match");
+    let dialer = TlsDialer::new(Credentials::new(identity), clock());
     let address = SocketAddr::from(([127, 0, 0, 1], 9));
-    Processes::open(settings, authority, address, dialer, clock(), Arc::new(SystemRandom))
+    WorkerProcesses::open(settings, authority, address, dialer, clock(), Arc::new(SystemRandom))
 }
 
 /// Waits until the only worker fulfils a condition.
-async fn until(host: &Processes, is_so: impl Fn(&Worker) -> bool) -> Worker {
+async fn until(host: &WorkerProcesses, is_so: impl Fn(&Worker) -> bool) -> Worker {
     loop {
         let seen = host.changes().current();
         let worker = host.observe().pop().expect("there is a worker");
         if is_so(&worker) {
             return worker;
         }
-        host.changes().after(seen).await;
+        host.changes().wait_for_newer(seen).await;
     }
 }
 
@@ -47,7 +47,7 @@ fn is_gone(worker: &Worker) -> bool {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_a_worker_that_failed() {
+async fn a_missing_program_fails_the_worker() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     host.start(&start(0));
@@ -68,37 +68,37 @@ async fn a_process_that_ends_by_itself_has_failed() {
 }
 
 /// Registers a worker with a process that only sleeps.
-fn sleeping(host: &Processes) -> (WorkerId, Process) {
-    let id = host.invite(&start(0)).expect("the host is not shutting down").worker;
+fn sleeping(host: &WorkerProcesses) -> (WorkerId, Process) {
+    let id = host.register_worker(&start(0)).expect("the host is not shutting down").worker;
     (id, give_process(host, id))
 }
 
-fn give_process(host: &Processes, id: WorkerId) -> Process {
+fn give_process(host: &WorkerProcesses, id: WorkerId) -> Process {
     let process = Process::spawn(Command::new("sleep").arg("600")).expect("start sleep");
-    host.hosted.lock().workers.get_mut(&id).expect("the worker is registered").process = Some(process.clone());
-    host.watch(id, process.clone());
+    host.state.lock().workers.get_mut(&id).expect("the worker is registered").process = Some(process.clone());
+    host.watch_exit(id, process.clone());
     process
 }
 
-impl Processes {
+impl WorkerProcesses {
     /// Gives a worker a process that only sleeps; the returned function kills it.
     pub(crate) fn pretend_process(&self, worker: WorkerId) -> impl FnOnce() + use<> {
         let process = give_process(self, worker);
-        self.save();
+        self.save_roster();
         move || process.kill()
     }
 
     /// Sends a stop message and does nothing else.
     pub(crate) fn tell_stop(&self, worker: WorkerId) -> bool {
-        self.hosted.lock().workers[&worker].tell(FromInstance::Stop)
+        self.state.lock().workers[&worker].send(FromInstance::Stop)
     }
 }
 
 #[tokio::test]
-async fn who_is_told_to_stop_is_gone_when_its_process_is() {
+async fn a_stopped_worker_is_gone_when_its_process_exits() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
-    for (reason, failed) in [(StopReason::Unwanted, false), (StopReason::NotStarted, true)] {
+    for (reason, failed) in [(StopReason::Unwanted, false), (StopReason::JoinTimeout, true)] {
         let (id, _) = sleeping(&host);
         host.stop(id, reason);
         host.stop(id, reason);
@@ -116,13 +116,13 @@ async fn who_is_told_to_stop_is_gone_when_its_process_is() {
 }
 
 #[tokio::test]
-async fn an_instance_that_was_killed_leaves_what_its_successor_finds() {
+async fn the_next_instance_takes_over_workers() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     let (joined, process) = sleeping(&host);
-    host.hosted.lock().workers.get_mut(&joined).expect("the worker is registered").has_joined = true;
+    host.state.lock().workers.get_mut(&joined).expect("the worker is registered").has_joined = true;
     let (stranger, never_joined) = sleeping(&host);
-    host.save();
+    host.save_roster();
     drop(host);
 
     let host = open(folder.path(), "/nowhere/kiln");
@@ -131,7 +131,7 @@ async fn an_instance_that_was_killed_leaves_what_its_successor_finds() {
     assert_eq!((found[0].state, &found[0].spec), (WorkerState::Starting, &start(0).spec));
     assert_ne!(stranger, joined);
     // A worker without a certificate cannot rejoin and is killed.
-    never_joined.ended().await;
+    never_joined.wait_for_exit().await;
     process.kill();
     let gone = until(&host, is_gone).await;
     assert!(gone.failed, "it exited without an order");
@@ -143,23 +143,27 @@ async fn statements_count_on_all_workers_of_their_cluster() {
     let host = open(folder.path(), "/nowhere/kiln");
     let (id, process) = sleeping(&host);
     assert!(host.hold(&host.observe()).is_none(), "a worker that has not joined gets no statements");
-    let ready = |host: &Processes| {
-        let mut hosted = host.hosted.lock();
-        hosted.workers.get_mut(&id).expect("the worker is registered").joined("127.0.0.1:1".to_owned(), Duration::ZERO);
+    let ready = |host: &WorkerProcesses| {
+        let mut hosted = host.state.lock();
+        hosted
+            .workers
+            .get_mut(&id)
+            .expect("the worker is registered")
+            .mark_joined("127.0.0.1:1".to_owned(), Duration::ZERO);
     };
     ready(&host);
     let first = host.hold(&host.observe()).expect("the worker is ready");
     let second = host.hold(&host.observe()).expect("the worker is ready");
-    assert_eq!(first.processes()[0].id, id);
+    assert_eq!(first.worker_processes()[0].id, id);
     assert_eq!(host.observe()[0].running, 2);
     drop(second);
     host.drain(id);
     assert_eq!((host.observe()[0].running, host.observe()[0].state), (1, WorkerState::Draining));
     assert!(host.hold(&host.observe()).is_none(), "a draining worker gets no statements");
     let seen = host.changes().current();
-    assert!(!first.ended().is_cancelled());
-    host.stop(id, StopReason::GraceOver);
-    assert!(first.ended().is_cancelled());
+    assert!(!first.shutdown_token().is_cancelled());
+    host.stop(id, StopReason::GracePeriodExceeded);
+    assert!(first.shutdown_token().is_cancelled());
     drop(first);
     assert!(seen < host.changes().current(), "the end of the last statement advances the revision");
     process.kill();
@@ -167,30 +171,34 @@ async fn statements_count_on_all_workers_of_their_cluster() {
 }
 
 #[tokio::test]
-async fn who_could_not_be_reached_is_left_out_for_a_while_unless_nobody_else_is_there() {
+async fn an_unreachable_worker_counts_as_hung_unless_it_is_the_last() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     let mut ready = Vec::new();
     for slot in 0..2 {
-        let id = host.invite(&start(slot)).expect("the host is not shutting down").worker;
-        let mut hosted = host.hosted.lock();
-        hosted.workers.get_mut(&id).expect("the worker is registered").joined("127.0.0.1:1".to_owned(), Duration::ZERO);
+        let id = host.register_worker(&start(slot)).expect("the host is not shutting down").worker;
+        let mut hosted = host.state.lock();
+        hosted
+            .workers
+            .get_mut(&id)
+            .expect("the worker is registered")
+            .mark_joined("127.0.0.1:1".to_owned(), Duration::ZERO);
         ready.push(id);
     }
-    let hung = |host: &Processes| -> Vec<WorkerId> {
+    let hung = |host: &WorkerProcesses| -> Vec<WorkerId> {
         host.observe().iter().filter(|worker| worker.hung).map(|worker| worker.id).collect()
     };
     let seen = host.changes().current();
-    host.unreached(ready[0]);
+    host.report_unreachable(ready[0]);
     assert_eq!(hung(&host), [ready[0]]);
     assert!(seen < host.changes().current(), "the report advances the revision");
-    host.unreached(ready[1]);
+    host.report_unreachable(ready[1]);
     assert_eq!(hung(&host), [ready[0]], "the last worker of a cluster is never marked");
     // Its own heartbeats do not end this state, but time does.
-    let mut hosted = host.hosted.lock();
+    let mut hosted = host.state.lock();
     let one = hosted.workers.get_mut(&ready[0]).expect("the worker is registered");
     let (now, later) = (clock().monotonic(), Duration::from_secs(1_000_000));
-    one.answered(now);
+    one.record_contact(now);
     assert_eq!(one.observed(now).detail.as_deref(), Some("a query could not reach it"));
     assert!(!one.observed(later).hung);
 }

@@ -12,29 +12,29 @@ use bytes::Bytes;
 use cluster_model::ClusterId;
 use cluster_model::placement::{Part, Placement};
 use exchange::Worker;
-use scan::PartKey;
+use scan::PartLocation;
 use serde::{Deserialize, Serialize};
-use shards::BlockPlace;
+use shards::BlockLocation;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use types::Clock;
 use url::Url;
 
-use crate::dial::place;
-use crate::identity::{Credentials, Name, within};
-use crate::join::{TakeOver, TookOver, read, write};
+use crate::dial::parse_task_url;
+use crate::identity::{CertificateName, Credentials, with_timeout};
+use crate::join::{HandoverReport, HandoverRequest, read_message, write_message};
 
 /// Longest valid record of a block.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 /// Time limit for each read and write.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+const IO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most bytes of blocks in memory that one worker sends, so that a hand-over ends in reasonable time.
-const GIVEN_BYTES_MAX: u64 = 4 << 30;
+const SENT_BYTES_MAX: u64 = 4 << 30;
 
 /// Request for the blocks that a slot will own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Wanted {
+struct BlocksRequest {
     cluster: ClusterId,
     slot: u32,
     /// Slots of the next placement.
@@ -45,43 +45,50 @@ struct Wanted {
 ///
 /// # Errors
 /// The connection breaks or times out, or the request is malformed.
-pub(super) async fn give(worker: &Worker, mut to: TlsStream<TcpStream>, clock: &Arc<dyn Clock>) -> io::Result<()> {
-    let wanted = within(clock, SILENCE_MAX, async { read::<Wanted>(&mut to).await.map_err(io::Error::other) }).await?;
-    let Some(Wanted { cluster, slot, slots }) = wanted else { return Ok(()) };
+pub(super) async fn send_blocks(
+    worker: &Worker,
+    mut to: TlsStream<TcpStream>,
+    clock: &Arc<dyn Clock>,
+) -> io::Result<()> {
+    let wanted = with_timeout(clock, IO_TIMEOUT, async {
+        read_message::<BlocksRequest>(&mut to).await.map_err(io::Error::other)
+    })
+    .await?;
+    let Some(BlocksRequest { cluster, slot, slots }) = wanted else { return Ok(()) };
     let placement = Placement::new(cluster, slots);
-    let will_own = |place: BlockPlace| {
-        let part = PartKey { shard: place.shard, row_group: place.row_group as usize, row: place.row };
-        placement.owner(Part::new(part.shard, part.piece())) == Some(slot)
+    let will_own = |place: BlockLocation| {
+        let part = PartLocation { shard: place.shard, row_group: place.row_group as usize, row: place.first_row };
+        placement.owner(Part::new(part.shard, part.ownership_unit())) == Some(slot)
     };
-    for block in worker.hot(will_own, GIVEN_BYTES_MAX) {
-        let Some((rows, record)) = block.written() else { continue };
+    for block in worker.hot_blocks(will_own, SENT_BYTES_MAX) {
+        let Some((rows, record)) = block.to_record() else { continue };
         let giving = async {
             to.write_u32(u32::try_from(rows).map_err(io::Error::other)?).await?;
             to.write_u32(u32::try_from(record.len()).map_err(io::Error::other)?).await?;
             to.write_all(&record).await
         };
-        within(clock, SILENCE_MAX, giving).await?;
+        with_timeout(clock, IO_TIMEOUT, giving).await?;
     }
     let ending = async {
         to.write_u64(0).await?;
         to.shutdown().await
     };
-    within(clock, SILENCE_MAX, ending).await
+    with_timeout(clock, IO_TIMEOUT, ending).await
 }
 
 /// Fetches blocks from all present owners concurrently; skips those that do not answer.
-pub(super) async fn take(
+pub(super) async fn fetch_blocks(
     worker: Worker,
     credentials: Arc<Credentials>,
     (cluster, slot): (ClusterId, u32),
-    told: TakeOver,
+    told: HandoverRequest,
     clock: Arc<dyn Clock>,
-) -> TookOver {
-    let wanted = Wanted { cluster, slot, slots: told.slots };
+) -> HandoverReport {
+    let wanted = BlocksRequest { cluster, slot, slots: told.slots };
     let (worker, credentials, wanted, clock) = (&worker, &credentials, &wanted, &clock);
     let each = told.from.iter().map(|from| async move {
         let mut got = (0, 0);
-        if let Err(error) = take_from(worker, credentials, from, wanted, clock, &mut got).await {
+        if let Err(error) = fetch_from(worker, credentials, from, wanted, clock, &mut got).await {
             tracing::warn!(%error, from, "could not fetch all warm cache blocks from another worker");
         }
         got
@@ -89,22 +96,22 @@ pub(super) async fn take(
     let got = futures::future::join_all(each).await;
     let (blocks, bytes) = got.into_iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     tracing::info!(blocks, bytes, "warmed the cache from other workers");
-    TookOver { number: told.number, blocks, bytes }
+    HandoverReport { number: told.number, blocks, bytes }
 }
 
 /// Fetches blocks from one worker; counts in `got` the blocks and bytes that were added to the cache.
-async fn take_from(
+async fn fetch_from(
     worker: &Worker,
     credentials: &Credentials,
     from: &str,
-    wanted: &Wanted,
+    wanted: &BlocksRequest,
     clock: &Arc<dyn Clock>,
     got: &mut (u64, u64),
 ) -> io::Result<()> {
     let url = Url::parse(from).map_err(io::Error::other)?;
-    let Some((address, id)) = place(&url) else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let mut stream = credentials.dial_for_blocks(address, Name::Worker(id), clock).await?;
-    write(&mut stream, wanted).await.map_err(io::Error::other)?;
+    let Some((address, id)) = parse_task_url(&url) else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut stream = credentials.dial_for_blocks(address, CertificateName::Worker(id), clock).await?;
+    write_message(&mut stream, wanted).await.map_err(io::Error::other)?;
     loop {
         let next = async {
             let (rows, bytes) = (stream.read_u32().await? as usize, stream.read_u32().await? as usize);
@@ -115,11 +122,11 @@ async fn take_from(
             stream.read_exact(&mut record).await?;
             Ok((rows, Bytes::from(record)))
         };
-        let (rows, record) = within(clock, SILENCE_MAX, next).await?;
+        let (rows, record) = with_timeout(clock, IO_TIMEOUT, next).await?;
         if record.is_empty() {
             return Ok(());
         }
-        if worker.receive(rows, &record) {
+        if worker.receive_block(rows, &record) {
             *got = (got.0 + 1, got.1 + record.len() as u64);
         }
     }

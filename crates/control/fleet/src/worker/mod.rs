@@ -1,17 +1,17 @@
 //! A worker process: joins an instance, runs tasks of its queries, and exits when it is told to or the instance is
 //! lost.
 //!
-//! - `link.rs`: the connection to the instance
-//! - `means.rs`: configuration of the scheduler from the assigned resources
+//! - `connection.rs`: the connection to the instance
+//! - `resources.rs`: configuration of the scheduler from the assigned resources
 //! - `handover.rs`: transfer of cache blocks between workers
-//! - `loads.rs`: pre-warming of the cache with new shards
+//! - `announcements.rs`: pre-warming of the cache with new shards
 //!
-//! Tasks are run by [`exchange::Worker`].
+//! Tasks are run by [`exchange::SingleWorker`].
 
+mod announcements;
+mod connection;
 mod handover;
-mod link;
-mod loads;
-mod means;
+mod resources;
 
 #[cfg(test)]
 mod tests;
@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_model::{ClusterId, WorkerId};
+use connection::{ConnectionEnd, JoinAnswer, JoinClient, Stream};
 use exchange::{ByteStream, Channels, Worker};
 use futures::future::BoxFuture;
 use futures::stream;
-use link::{Answer, Caller, LinkEnd, Stream};
 use objects::{FolderDisk, Objects};
 use rcgen::KeyPair;
 use rustls_pki_types::CertificateDer;
@@ -35,47 +35,47 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
-use types::{Clock, Health, Random, Reserve, SqlError};
+use types::{Clock, DiskReserve, Random, ServiceHealth, SqlError};
 use url::Url;
 
-use crate::dial::Dialer;
-use crate::identity::{Credentials, Errand, Identity, Name};
-use crate::join::{Base64, Beat, Means, TakeOver, TookOver, Welcome};
-use crate::listen::{Stranger, listen};
-use crate::own_thread::OwnThread;
+use crate::dedicated_thread::DedicatedThread;
+use crate::dial::TlsDialer;
+use crate::identity::{CertificateName, ConnectionPurpose, Credentials, TlsIdentity};
+use crate::join::{Base64Bytes, HandoverReport, HandoverRequest, Heartbeat, Welcome, WorkerResources};
+use crate::join_credential::JoinCredential;
+use crate::listen::{PendingConnection, listen};
 use crate::slot_folder::SlotFolder;
-use crate::way_in::WayIn;
 
 /// Interval of attempts to reach the instance.
-const KNOCK_EVERY: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of attempts after a refusal that may be temporary.
-const REFUSED_EVERY: Duration = Duration::from_secs(2);
+const REFUSED_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Accepted task connections that may wait to be served.
-const ARRIVED_MAX: usize = 16;
+const ACCEPT_QUEUE_LENGTH: usize = 16;
 
 /// Settings of a worker process.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
     /// `host:port` of the instance's join listener.
-    pub join: String,
+    pub instance_address: String,
     /// Credential of the first join.
-    pub way_in: WayIn,
+    pub credential: JoinCredential,
     /// Folder for cache and spill files on the worker's own disk; `None` for the folder that the instance assigns.
     pub folder: Option<PathBuf>,
     /// Address of the task listener; `None` for any free port of the local address of the connection to the instance.
     /// For a wildcard address, that local address is announced.
     pub listen: Option<SocketAddr>,
     /// Time that the worker tries to reach the instance before it exits.
-    pub patience: Duration,
+    pub reconnect_timeout: Duration,
     /// Version of the program, as reported to the instance.
     pub version: String,
 }
 
 /// Reason for a worker's regular exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum WorkerExit {
     /// The instance, or a termination signal, stopped the worker.
-    Told,
+    Stopped,
     /// The instance refused the worker, for this reason.
     Refused(String),
     /// The instance could not be reached in time.
@@ -98,20 +98,20 @@ pub enum WorkerError {
     #[error("could not listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("the task listener has stopped")]
-    Tasks,
+    TaskListenerStopped,
     #[error("could not start a thread")]
     Thread(#[source] io::Error),
     #[error("could not determine the local address of the connection to the instance")]
     Address(#[source] io::Error),
     #[error("a task of the worker has panicked")]
-    Crashed,
+    TaskPanicked,
 }
 
 /// Parses the URL `kiln://host:port` of an instance into `host:port`.
 ///
 /// # Errors
 /// A message about an invalid URL.
-pub fn parse_join(url: &str) -> Result<String, String> {
+pub fn parse_instance_url(url: &str) -> Result<String, String> {
     let parsed = Url::parse(url).map_err(|error| error.to_string())?;
     let is_whole = parsed.scheme() == "kiln" && matches!(parsed.path(), "" | "/");
     match (parsed.host_str(), parsed.port()) {
@@ -132,53 +132,53 @@ pub fn run(
     settings: WorkerSettings,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    told: BoxFuture<'static, ()>,
-) -> BoxFuture<'static, Result<Ended, WorkerError>> {
-    Box::pin(run_unboxed(settings, clock, random, told))
+    terminated: BoxFuture<'static, ()>,
+) -> BoxFuture<'static, Result<WorkerExit, WorkerError>> {
+    Box::pin(run_unboxed(settings, clock, random, terminated))
 }
 
 async fn run_unboxed(
     settings: WorkerSettings,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    told: BoxFuture<'static, ()>,
-) -> Result<Ended, WorkerError> {
-    let own = OwnThread::start("link").map_err(WorkerError::Thread)?;
-    let is_by_token = settings.way_in.is_by_token();
+    terminated: BoxFuture<'static, ()>,
+) -> Result<WorkerExit, WorkerError> {
+    let own = DedicatedThread::start("link").map_err(WorkerError::Thread)?;
+    let is_by_token = settings.credential.is_token();
     let (leave, leaving) = watch::channel(false);
-    let working = work(settings, leaving, clock, random, Handle::current());
+    let working = join_and_serve(settings, leaving, clock, random, Handle::current());
     let mut working = own.runtime().spawn(working.in_current_span());
     tokio::select! {
         biased;
-        () = told => {}
-        ended = &mut working => return ended.unwrap_or(Err(WorkerError::Crashed)),
+        () = terminated => {}
+        ended = &mut working => return ended.unwrap_or(Err(WorkerError::TaskPanicked)),
     }
     if !is_by_token {
-        return Ok(Ended::Told);
+        return Ok(WorkerExit::Stopped);
     }
     leave.send_replace(true);
-    working.await.unwrap_or(Err(WorkerError::Crashed))
+    working.await.unwrap_or(Err(WorkerError::TaskPanicked))
 }
 
 /// Joins the instance, starts serving tasks, and reconnects whenever the connection is lost.
-async fn work(
+async fn join_and_serve(
     settings: WorkerSettings,
     leaving: watch::Receiver<bool>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     tasks: Handle,
-) -> Result<Ended, WorkerError> {
+) -> Result<WorkerExit, WorkerError> {
     let key = KeyPair::generate()?;
-    let caller = Caller { settings: &settings, key: &key, clock: &clock, leaving: &leaving };
-    let (mut stream, welcome) = match knock(&caller, None).await {
+    let caller = JoinClient { settings: &settings, key: &key, clock: &clock, terminating: &leaving };
+    let (mut stream, welcome) = match join_with_retries(&caller, None).await {
         Ok(come_in) => come_in,
         Err(ended) => return Ok(ended),
     };
-    let authority = settings.way_in.authority().clone();
-    let identity = Identity::new(&key, &CertificateDer::from(welcome.certificate.0.clone()), &authority)?;
+    let authority = settings.credential.authority().clone();
+    let identity = TlsIdentity::new(&key, &CertificateDer::from(welcome.certificate.0.clone()), &authority)?;
     let credentials = Credentials::new(identity);
     let reached_by = stream.get_ref().0.local_addr().map_err(WorkerError::Address)?.ip();
-    let start = Start {
+    let start = TaskServerConfig {
         listen: settings.listen.unwrap_or_else(|| SocketAddr::new(reached_by, 0)),
         version: settings.version.clone(),
         folder: settings.folder.clone(),
@@ -187,63 +187,66 @@ async fn work(
         clock: Arc::clone(&clock),
         random,
     };
-    let starting = tasks.spawn(Serving::start(start).in_current_span());
-    let mut serving = starting.await.unwrap_or(Err(WorkerError::Crashed))?;
+    let starting = tasks.spawn(TaskServer::start(start).in_current_span());
+    let mut serving = starting.await.unwrap_or(Err(WorkerError::TaskPanicked))?;
     let place = welcome.place;
-    let office = Office {
+    let office = MessageHandler {
         key: &key,
         authority,
         credentials: &credentials,
         worker: &serving.worker,
         disk: &serving.disk,
-        place: (place.cluster, place.slot),
+        slot: (place.cluster, place.slot),
         clock: &clock,
         tasks: &tasks,
     };
     loop {
         let ended = tokio::select! {
-            ended = link::talk(stream, &office, serving.address, leaving.clone(), &clock) => ended,
-            _ = serving.tasks.join_next() => return Err(WorkerError::Tasks),
+            ended = connection::run_connection(stream, &office, serving.address, leaving.clone(), &clock) => ended,
+            _ = serving.tasks.join_next() => return Err(WorkerError::TaskListenerStopped),
         };
         match ended {
-            LinkEnd::Told => return Ok(Ended::Told),
-            LinkEnd::Lost(error) => tracing::warn!(%error, "lost the connection to the instance; reconnecting"),
+            ConnectionEnd::Stopped => return Ok(WorkerExit::Stopped),
+            ConnectionEnd::Lost(error) => tracing::warn!(%error, "lost the connection to the instance; reconnecting"),
         }
         let welcome;
-        (stream, welcome) = match knock(&caller, Some(&*credentials)).await {
+        (stream, welcome) = match join_with_retries(&caller, Some(&*credentials)).await {
             Ok(come_in) => come_in,
             Err(ended) => return Ok(ended),
         };
         if welcome.place != place {
-            return Ok(Ended::Refused("the instance has assigned another slot, storage or folder".to_owned()));
+            return Ok(WorkerExit::Refused("the instance has assigned another slot, storage or folder".to_owned()));
         }
-        office.certify(&welcome.certificate);
+        office.install_certificate(&welcome.certificate);
         office.configure(&welcome.means);
         tracing::info!("reconnected to the instance");
     }
 }
 
 /// Tries to join until the instance accepts or refuses the worker, or the patience is over.
-async fn knock(caller: &Caller<'_>, credentials: Option<&Credentials>) -> Result<(Stream, Box<Welcome>), Ended> {
+async fn join_with_retries(
+    caller: &JoinClient<'_>,
+    credentials: Option<&Credentials>,
+) -> Result<(Stream, Box<Welcome>), WorkerExit> {
     let begun = caller.clock.monotonic();
-    let mut leaving = caller.leaving.clone();
+    let mut leaving = caller.terminating.clone();
     loop {
-        let mut pause = KNOCK_EVERY;
-        match caller.call(credentials).await {
-            Ok(Answer::Welcome(stream, welcome)) => return Ok((stream, welcome)),
+        let mut pause = RETRY_INTERVAL;
+        match caller.join(credentials).await {
+            Ok(JoinAnswer::Welcome(stream, welcome)) => return Ok((stream, welcome)),
             // The verifier of tokens may not know this worker yet.
-            Ok(Answer::Refused(reason)) if credentials.is_none() && caller.settings.way_in.is_by_token() => {
-                if caller.settings.patience <= caller.clock.monotonic().saturating_sub(begun) {
-                    return Err(Ended::Refused(reason));
+            Ok(JoinAnswer::Refused(reason)) if credentials.is_none() && caller.settings.credential.is_token() => {
+                if caller.settings.reconnect_timeout <= caller.clock.monotonic().saturating_sub(begun) {
+                    return Err(WorkerExit::Refused(reason));
                 }
                 tracing::warn!(reason, "the instance refused this worker; trying again");
-                pause = REFUSED_EVERY;
+                pause = REFUSED_RETRY_INTERVAL;
             }
-            Ok(Answer::Refused(reason)) => return Err(Ended::Refused(reason)),
+            Ok(JoinAnswer::Refused(reason)) => return Err(WorkerExit::Refused(reason)),
             Err(error) => {
-                if caller.settings.patience <= caller.clock.monotonic().saturating_sub(begun) {
+                if caller.settings.reconnect_timeout <= caller.clock.monotonic().saturating_sub(begun) {
                     tracing::warn!(%error, "could not reach the instance in time; giving up");
-                    return Err(Ended::Abandoned);
+                    return Err(WorkerExit::Abandoned);
                 }
                 tracing::debug!(%error, "could not reach the instance; trying again");
             }
@@ -251,13 +254,13 @@ async fn knock(caller: &Caller<'_>, credentials: Option<&Credentials>) -> Result
         tokio::select! {
             () = caller.clock.sleep(pause) => {}
             // No instance is connected that could still need this worker.
-            () = link::is_so(&mut leaving) => return Err(Ended::Told),
+            () = connection::wait_until_true(&mut leaving) => return Err(WorkerExit::Stopped),
         }
     }
 }
 
 /// Task server of a worker.
-struct Serving {
+struct TaskServer {
     worker: Worker,
     /// Disk of the cache and spill folders.
     disk: FolderDisk,
@@ -270,7 +273,7 @@ struct Serving {
 }
 
 /// Arguments for starting the task server.
-struct Start {
+struct TaskServerConfig {
     listen: SocketAddr,
     version: String,
     folder: Option<PathBuf>,
@@ -280,52 +283,55 @@ struct Start {
     random: Arc<dyn Random>,
 }
 
-impl Serving {
+impl TaskServer {
     /// Claims the slot's folder, opens the storage and starts the listener for tasks.
-    async fn start(start: Start) -> Result<Self, WorkerError> {
-        let Start { listen: wanted, version, folder: own_folder, welcome, credentials, clock, random } = start;
+    async fn start(start: TaskServerConfig) -> Result<Self, WorkerError> {
+        let TaskServerConfig { listen: wanted, version, folder: own_folder, welcome, credentials, clock, random } =
+            start;
         let place = &welcome.place;
         let all = own_folder.as_ref().unwrap_or(&place.folder);
         let folder = SlotFolder::claim(all, place.cluster, place.slot).map_err(WorkerError::Folder)?;
-        let objects = Objects::open_keeping(&place.storage, place.reserve_bytes, Arc::clone(&clock), random)?;
-        let config = means::config(&welcome.means, &folder, place.reserve_bytes);
-        let dialer = Dialer::new(Arc::clone(&credentials), Arc::clone(&clock));
+        let objects = Objects::open_with_reserve(&place.storage, place.reserve_bytes, Arc::clone(&clock), random)?;
+        let config = resources::config(&welcome.means, &folder, place.reserve_bytes);
+        let dialer = TlsDialer::new(Arc::clone(&credentials), Arc::clone(&clock));
         let worker =
             Worker::start(objects, &clock, &config, Channels::new(dialer), &version).map_err(WorkerError::Start)?;
         let failed = |source| WorkerError::Listen { address: wanted, source };
         let listener = TcpListener::bind(wanted).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let mut tasks = JoinSet::new();
-        let (arriving, arrived) = mpsc::channel::<io::Result<Box<dyn ByteStream>>>(ARRIVED_MAX);
-        let (loaded, told) = mpsc::channel(loads::WAITING_MAX);
-        tasks.spawn(loads::read_ahead(worker.clone(), (place.cluster, place.slot), told));
+        let (arriving, arrived) = mpsc::channel::<io::Result<Box<dyn ByteStream>>>(ACCEPT_QUEUE_LENGTH);
+        let (loaded, told) = mpsc::channel(announcements::QUEUE_LENGTH);
+        tasks.spawn(announcements::read_ahead(worker.clone(), (place.cluster, place.slot), told));
         tasks.spawn({
             let config = move || Arc::clone(&credentials.current().server);
             let (asked, of_asked) = (worker.clone(), Arc::clone(&clock));
-            listen(listener, config, clock, move |Stranger { stream, place }| {
+            listen(listener, config, clock, move |PendingConnection { stream, permit: place }| {
                 let (arriving, loaded) = (arriving.clone(), loaded.clone());
                 let (asked, clock) = (asked.clone(), Arc::clone(&of_asked));
                 async move {
-                    match Errand::of(&stream) {
-                        Errand::Tasks => {
+                    match ConnectionPurpose::from_peer(&stream) {
+                        ConnectionPurpose::Tasks => {
                             // The send fails only when the task server has stopped, which ends the worker.
                             let _ = arriving.send(Ok(Box::new(stream))).await;
                             drop(place);
                         }
-                        Errand::Blocks => {
+                        ConnectionPurpose::Blocks => {
                             drop(place);
-                            if let Err(error) = handover::give(&asked, stream, &clock).await {
+                            if let Err(error) = handover::send_blocks(&asked, stream, &clock).await {
                                 tracing::debug!(%error, "could not send all cache blocks to another worker");
                             }
                         }
                         // Only the instance may announce new shards.
-                        Errand::Loads if Name::Instance.is_of(&stream) => {
+                        ConnectionPurpose::Announcements if CertificateName::Instance.matches_peer(&stream) => {
                             drop(place);
-                            if let Err(error) = loads::hear(&asked, stream, &loaded, &clock).await {
+                            if let Err(error) =
+                                announcements::receive_announcements(&asked, stream, &loaded, &clock).await
+                            {
                                 tracing::debug!(%error, "could not receive all announcements of new shards");
                             }
                         }
-                        Errand::Loads => {}
+                        ConnectionPurpose::Announcements => {}
                     }
                 }
             })
@@ -339,11 +345,12 @@ impl Serving {
                 }
             }
         });
-        let disk = FolderDisk::of(&folder.spill());
+        let disk = FolderDisk::new(&folder.spill_folder());
         tasks.spawn({
-            let reserve = Reserve { disk: Arc::new(FolderDisk::of(&folder.spill())), bytes: place.reserve_bytes };
+            let reserve =
+                DiskReserve { disk: Arc::new(FolderDisk::new(&folder.spill_folder())), bytes: place.reserve_bytes };
             let worker = worker.clone();
-            async move { worker.keep_spill_room(&reserve, &Health::default()).await }
+            async move { worker.enforce_spill_limit(&reserve, &ServiceHealth::default()).await }
         });
         tracing::info!(cluster = %place.cluster, slot = place.slot, %address, "worker accepts tasks");
         Ok(Self { worker, disk, address, tasks, _folder: folder })
@@ -351,22 +358,22 @@ impl Serving {
 }
 
 /// Handler of the instance's messages: certificate, resources, cache hand-over and statistics of the worker.
-struct Office<'a> {
+struct MessageHandler<'a> {
     key: &'a KeyPair,
     authority: CertificateDer<'static>,
     credentials: &'a Arc<Credentials>,
     worker: &'a Worker,
     disk: &'a FolderDisk,
-    place: (ClusterId, u32),
+    slot: (ClusterId, u32),
     clock: &'a Arc<dyn Clock>,
     /// Runtime for everything but heartbeats.
     tasks: &'a Handle,
 }
 
-impl Office<'_> {
+impl MessageHandler<'_> {
     /// Installs a renewed certificate.
-    fn certify(&self, certificate: &Base64) {
-        match Identity::new(self.key, &CertificateDer::from(certificate.0.clone()), &self.authority) {
+    fn install_certificate(&self, certificate: &Base64Bytes) {
+        match TlsIdentity::new(self.key, &CertificateDer::from(certificate.0.clone()), &self.authority) {
             Ok(identity) => self.credentials.renew(identity),
             // The old certificate stays valid for some days.
             Err(error) => tracing::warn!(%error, "could not install the renewed certificate"),
@@ -374,29 +381,29 @@ impl Office<'_> {
     }
 
     /// Applies new resources.
-    fn configure(&self, means: &Means) {
+    fn configure(&self, means: &WorkerResources) {
         let _threads_begin_there = self.tasks.enter();
-        if let Err(error) = self.worker.configure(&means::share(means, self.disk)) {
+        if let Err(error) = self.worker.configure(&resources::worker_share(means, self.disk)) {
             tracing::warn!(%error, "could not apply new resources; the worker keeps its threads");
         }
     }
 
     /// Warms the cache from other workers; completes when all have sent their blocks.
-    fn take_over(&self, told: TakeOver) -> impl Future<Output = TookOver> + Send + 'static {
+    fn warm_cache(&self, told: HandoverRequest) -> impl Future<Output = HandoverReport> + Send + 'static {
         let (worker, credentials) = (self.worker.clone(), Arc::clone(self.credentials));
-        handover::take(worker, credentials, self.place, told, Arc::clone(self.clock))
+        handover::fetch_blocks(worker, credentials, self.slot, told, Arc::clone(self.clock))
     }
 
     /// Returns the current statistics for a heartbeat.
-    fn beat(&self) -> Beat {
+    fn heartbeat(&self) -> Heartbeat {
         let tiers = self.worker.cache_tiers();
         let counts = || {
             let memory = tiers.iter().filter(|tier| tier.tier == "memory");
             memory.flat_map(|tier| &tier.tables).map(|(_, counts)| counts)
         };
-        let ahead = self.worker.ahead();
-        Beat {
-            running: u32::try_from(self.worker.running()).unwrap_or(u32::MAX),
+        let ahead = self.worker.cache_warming_stats();
+        Heartbeat {
+            running: u32::try_from(self.worker.running_queries()).unwrap_or(u32::MAX),
             cache_bytes: counts().map(|counts| counts.bytes).sum(),
             cache_hits: counts().map(|counts| counts.hits).sum(),
             cache_misses: counts().map(|counts| counts.misses).sum(),
@@ -412,6 +419,6 @@ impl WorkerSettings {
     /// Returns the worker's id: that of its ticket, or the random one of a worker with a token.
     #[must_use]
     pub fn id(&self) -> WorkerId {
-        self.way_in.worker()
+        self.credential.worker_id()
     }
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use cluster_model::{ClusterId, HardwareInstance, Resources, StopReason, WorkerSpec, WorkerState};
-use control_plane::{Guests, StartWorker, Vouch, Vouched, Vouching, WorkerHost};
+use control_plane::{StartRequest, TokenVerifier, TokenWorkerHost, VerifiedWorker, VerifyFuture, WorkerHost};
 use exchange::NewShards;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,21 +14,21 @@ use crate::authority::Authority;
 use crate::dial::task_url;
 use crate::fixtures::{clock, settings};
 use crate::fleet::{Fleet, FleetError, FleetSettings};
-use crate::identity::{Name, dial_as_stranger, within};
-use crate::join::{BEAT_EVERY, FromInstance, Hello, PROTOCOL, read, write};
+use crate::identity::{CertificateName, dial_unauthenticated, with_timeout};
+use crate::join::{FromInstance, HEARTBEAT_INTERVAL, Hello, PROTOCOL, read_message, write_message};
 use crate::ticket::Ticket;
 
 /// Time limit for expected state changes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Instance whose workers are tasks of the test process.
-struct House {
+struct TestInstance {
     fleet: Fleet,
     folder: TempDir,
     clock: Arc<dyn Clock>,
 }
 
-impl House {
+impl TestInstance {
     async fn new() -> Self {
         let folder = tempfile::tempdir().expect("create a temporary folder");
         let fleet = open(folder.path()).await;
@@ -36,20 +36,30 @@ impl House {
     }
 
     fn address(&self) -> SocketAddr {
-        crate::Processes::earlier_address(&settings(self.folder.path())).expect("the roster exists")
+        crate::WorkerProcesses::previous_address(&settings(self.folder.path())).expect("the roster exists")
     }
 
     fn invite(&self) -> Ticket {
         let spec = spec(1 << 20);
-        self.fleet.processes().invite(&StartWorker { cluster: ClusterId(2), slot: 0, spec }).expect("the host is open")
+        self.fleet
+            .processes()
+            .register_worker(&StartRequest { cluster: ClusterId(2), slot: 0, spec })
+            .expect("the host is open")
     }
 
     fn worker(&self, ticket: &Ticket, patience: Duration) -> WorkerSettings {
-        let (join, way_in) = (self.address().to_string(), WayIn::Ticket(ticket.clone()));
-        WorkerSettings { join, way_in, folder: None, listen: None, patience, version: "1".to_owned() }
+        let (join, way_in) = (self.address().to_string(), JoinCredential::Ticket(ticket.clone()));
+        WorkerSettings {
+            instance_address: join,
+            credential: way_in,
+            folder: None,
+            listen: None,
+            reconnect_timeout: patience,
+            version: "1".to_owned(),
+        }
     }
 
-    fn work(&self, ticket: &Ticket, patience: Duration) -> JoinHandle<Result<Ended, WorkerError>> {
+    fn work(&self, ticket: &Ticket, patience: Duration) -> JoinHandle<Result<WorkerExit, WorkerError>> {
         let settings = self.worker(ticket, patience);
         tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), Box::pin(std::future::pending())))
     }
@@ -64,16 +74,16 @@ impl House {
                 if let Some(worker) = found.filter(|worker| worker.state == state) {
                     return Ok(worker);
                 }
-                processes.changes().after(seen).await;
+                processes.changes().wait_for_newer(seen).await;
             }
         };
-        within(&self.clock, PATIENCE, waiting).await.expect("the worker reaches the state in time")
+        with_timeout(&self.clock, PATIENCE, waiting).await.expect("the worker reaches the state in time")
     }
 
     /// Whether the instance can open a task connection to the worker.
     async fn is_reached(&self, worker: &cluster_model::Worker) -> bool {
         let url = task_url(worker).expect("the worker has joined");
-        let dialled = self.fleet.processes().dial().dial(&url).await;
+        let dialled = self.fleet.processes().dialer().dial(&url).await;
         speaks_http2(dialled.expect("connect to the worker")).await
     }
 }
@@ -100,7 +110,7 @@ async fn speaks_http2(mut stream: impl ByteStream) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_joins_takes_tasks_and_ends_when_told() {
-    let house = House::new().await;
+    let house = TestInstance::new().await;
     let ticket = house.invite();
     let working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
@@ -108,7 +118,7 @@ async fn a_worker_joins_takes_tasks_and_ends_when_told() {
     assert!(house.is_reached(&worker).await);
     let other = cluster_model::Worker { id: WorkerId(worker.id.0 ^ 1), ..worker.clone() };
     let url = task_url(&other).expect("the worker has joined");
-    let refused = house.fleet.processes().dial().dial(&url).await.err().expect("another id is rejected");
+    let refused = house.fleet.processes().dialer().dial(&url).await.err().expect("another id is rejected");
     assert!(refused.to_string().contains("not valid for name"), "{refused}");
     house.fleet.processes().configure(ticket.worker, &spec(2 << 20));
     house.fleet.processes().renew_certificates();
@@ -117,18 +127,18 @@ async fn a_worker_joins_takes_tasks_and_ends_when_told() {
     house.fleet.processes().drain(ticket.worker);
     assert_eq!(house.until(ticket.worker, WorkerState::Draining).await.spec, spec(2 << 20));
     assert!(house.fleet.processes().tell_stop(ticket.worker));
-    assert_eq!(working.await.expect("no panic").expect("no failure"), Ended::Told);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), WorkerExit::Stopped);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_is_good_for_once_and_for_nobody_else() {
-    let house = House::new().await;
+async fn a_ticket_is_single_use() {
+    let house = TestInstance::new().await;
     let ticket = house.invite();
     let forged = Ticket { secret: [7; 32], ..ticket.clone() };
     let unknown = Ticket { worker: WorkerId(ticket.worker.0 ^ 1), ..ticket.clone() };
     let is_refused = async |ticket: &Ticket| {
         let ended = house.work(ticket, PATIENCE).await.expect("no panic").expect("no failure");
-        assert!(matches!(ended, Ended::Refused(_)), "{ended:?}");
+        assert!(matches!(ended, WorkerExit::Refused(_)), "{ended:?}");
     };
     is_refused(&forged).await;
     is_refused(&unknown).await;
@@ -139,16 +149,16 @@ async fn a_ticket_is_good_for_once_and_for_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_believes_another_authority() {
-    let (house, other) = (House::new().await, House::new().await);
+async fn certificates_of_another_authority_are_rejected() {
+    let (house, other) = (TestInstance::new().await, TestInstance::new().await);
     let ticket = house.invite();
     let misled = Ticket { authority: other.invite().authority, ..ticket.clone() };
     let ended = house.work(&misled, Duration::ZERO).await.expect("no panic").expect("no failure");
-    assert_eq!(ended, Ended::Abandoned, "the worker does not send its secret");
+    assert_eq!(ended, WorkerExit::Abandoned, "the worker does not send its secret");
     let working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
     let url = task_url(&worker).expect("the worker has joined");
-    other.fleet.processes().dial().dial(&url).await.err().expect("the worker rejects another instance");
+    other.fleet.processes().dialer().dial(&url).await.err().expect("the worker rejects another instance");
     assert!(house.is_reached(&worker).await && !working.is_finished());
 }
 
@@ -171,8 +181,8 @@ impl Clock for LongAgo {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_are_sent_away_and_nothing_dies_of_them() {
-    let house = House::new().await;
+async fn unauthenticated_connections_are_rejected() {
+    let house = TestInstance::new().await;
     let ticket = house.invite();
     let working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
@@ -193,14 +203,15 @@ async fn strangers_are_sent_away_and_nothing_dies_of_them() {
         Ok(stream) => speaks_http2(stream).await,
         Err(_) => false,
     };
-    let stranger = dial_as_stranger(authority, tasks, Name::Worker(worker.id), &house.clock).await;
+    let stranger = dial_unauthenticated(authority, tasks, CertificateName::Worker(worker.id), &house.clock).await;
     assert!(!is_let_in(stranger).await, "task connections need a certificate");
     let key = KeyPair::generate().expect("generate a key");
     for (since, may_come_in) in [(Arc::new(LongAgo) as Arc<dyn Clock>, false), (clock(), true)] {
         let signing = Authority::open(house.folder.path(), since).expect("load the stored authority");
-        let certificate = signing.sign(Name::Instance, key.public_key_raw()).expect("sign the certificate");
-        let shown = Credentials::new(Identity::new(&key, &certificate, authority).expect("key and certificate match"));
-        let dialled = shown.dial(tasks, Name::Worker(worker.id), &house.clock).await;
+        let certificate = signing.sign(CertificateName::Instance, key.public_key_raw()).expect("sign the certificate");
+        let shown =
+            Credentials::new(TlsIdentity::new(&key, &certificate, authority).expect("key and certificate match"));
+        let dialled = shown.dial(tasks, CertificateName::Worker(worker.id), &house.clock).await;
         assert_eq!(is_let_in(dialled).await, may_come_in);
     }
     // Another protocol version, then malformed messages.
@@ -210,51 +221,57 @@ async fn strangers_are_sent_away_and_nothing_dies_of_them() {
         worker: ticket.worker,
         secret: None,
         token: None,
-        public_key: Base64(Vec::new()),
+        public_key: Base64Bytes(Vec::new()),
     };
     for protocol in [PROTOCOL, PROTOCOL + 1] {
-        let mut stream =
-            dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it is listening");
-        write(&mut stream, &hello(protocol)).await.expect("it is listening");
-        let answer = read::<FromInstance>(&mut stream).await.expect("the instance answers");
+        let mut stream = dial_unauthenticated(authority, house.address(), CertificateName::Instance, &house.clock)
+            .await
+            .expect("it is listening");
+        write_message(&mut stream, &hello(protocol)).await.expect("it is listening");
+        let answer = read_message::<FromInstance>(&mut stream).await.expect("the instance answers");
         assert!(matches!(answer, Some(FromInstance::Refused(_))), "{answer:?}");
     }
     for nonsense in [&[255; 100][..], b"\0\0\0\x02{}", b"\0\0\0\x09{\"protoco"] {
-        let mut stream =
-            dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it is listening");
+        let mut stream = dial_unauthenticated(authority, house.address(), CertificateName::Instance, &house.clock)
+            .await
+            .expect("it is listening");
         stream.write_all(nonsense).await.expect("it is listening");
         // It may have hung up already.
         let _ = stream.shutdown().await;
-        assert!(!matches!(read::<FromInstance>(&mut stream).await, Ok(Some(_))), "malformed messages get no answer");
+        assert!(
+            !matches!(read_message::<FromInstance>(&mut stream).await, Ok(Some(_))),
+            "malformed messages get no answer"
+        );
     }
     assert!(house.is_reached(&worker).await && !working.is_finished());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_protocol_is_refused_and_its_version_seen() {
-    let house = House::new().await;
+async fn another_protocol_version_is_refused() {
+    let house = TestInstance::new().await;
     let ticket = house.invite();
     let hello = Hello {
         protocol: PROTOCOL + 1,
         version: "9".to_owned(),
         worker: ticket.worker,
-        secret: Some(Base64(ticket.secret.to_vec())),
+        secret: Some(Base64Bytes(ticket.secret.to_vec())),
         token: None,
-        public_key: Base64(Vec::new()),
+        public_key: Base64Bytes(Vec::new()),
     };
     let authority = &ticket.authority;
-    let mut stream =
-        dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it is listening");
-    write(&mut stream, &hello).await.expect("it is listening");
-    let answer = read::<FromInstance>(&mut stream).await.expect("the instance answers");
+    let mut stream = dial_unauthenticated(authority, house.address(), CertificateName::Instance, &house.clock)
+        .await
+        .expect("it is listening");
+    write_message(&mut stream, &hello).await.expect("it is listening");
+    let answer = read_message::<FromInstance>(&mut stream).await.expect("the instance answers");
     assert!(matches!(answer, Some(FromInstance::Refused(_))), "{answer:?}");
     let seen = house.until(ticket.worker, WorkerState::Starting).await;
     assert_eq!(seen.version.as_deref(), Some("9"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_comes_back_to_the_next_instance() {
-    let mut house = House::new().await;
+async fn a_worker_rejoins_the_next_instance() {
+    let mut house = TestInstance::new().await;
     let ticket = house.invite();
     let working = house.work(&ticket, PATIENCE);
     let before = house.until(ticket.worker, WorkerState::Ready).await;
@@ -266,19 +283,19 @@ async fn a_worker_comes_back_to_the_next_instance() {
     assert_eq!((after.id, &after.address, &after.spec), (before.id, &before.address, &before.spec));
     assert!(house.is_reached(&after).await);
     house.fleet.processes().stop(ticket.worker, StopReason::Unwanted);
-    assert_eq!(working.await.expect("no panic").expect("no failure"), Ended::Told);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), WorkerExit::Stopped);
     process();
     assert!(!house.until(ticket.worker, WorkerState::Gone).await.failed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_without_an_instance_ends() {
-    let house = House::new().await;
+    let house = TestInstance::new().await;
     let ticket = house.invite();
     let working = house.work(&ticket, Duration::from_millis(300));
     house.until(ticket.worker, WorkerState::Ready).await;
     drop(house.fleet);
-    assert_eq!(working.await.expect("no panic").expect("no failure"), Ended::Abandoned);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), WorkerExit::Abandoned);
 }
 
 /// Returns new shards of a table with this number of columns.
@@ -299,29 +316,29 @@ fn new_shards(shards: u64, columns: usize) -> NewShards {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_cannot_be_told_counts_as_left_out() {
-    let house = House::new().await;
+async fn unannounced_shards_count_as_dropped() {
+    let house = TestInstance::new().await;
     let ticket = house.invite();
     let _working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
     let processes = house.fleet.processes();
-    let left_out = || processes.cache_uses(worker.id).expect("the worker has statistics").ahead.dropped;
-    processes.tell_loaded(&worker, &[0], vec![new_shards(100, 3), new_shards(1, 1)]).await;
+    let left_out = || processes.cache_statistics(worker.id).expect("the worker has statistics").ahead.dropped;
+    processes.announce_shards(&worker, &[0], vec![new_shards(100, 3), new_shards(1, 1)]).await;
     assert_eq!(left_out(), 0);
-    processes.tell_loaded(&worker, &[0], vec![new_shards(7, 2_000), new_shards(1, 1)]).await;
+    processes.announce_shards(&worker, &[0], vec![new_shards(7, 2_000), new_shards(1, 1)]).await;
     assert_eq!(left_out(), 7, "a table with many columns exceeds the message limit");
     let nowhere = cluster_model::Worker { address: None, ..worker.clone() };
-    processes.tell_loaded(&nowhere, &[0], vec![new_shards(2, 1)]).await;
+    processes.announce_shards(&nowhere, &[0], vec![new_shards(2, 1)]).await;
     assert_eq!(left_out(), 9);
 }
 
 #[test]
-fn a_worker_whose_threads_are_all_busy_says_that_it_is_there() {
+fn a_busy_worker_sends_heartbeats() {
     let here = tokio::runtime::Runtime::new().expect("build a runtime");
     let one = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let one = one.expect("build a runtime");
     here.block_on(async {
-        let house = House::new().await;
+        let house = TestInstance::new().await;
         let ticket = house.invite();
         let settings = house.worker(&ticket, PATIENCE);
         let working = one.spawn(run(settings, clock(), Arc::new(SystemRandom), Box::pin(std::future::pending())));
@@ -335,75 +352,77 @@ fn a_worker_whose_threads_are_all_busy_says_that_it_is_there() {
         let since = house.clock.monotonic();
         let hearing = async {
             // Two intervals, because one heartbeat may have been in flight.
-            while house.fleet.processes().observe()[0].heard < since + 2 * BEAT_EVERY {
-                house.clock.sleep(BEAT_EVERY / 4).await;
+            while house.fleet.processes().observe()[0].last_heartbeat < since + 2 * HEARTBEAT_INTERVAL {
+                house.clock.sleep(HEARTBEAT_INTERVAL / 4).await;
             }
             Ok(())
         };
-        within(&house.clock, PATIENCE, hearing).await.expect("heartbeats arrive in time");
+        with_timeout(&house.clock, PATIENCE, hearing).await.expect("heartbeats arrive in time");
         assert!(!working.is_finished());
         drop(release);
     });
 }
 
 #[tokio::test]
-async fn there_is_no_door_at_all_addresses() {
+async fn a_wildcard_join_address_is_refused() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
-    let settings = FleetSettings { door: SocketAddr::from(([0, 0, 0, 0], 0)), ..settings(folder.path()) };
+    let settings = FleetSettings { join_address: SocketAddr::from(([0, 0, 0, 0], 0)), ..settings(folder.path()) };
     let refused = Fleet::open(settings, clock(), Arc::new(SystemRandom)).await.expect_err("it is a wildcard");
-    assert!(matches!(refused, FleetError::NoAddress { .. }), "{refused}");
+    assert!(matches!(refused, FleetError::WildcardAddress { .. }), "{refused}");
 }
 
 #[test]
-fn where_to_join_is_a_url() {
-    assert_eq!(parse_join("kiln://127.0.0.1:4711").as_deref(), Ok("127.0.0.1:4711"));
-    assert_eq!(parse_join("kiln://[::1]:4711/").as_deref(), Ok("[::1]:4711"));
+fn instance_urls_are_parsed() {
+    assert_eq!(parse_instance_url("kiln://127.0.0.1:4711").as_deref(), Ok("127.0.0.1:4711"));
+    assert_eq!(parse_instance_url("kiln://[::1]:4711/").as_deref(), Ok("[::1]:4711"));
     for wrong in ["127.0.0.1:4711", "http://127.0.0.1:4711", "kiln://127.0.0.1", "kiln://a:1/b", ""] {
-        assert!(parse_join(wrong).is_err(), "{wrong}");
+        assert!(parse_instance_url(wrong).is_err(), "{wrong}");
     }
 }
 
 /// Verifier that accepts tokens `good LIFE`.
 #[derive(Debug)]
-struct Voucher;
+struct TestVerifier;
 
-impl Vouch for Voucher {
-    fn vouch<'a>(&'a self, token: &'a str) -> Vouching<'a> {
-        let vouched = token.strip_prefix("good ").map(|life| Vouched {
+impl TokenVerifier for TestVerifier {
+    fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
+        let vouched = token.strip_prefix("good ").map(|life| VerifiedWorker {
             cluster: ClusterId(2),
             slot: 3,
             spec: spec(1 << 20),
-            life: life.to_owned(),
+            host_uid: life.to_owned(),
         });
         Box::pin(std::future::ready(vouched.ok_or_else(|| "nobody knows it".to_owned())))
     }
 }
 
 /// Opens an instance that accepts workers with tokens.
-async fn open_to_guests(folder: &Path) -> House {
+async fn open_with_tokens(folder: &Path) -> TestInstance {
     let data = tempfile::tempdir().expect("create a temporary folder");
-    let settings = FleetSettings { vouch: Some(Arc::new(Voucher)), ..settings(folder) };
+    let settings = FleetSettings { token_verifier: Some(Arc::new(TestVerifier)), ..settings(folder) };
     let fleet = Fleet::open(settings, clock(), Arc::new(SystemRandom)).await.expect("open the instance in its folder");
-    std::fs::write(folder.join("known.pem"), fleet.authority()).expect("open the instance in its folder");
-    House { fleet, folder: data, clock: clock() }
+    std::fs::write(folder.join("known.pem"), fleet.authority_pem()).expect("open the instance in its folder");
+    TestInstance { fleet, folder: data, clock: clock() }
 }
 
 /// Starts a worker with this token; returns its id, a sender that asks it to terminate, and its task.
-fn guest(
-    house: &House,
+fn spawn_token_worker(
+    house: &TestInstance,
     folder: &Path,
     token: &str,
     patience: Duration,
-) -> (WorkerId, tokio::sync::oneshot::Sender<()>, JoinHandle<Result<Ended, WorkerError>>) {
+) -> (WorkerId, tokio::sync::oneshot::Sender<()>, JoinHandle<Result<WorkerExit, WorkerError>>) {
     let path = folder.join("token");
     std::fs::write(&path, token).expect("open the instance in its folder");
     let token = crate::TokenFile::new(path, &folder.join("known.pem"), &SystemRandom).expect("read the certificate");
     let settings = WorkerSettings {
-        join: crate::Processes::earlier_address(&settings(folder)).expect("the roster exists").to_string(),
-        way_in: WayIn::Token(token),
+        instance_address: crate::WorkerProcesses::previous_address(&settings(folder))
+            .expect("the roster exists")
+            .to_string(),
+        credential: JoinCredential::Token(token),
         folder: Some(house.folder.path().to_owned()),
         listen: None,
-        patience,
+        reconnect_timeout: patience,
         version: "1".to_owned(),
     };
     let (id, (tell, told)) = (settings.id(), tokio::sync::oneshot::channel());
@@ -412,19 +431,19 @@ fn guest(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_vouched_for_works_without_an_invitation_and_leaves_when_it_may() {
+async fn a_worker_with_a_token_joins_and_drains() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
-    let house = open_to_guests(folder.path()).await;
+    let house = open_with_tokens(folder.path()).await;
     let processes = house.fleet.processes();
-    let (id, tell, working) = guest(&house, folder.path(), "good pod-1\n", PATIENCE);
+    let (id, tell, working) = spawn_token_worker(&house, folder.path(), "good pod-1\n", PATIENCE);
     let worker = house.until(id, WorkerState::Ready).await;
     assert_eq!((worker.cluster, worker.slot), (ClusterId(2), 3));
-    assert_eq!(processes.life(id).as_deref(), Some("pod-1"));
+    assert_eq!(processes.host_uid(id).as_deref(), Some("pod-1"));
     assert!(house.is_reached(&worker).await);
     assert!(house.folder.path().join("2-3").exists(), "the cache is in the worker's own folder");
 
     // Its process is restarted in the same pod: another worker replaces it.
-    let (next, tell_next, next_working) = guest(&house, folder.path(), "good pod-1", PATIENCE);
+    let (next, tell_next, next_working) = spawn_token_worker(&house, folder.path(), "good pod-1", PATIENCE);
     house.until(next, WorkerState::Ready).await;
     let before = house.until(id, WorkerState::Gone).await;
     assert!(before.failed, "it ended without an order");
@@ -435,48 +454,48 @@ async fn who_is_vouched_for_works_without_an_invitation_and_leaves_when_it_may()
     house.until(next, WorkerState::Draining).await;
     assert!(!next_working.is_finished());
     processes.stop(next, StopReason::Drained);
-    assert_eq!(next_working.await.expect("no panic").expect("no failure"), Ended::Told);
+    assert_eq!(next_working.await.expect("no panic").expect("no failure"), WorkerExit::Stopped);
     let gone = house.until(next, WorkerState::Gone).await;
     assert_eq!((gone.failed, gone.detail.as_deref()), (false, Some("drained")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_vouched_for_comes_in_as_nobody() {
+async fn a_worker_with_an_invalid_token_is_refused() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
-    let house = open_to_guests(folder.path()).await;
-    let (_, _tell, working) = guest(&house, folder.path(), "forged", Duration::ZERO);
+    let house = open_with_tokens(folder.path()).await;
+    let (_, _tell, working) = spawn_token_worker(&house, folder.path(), "forged", Duration::ZERO);
     let ended = working.await.expect("no panic").expect("no failure");
-    assert_eq!(ended, Ended::Refused("nobody knows it".to_owned()));
-    let (_, tell, working) = guest(&house, folder.path(), "forged", PATIENCE);
+    assert_eq!(ended, WorkerExit::Refused("nobody knows it".to_owned()));
+    let (_, tell, working) = spawn_token_worker(&house, folder.path(), "forged", PATIENCE);
     drop(tell);
-    assert_eq!(working.await.expect("no panic").expect("no failure"), Ended::Told);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), WorkerExit::Stopped);
     assert!(house.fleet.processes().observe().is_empty());
     // An instance without a verifier accepts no tokens.
     let other = tempfile::tempdir().expect("create a temporary folder");
     let fleet = open(other.path()).await;
-    std::fs::write(other.path().join("known.pem"), fleet.authority()).expect("open the instance in its folder");
-    let alone = House { fleet, folder: tempfile::tempdir().expect("create a temporary folder"), clock: clock() };
-    let (_, _tell, working) = guest(&alone, other.path(), "good pod-1", Duration::ZERO);
+    std::fs::write(other.path().join("known.pem"), fleet.authority_pem()).expect("open the instance in its folder");
+    let alone = TestInstance { fleet, folder: tempfile::tempdir().expect("create a temporary folder"), clock: clock() };
+    let (_, _tell, working) = spawn_token_worker(&alone, other.path(), "good pod-1", Duration::ZERO);
     let ended = working.await.expect("no panic").expect("no failure");
-    assert!(matches!(ended, Ended::Refused(_)), "{ended:?}");
+    assert!(matches!(ended, WorkerExit::Refused(_)), "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn guests_find_the_next_instance_and_are_lost_with_what_they_live_in() {
+async fn a_worker_with_a_token_rejoins_until_its_pod_is_gone() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
-    let house = open_to_guests(folder.path()).await;
-    let (id, _tell, working) = guest(&house, folder.path(), "good pod-1", PATIENCE);
+    let house = open_with_tokens(folder.path()).await;
+    let (id, _tell, working) = spawn_token_worker(&house, folder.path(), "good pod-1", PATIENCE);
     house.until(id, WorkerState::Ready).await;
-    let House { fleet, folder: disk, clock } = house;
+    let TestInstance { fleet, folder: disk, clock } = house;
     // The instance shuts down; workers that it has not started reconnect to the next one.
     fleet.close().await;
     fleet.abandon().await;
-    let next = open_to_guests(folder.path()).await;
-    let house = House { fleet: next.fleet, folder: disk, clock };
+    let next = open_with_tokens(folder.path()).await;
+    let house = TestInstance { fleet: next.fleet, folder: disk, clock };
     house.until(id, WorkerState::Ready).await;
-    assert_eq!(house.fleet.processes().life(id).as_deref(), Some("pod-1"));
+    assert_eq!(house.fleet.processes().host_uid(id).as_deref(), Some("pod-1"));
     assert!(!working.is_finished());
-    house.fleet.processes().lost(id, "its pod is gone");
+    house.fleet.processes().mark_lost(id, "its pod is gone");
     let gone = house.until(id, WorkerState::Gone).await;
     assert_eq!((gone.failed, gone.detail.as_deref()), (true, Some("its pod is gone")));
 }

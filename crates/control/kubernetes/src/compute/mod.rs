@@ -1,7 +1,7 @@
 //! Pure functions that derive a `ComputeCluster`'s Kubernetes objects, surplus volumes and status.
 //!
 //! - `workers.rs`: the StatefulSet and its pods.
-//! - `parts.rs`: the service and the disruption budget.
+//! - `support_objects.rs`: the service and the disruption budget.
 //! - `volumes.rs`: cache volumes that are no longer needed.
 //! - `status.rs`: the status.
 //!
@@ -10,8 +10,8 @@
 //! the process ends when nothing runs on it any more, and the grace period of the pod covers that time. Finalizers or a
 //! StatefulSet partition would delay only the terminations that the operator itself causes.
 
-mod parts;
 mod status;
+mod support_objects;
 mod volumes;
 mod workers;
 
@@ -27,18 +27,18 @@ use kube::core::{ApiResource, ObjectMeta};
 use kube::{Resource, ResourceExt};
 
 use crate::instance::INSTANCE_LABEL;
-use crate::object::Object;
+use crate::object::DesiredObject;
 use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 
-pub use status::status;
+pub use status::compute_status;
 pub use volumes::surplus_volumes;
 
 /// Label with the name of the ComputeCluster to which an object belongs.
 pub const CLUSTER_LABEL: &str = "kiln.dev/cluster";
-/// Label with the role of a pod; [`WORKER`] is its value for workers.
+/// Label with the role of a pod; [`WORKER_COMPONENT`] is its value for workers.
 pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 /// Value of [`COMPONENT_LABEL`] for workers.
-pub const WORKER: &str = "worker";
+pub const WORKER_COMPONENT: &str = "worker";
 /// Port on which workers accept tasks.
 pub const TASK_PORT: i32 = 8_434;
 /// Name of a worker's cache volume, and prefix of its claim's name, which ends with the name of the pod.
@@ -46,62 +46,67 @@ pub const CACHE_VOLUME: &str = "cache";
 
 /// Reason why a cluster that the API server has accepted cannot have workers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Impossible {
+pub enum UnmetDependency {
     #[error("there is no instance {name}")]
-    NoInstance { name: String },
+    MissingInstance { name: String },
     #[error("there is no HardwareProfile {name}")]
-    NoHardware { name: String },
+    MissingHardwareProfile { name: String },
     /// The instance stores its rows on its own volume, which other pods cannot read.
     #[error(
         "the instance {instance} keeps its rows on its own volume: workers in other pods need a storage that is a bucket"
     )]
-    OwnStorage { instance: String },
+    LocalStorage { instance: String },
 }
 
 /// Objects on which the workers of a cluster depend.
 #[derive(Debug, Clone, Copy)]
-pub struct Around<'a> {
+pub struct ClusterDependencies<'a> {
     pub instance: &'a Instance,
     pub hardware: &'a HardwareProfile,
     /// StatefulSet of the instance's pod, if it exists.
-    pub instance_pods: Option<&'a StatefulSet>,
+    pub instance_stateful_set: Option<&'a StatefulSet>,
 }
 
-impl<'a> Around<'a> {
+impl<'a> ClusterDependencies<'a> {
     /// Combines the objects that were found for a cluster.
     ///
     /// # Errors
-    /// Returns [`Impossible`] if the instance or the hardware profile is missing, or if the rows of the instance are
+    /// Returns [`UnmetDependency`] if the instance or the hardware profile is missing, or if the rows of the instance are
     /// not in a bucket.
     pub fn new(
         cluster: &ComputeCluster,
         instance: Option<&'a Instance>,
         hardware: Option<&'a HardwareProfile>,
         instance_pods: Option<&'a StatefulSet>,
-    ) -> Result<Around<'a>, Impossible> {
+    ) -> Result<ClusterDependencies<'a>, UnmetDependency> {
         let spec = &cluster.spec;
-        let instance = instance.ok_or_else(|| Impossible::NoInstance { name: spec.instance.clone() })?;
+        let instance = instance.ok_or_else(|| UnmetDependency::MissingInstance { name: spec.instance.clone() })?;
         if instance.spec.storage.url.is_none() {
-            return Err(Impossible::OwnStorage { instance: spec.instance.clone() });
+            return Err(UnmetDependency::LocalStorage { instance: spec.instance.clone() });
         }
-        let hardware = hardware.ok_or_else(|| Impossible::NoHardware { name: spec.hardware_instance.clone() })?;
-        Ok(Around { instance, hardware, instance_pods })
+        let hardware =
+            hardware.ok_or_else(|| UnmetDependency::MissingHardwareProfile { name: spec.hardware_instance.clone() })?;
+        Ok(ClusterDependencies { instance, hardware, instance_stateful_set: instance_pods })
     }
 }
 
 /// Returns the desired objects of a cluster. `present` is its observed StatefulSet.
 #[must_use]
-pub fn objects(cluster: &ComputeCluster, around: &Around<'_>, present: Option<&StatefulSet>) -> Vec<Object> {
+pub fn desired_objects(
+    cluster: &ComputeCluster,
+    around: &ClusterDependencies<'_>,
+    present: Option<&StatefulSet>,
+) -> Vec<DesiredObject> {
     vec![
-        Object::new(&parts::service(cluster)),
-        Object::new(&parts::disruption_budget(cluster)),
-        Object::new(&workers::stateful_set(cluster, around, present)),
+        DesiredObject::new(&support_objects::service(cluster)),
+        DesiredObject::new(&support_objects::disruption_budget(cluster)),
+        DesiredObject::new(&workers::stateful_set(cluster, around, present)),
     ]
 }
 
 /// Returns the kinds of objects that belong to clusters.
 #[must_use]
-pub fn kinds() -> [ApiResource; 3] {
+pub fn owned_kinds() -> [ApiResource; 3] {
     [
         ApiResource::erase::<StatefulSet>(&()),
         ApiResource::erase::<Service>(&()),
@@ -111,7 +116,7 @@ pub fn kinds() -> [ApiResource; 3] {
 
 /// Returns the name of a cluster's StatefulSet, service and disruption budget.
 #[must_use]
-pub fn workers_name(cluster: &str) -> String {
+pub fn stateful_set_name(cluster: &str) -> String {
     format!("{cluster}-workers")
 }
 
@@ -119,32 +124,32 @@ pub fn workers_name(cluster: &str) -> String {
 /// the cluster.
 #[must_use]
 pub fn slot(cluster: &str, pod: &str) -> Option<u32> {
-    let ordinal = pod.strip_prefix(workers_name(cluster).as_str())?.strip_prefix('-')?;
+    let ordinal = pod.strip_prefix(stateful_set_name(cluster).as_str())?.strip_prefix('-')?;
     let is_plain = ordinal == "0" || !ordinal.starts_with(['0', '+']);
     is_plain.then(|| ordinal.parse().ok())?
 }
 
 /// Returns the audience of worker tokens. It restricts a token to one instance.
 #[must_use]
-pub fn audience(namespace: &str, instance: &str) -> String {
+pub fn token_audience(namespace: &str, instance: &str) -> String {
     format!("{instance}.{namespace}.instance.kiln.dev")
 }
 
 /// Returns the name of the config map in which an instance publishes the certificate of its authority for its workers.
 #[must_use]
-pub fn authority_name(instance: &str) -> String {
+pub fn authority_config_map_name(instance: &str) -> String {
     format!("{instance}-authority")
 }
 
 /// Key of the certificate in that config map.
-pub const AUTHORITY_KEY: &str = "authority.pem";
+pub const AUTHORITY_MAP_KEY: &str = "authority.pem";
 
 /// Returns the labels that select the cluster's pods. The selector of a StatefulSet is immutable, so these never
 /// change.
 fn selector(cluster: &ComputeCluster) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("app.kubernetes.io/name".to_owned(), "kiln".to_owned()),
-        (COMPONENT_LABEL.to_owned(), WORKER.to_owned()),
+        (COMPONENT_LABEL.to_owned(), WORKER_COMPONENT.to_owned()),
         (CLUSTER_LABEL.to_owned(), cluster.name_any()),
     ])
 }
@@ -161,7 +166,7 @@ fn metadata(cluster: &ComputeCluster) -> ObjectMeta {
     let mut labels = selector(cluster);
     labels.insert("app.kubernetes.io/managed-by".to_owned(), "kiln-operator".to_owned());
     ObjectMeta {
-        name: Some(workers_name(&cluster.name_any())),
+        name: Some(stateful_set_name(&cluster.name_any())),
         namespace: cluster.namespace(),
         labels: Some(labels),
         owner_references: cluster.controller_owner_ref(&()).map(|owner| vec![owner]),
@@ -170,6 +175,6 @@ fn metadata(cluster: &ComputeCluster) -> ObjectMeta {
 }
 
 /// Returns the desired number of workers: 0 while the cluster is suspended.
-fn wanted(cluster: &ComputeCluster) -> i32 {
+fn desired_workers(cluster: &ComputeCluster) -> i32 {
     if cluster.spec.suspended { 0 } else { cluster.spec.node_count }
 }

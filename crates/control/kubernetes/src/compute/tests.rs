@@ -3,8 +3,8 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::instance::{Outcome, objects as instance_objects};
-use crate::object::{golden, yaml};
+use crate::instance::{ReconcileOutcome, desired_objects as instance_objects};
+use crate::object::{assert_golden, to_yaml};
 use crate::resources::{ComputeClusterPhase, READY, RECONCILED};
 
 fn instance_of(more: Value) -> Instance {
@@ -63,8 +63,8 @@ fn extend(spec: &mut Value, more: Value) {
 
 /// Returns the desired objects of a new cluster.
 fn made(cluster: &ComputeCluster, instance: &Instance, hardware: &HardwareProfile) -> Vec<Value> {
-    let around = Around::new(cluster, Some(instance), Some(hardware), None).expect("it is possible");
-    objects(cluster, &around, None).into_iter().map(|object| object.value).collect()
+    let around = ClusterDependencies::new(cluster, Some(instance), Some(hardware), None).expect("it is possible");
+    desired_objects(cluster, &around, None).into_iter().map(|object| object.value).collect()
 }
 
 fn set_of(made: &[Value]) -> &Value {
@@ -93,12 +93,12 @@ fn plain() -> Value {
 #[test]
 fn a_cluster_is_made_of_these_objects() {
     let made = made(&cluster(plain()), &instance_of(plain()), &hardware(plain()));
-    golden("cluster.yaml", &yaml(&made));
+    assert_golden("cluster.yaml", &to_yaml(&made));
 }
 
 #[test]
 fn every_object_is_owned_and_of_a_kind_that_is_looked_for() {
-    let kinds = kinds().map(|kind| kind.kind);
+    let kinds = owned_kinds().map(|kind| kind.kind);
     for object in made(&cluster(plain()), &instance_of(plain()), &hardware(plain())) {
         assert!(kinds.iter().any(|kind| object["kind"] == kind.as_str()), "{}", object["kind"]);
         assert_eq!(object["metadata"]["labels"][CLUSTER_LABEL], "etl");
@@ -149,8 +149,9 @@ fn workers_get_a_new_image_after_their_instance() {
         observed(&set.value)
     };
     let image = |instance_pods: &StatefulSet| {
-        let around = Around::new(&cluster, Some(&new), Some(&hardware), Some(instance_pods)).expect("it is possible");
-        let objects = objects(&cluster, &around, Some(&present));
+        let around = ClusterDependencies::new(&cluster, Some(&new), Some(&hardware), Some(instance_pods))
+            .expect("it is possible");
+        let objects = desired_objects(&cluster, &around, Some(&present));
         let values: Vec<Value> = objects.into_iter().map(|object| object.value).collect();
         set_of(&values)["spec"]["template"]["spec"]["containers"][0]["image"].clone()
     };
@@ -167,8 +168,8 @@ fn volumes_of_a_set_that_is_there_stay_as_they_were_made() {
     let before = hardware(plain());
     let present = observed(set_of(&made(&cluster, &instance, &before)));
     let after = hardware(json!({ "cpu": "16", "cacheVolume": { "size": "1Ti" } }));
-    let around = Around::new(&cluster, Some(&instance), Some(&after), None).expect("it is possible");
-    let objects = objects(&cluster, &around, Some(&present));
+    let around = ClusterDependencies::new(&cluster, Some(&instance), Some(&after), None).expect("it is possible");
+    let objects = desired_objects(&cluster, &around, Some(&present));
     let values: Vec<Value> = objects.into_iter().map(|object| object.value).collect();
     let set = set_of(&values);
     assert_eq!(
@@ -182,7 +183,7 @@ fn volumes_of_a_set_that_is_there_stay_as_they_were_made() {
 fn what_cannot_have_workers_says_why() {
     let (cluster, instance, hardware) = (cluster(plain()), instance_of(plain()), hardware(plain()));
     let why = |instance: Option<&Instance>, hardware: Option<&HardwareProfile>| {
-        Around::new(&cluster, instance, hardware, None).expect_err("it cannot").to_string()
+        ClusterDependencies::new(&cluster, instance, hardware, None).expect_err("it cannot").to_string()
     };
     assert_eq!(why(None, Some(&hardware)), "there is no instance dw");
     assert_eq!(why(Some(&instance), None), "there is no HardwareProfile small");
@@ -193,9 +194,9 @@ fn what_cannot_have_workers_says_why() {
 #[test]
 fn the_longest_names_are_short_enough() {
     let name = "c".repeat(40);
-    let pod = format!("{}-63", workers_name(&name));
+    let pod = format!("{}-63", stateful_set_name(&name));
     // Kubernetes labels pods with the name of their set and ten characters more.
-    assert!(workers_name(&name).len() + 11 <= 63 && pod.len() <= 63);
+    assert!(stateful_set_name(&name).len() + 11 <= 63 && pod.len() <= 63);
     assert_eq!(slot(&name, &pod), Some(63));
 }
 
@@ -238,7 +239,9 @@ fn the_phase_follows_the_pods() {
         (status.replicas, status.ready_replicas) = (there, Some(ready));
         set
     };
-    let phase = |cluster: &ComputeCluster, set: Option<&StatefulSet>| status(cluster, set, &Outcome::Applied, at).phase;
+    let phase = |cluster: &ComputeCluster, set: Option<&StatefulSet>| {
+        compute_status(cluster, set, &ReconcileOutcome::Applied, at).phase
+    };
     assert_eq!(phase(&awake, None), ComputeClusterPhase::Starting);
     assert_eq!(phase(&awake, Some(&set(3, 0))), ComputeClusterPhase::Starting);
     assert_eq!(phase(&awake, Some(&set(3, 1))), ComputeClusterPhase::Resizing);
@@ -250,7 +253,7 @@ fn the_phase_follows_the_pods() {
     assert_eq!(phase(&asleep, Some(&set(2, 2))), ComputeClusterPhase::Suspending);
     assert_eq!(phase(&asleep, Some(&set(0, 0))), ComputeClusterPhase::Suspended);
 
-    let said = status(&awake, Some(&set(3, 2)), &Outcome::Failed("exceeded quota".to_owned()), at);
+    let said = compute_status(&awake, Some(&set(3, 2)), &ReconcileOutcome::Failed("exceeded quota".to_owned()), at);
     assert_eq!((said.nodes, said.ready_nodes, said.observed_generation), (3, 2, Some(3)));
     let condition = |kind: &str| said.conditions.iter().find(|one| one.type_ == kind).expect("it is there");
     assert_eq!(condition(READY).message, "2 of 3 workers are ready");

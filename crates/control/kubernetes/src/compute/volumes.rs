@@ -14,10 +14,10 @@ pub fn surplus_volumes<'a>(
     pods: impl Fn(&str) -> bool,
 ) -> Vec<&'a str> {
     let name = cluster.name_any();
-    let kept = u32::try_from(cluster.spec.node_count).unwrap_or(u32::MAX);
+    let node_count = u32::try_from(cluster.spec.node_count).unwrap_or(u32::MAX);
     let is_surplus = |claim: &&str| {
         let pod = claim.strip_prefix(CACHE_VOLUME).and_then(|rest| rest.strip_prefix('-'));
-        pod.is_some_and(|pod| slot(&name, pod).is_some_and(|slot| kept <= slot) && !pods(pod))
+        pod.is_some_and(|pod| slot(&name, pod).is_some_and(|slot| node_count <= slot) && !pods(pod))
     };
     claims.into_iter().filter(is_surplus).collect()
 }

@@ -17,15 +17,18 @@ use kube::ResourceExt;
 use kube::core::ObjectMeta;
 
 use super::{
-    AUTHORITY_KEY, Around, CACHE_VOLUME, TASK_PORT, audience, authority_name, metadata, pod_labels, selector, wanted,
-    workers_name,
+    AUTHORITY_MAP_KEY, CACHE_VOLUME, ClusterDependencies, TASK_PORT, authority_config_map_name, desired_workers,
+    metadata, pod_labels, selector, stateful_set_name, token_audience,
 };
-use crate::instance::{account_name, door};
-use crate::pod::{claim, container_security, mount, port, resources, security, variables_of};
+use crate::instance::{service_account_name, worker_join_address};
+use crate::pod::{
+    container_port, container_security, env_from_secret, pod_security, resource_requirements, volume_claim,
+    volume_mount,
+};
 use crate::resources::{ComputeCluster, Instance};
 
 /// Name of the port on which workers accept tasks.
-pub(super) const TASKS: &str = "tasks";
+pub(super) const TASK_PORT_NAME: &str = "tasks";
 const CONTAINER: &str = "worker";
 const CACHE_MOUNT: &str = "/var/lib/kiln";
 /// Folder of the worker, below the mount point, because the root of a volume may hold entries of the file system.
@@ -35,13 +38,13 @@ const TEMPORARY_MOUNT: &str = "/tmp";
 /// Name of the volume with the worker's token and the certificate of the instance's authority.
 const IDENTITY_VOLUME: &str = "identity";
 const IDENTITY_MOUNT: &str = "/var/run/kiln";
-const TOKEN: &str = "token";
+const TOKEN_FILE: &str = "token";
 /// Lifetime of worker tokens. The kubelet renews them well before they expire; the API server's minimum is 10 minutes.
 const TOKEN_SECONDS: i64 = 3_600;
 /// Default of the setting `drain_grace`: seconds that statements get to finish on a draining worker.
 const DRAIN_GRACE_SECONDS: i64 = 300;
 /// Seconds for the other work of a worker's shutdown.
-const DRAIN_REST_SECONDS: i64 = 30;
+const DRAIN_MARGIN_SECONDS: i64 = 30;
 /// Seconds for which a worker tries to reach a lost instance, unless the setting `worker_patience` is set. Long,
 /// because ending earlier gains nothing: Kubernetes would restart the container.
 const PATIENCE_SECONDS: &str = "3600";
@@ -51,7 +54,7 @@ const SHARED_SETTINGS: [&str; 2] = ["log", "log_format"];
 /// Returns the StatefulSet with the worker pods, their volume claims and the retention policy of the claims.
 pub(super) fn stateful_set(
     cluster: &ComputeCluster,
-    around: &Around<'_>,
+    around: &ClusterDependencies<'_>,
     present: Option<&StatefulSet>,
 ) -> StatefulSet {
     let volume = &around.hardware.spec.cache_volume;
@@ -59,8 +62,8 @@ pub(super) fn stateful_set(
     StatefulSet {
         metadata: metadata(cluster),
         spec: Some(StatefulSetSpec {
-            replicas: Some(wanted(cluster)),
-            service_name: Some(workers_name(&cluster.name_any())),
+            replicas: Some(desired_workers(cluster)),
+            service_name: Some(stateful_set_name(&cluster.name_any())),
             selector: LabelSelector { match_labels: Some(selector(cluster)), ..LabelSelector::default() },
             pod_management_policy: Some("Parallel".to_owned()),
             update_strategy: Some(StatefulSetUpdateStrategy {
@@ -75,15 +78,15 @@ pub(super) fn stateful_set(
             }),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta { labels: Some(pod_labels(cluster)), ..ObjectMeta::default() }),
-                spec: Some(pod(cluster, around, &image(around, present))),
+                spec: Some(pod_spec(cluster, around, &worker_image(around, present))),
             },
             volume_claim_templates: Some(vec![
                 // The claim templates of a StatefulSet are immutable, so those of an existing one are repeated.
                 present
                     .and_then(|present| present.spec.as_ref()?.volume_claim_templates.as_ref()?.first())
                     .map_or_else(
-                        || claim(CACHE_VOLUME, &volume.size, class, selector(cluster)),
-                        |there| kept_claim(there, cluster),
+                        || volume_claim(CACHE_VOLUME, &volume.size, class, selector(cluster)),
+                        |there| repeat_claim_template(there, cluster),
                     ),
             ]),
             ..StatefulSetSpec::default()
@@ -93,21 +96,21 @@ pub(super) fn stateful_set(
 }
 
 /// Returns the desired claim template with the size and the storage class of `there`, an existing one.
-fn kept_claim(
-    there: &k8s_openapi::api::core::v1::PersistentVolumeClaim,
+fn repeat_claim_template(
+    existing: &k8s_openapi::api::core::v1::PersistentVolumeClaim,
     cluster: &ComputeCluster,
 ) -> k8s_openapi::api::core::v1::PersistentVolumeClaim {
-    let spec = there.spec.as_ref();
+    let spec = existing.spec.as_ref();
     let requests = spec.and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
     let size = requests.and_then(|requests| requests.get("storage")).map_or("", |size| &size.0);
-    claim(CACHE_VOLUME, size, spec.and_then(|spec| spec.storage_class_name.as_ref()), selector(cluster))
+    volume_claim(CACHE_VOLUME, size, spec.and_then(|spec| spec.storage_class_name.as_ref()), selector(cluster))
 }
 
 /// Returns the image of the workers: a new image is used only once the instance's own pod runs it. An instance assigns
 /// no work to workers of another version, and an instance that is still draining needs workers of the old version.
-fn image(around: &Around<'_>, present: Option<&StatefulSet>) -> String {
+fn worker_image(around: &ClusterDependencies<'_>, present: Option<&StatefulSet>) -> String {
     let wanted = &around.instance.spec.image;
-    let has_it = around.instance_pods.is_none_or(|pods| {
+    let instance_has_image = around.instance_stateful_set.is_none_or(|pods| {
         let in_template = pods.spec.as_ref().and_then(|spec| container_image(&spec.template));
         let is_seen = pods.status.as_ref().is_some_and(|status| {
             status.observed_generation == pods.metadata.generation && status.current_revision == status.update_revision
@@ -115,24 +118,24 @@ fn image(around: &Around<'_>, present: Option<&StatefulSet>) -> String {
         in_template == Some(wanted.as_str()) && is_seen
     });
     let present = present.and_then(|present| container_image(&present.spec.as_ref()?.template));
-    present.filter(|_| !has_it).unwrap_or(wanted).to_owned()
+    present.filter(|_| !instance_has_image).unwrap_or(wanted).to_owned()
 }
 
 fn container_image(template: &PodTemplateSpec) -> Option<&str> {
     template.spec.as_ref()?.containers.first()?.image.as_deref()
 }
 
-fn pod(cluster: &ComputeCluster, around: &Around<'_>, image: &str) -> PodSpec {
+fn pod_spec(cluster: &ComputeCluster, around: &ClusterDependencies<'_>, image: &str) -> PodSpec {
     let hardware = &around.hardware.spec;
     let selectors = (!hardware.node_selector.is_empty()).then(|| hardware.node_selector.clone());
     let tolerations = (!hardware.tolerations.is_empty()).then(|| hardware.tolerations.clone());
     PodSpec {
-        service_account_name: Some(account_name(around.instance)),
+        service_account_name: Some(service_account_name(around.instance)),
         // Workers do not call the API server. The token in the identity volume is for the instance only.
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(termination_grace(around.instance)),
-        security_context: Some(security()),
+        security_context: Some(pod_security()),
         node_selector: selectors,
         tolerations,
         // Spread over nodes, so that the loss of a node costs a cluster as few workers as possible.
@@ -143,50 +146,50 @@ fn pod(cluster: &ComputeCluster, around: &Around<'_>, image: &str) -> PodSpec {
             label_selector: Some(LabelSelector { match_labels: Some(selector(cluster)), ..LabelSelector::default() }),
             ..TopologySpreadConstraint::default()
         }]),
-        containers: vec![container(around, image)],
+        containers: vec![worker_container(around, image)],
         volumes: Some(vec![
             Volume {
                 name: TEMPORARY_VOLUME.to_owned(),
                 empty_dir: Some(EmptyDirVolumeSource::default()),
                 ..Volume::default()
             },
-            identity(around.instance),
+            identity_volume(around.instance),
         ]),
         ..PodSpec::default()
     }
 }
 
-fn container(around: &Around<'_>, image: &str) -> Container {
+fn worker_container(around: &ClusterDependencies<'_>, image: &str) -> Container {
     let hardware = &around.hardware.spec;
     let arguments = [
-        ("--join", format!("kiln://{}", door(around.instance))),
-        ("--token", format!("{IDENTITY_MOUNT}/{TOKEN}")),
-        ("--authority", format!("{IDENTITY_MOUNT}/{AUTHORITY_KEY}")),
+        ("--join", format!("kiln://{}", worker_join_address(around.instance))),
+        ("--token", format!("{IDENTITY_MOUNT}/{TOKEN_FILE}")),
+        ("--authority", format!("{IDENTITY_MOUNT}/{AUTHORITY_MAP_KEY}")),
         ("--listen", format!("0.0.0.0:{TASK_PORT}")),
         ("--folder", CACHE_FOLDER.to_owned()),
         ("--patience", around.instance.setting("worker_patience").unwrap_or(PATIENCE_SECONDS).to_owned()),
     ];
     let arguments = arguments.into_iter().flat_map(|(option, value)| [option.to_owned(), value]);
-    let secret = around.instance.spec.storage.secret_name.as_deref().map(variables_of);
+    let secret = around.instance.spec.storage.secret_name.as_deref().map(env_from_secret);
     Container {
         name: CONTAINER.to_owned(),
         image: Some(image.to_owned()),
         command: Some(vec!["kiln".to_owned()]),
         args: Some(std::iter::once("worker".to_owned()).chain(arguments).collect()),
-        env: Some(variables(around.instance)),
+        env: Some(environment(around.instance)),
         env_from: secret.map(|secret| vec![secret]),
-        ports: Some(vec![port(TASKS, TASK_PORT)]),
-        resources: Some(resources(&hardware.cpu, &hardware.memory)),
+        ports: Some(vec![container_port(TASK_PORT_NAME, TASK_PORT)]),
+        resources: Some(resource_requirements(&hardware.cpu, &hardware.memory)),
         volume_mounts: Some(vec![
-            mount(CACHE_VOLUME, CACHE_MOUNT),
-            mount(TEMPORARY_VOLUME, TEMPORARY_MOUNT),
-            VolumeMount { read_only: Some(true), ..mount(IDENTITY_VOLUME, IDENTITY_MOUNT) },
+            volume_mount(CACHE_VOLUME, CACHE_MOUNT),
+            volume_mount(TEMPORARY_VOLUME, TEMPORARY_MOUNT),
+            VolumeMount { read_only: Some(true), ..volume_mount(IDENTITY_VOLUME, IDENTITY_MOUNT) },
         ]),
         security_context: Some(container_security()),
         // The port is open once the worker has joined. There is no liveness probe: the instance gets a heartbeat each
         // second and has the pod of a hung worker replaced.
         readiness_probe: Some(Probe {
-            tcp_socket: Some(TCPSocketAction { port: IntOrString::String(TASKS.to_owned()), host: None }),
+            tcp_socket: Some(TCPSocketAction { port: IntOrString::String(TASK_PORT_NAME.to_owned()), host: None }),
             period_seconds: Some(2),
             timeout_seconds: Some(2),
             failure_threshold: Some(2),
@@ -198,16 +201,20 @@ fn container(around: &Around<'_>, image: &str) -> Container {
 
 /// Returns the volume with the token that identifies the pod to the instance, and the authority's certificate by which
 /// the worker verifies the instance before it sends the token.
-fn identity(instance: &Instance) -> Volume {
+fn identity_volume(instance: &Instance) -> Volume {
     let name = instance.name_any();
     let token = ServiceAccountTokenProjection {
-        audience: Some(audience(&instance.namespace().unwrap_or_default(), &name)),
+        audience: Some(token_audience(&instance.namespace().unwrap_or_default(), &name)),
         expiration_seconds: Some(TOKEN_SECONDS),
-        path: TOKEN.to_owned(),
+        path: TOKEN_FILE.to_owned(),
     };
     let authority = ConfigMapProjection {
-        name: authority_name(&name),
-        items: Some(vec![KeyToPath { key: AUTHORITY_KEY.to_owned(), path: AUTHORITY_KEY.to_owned(), mode: None }]),
+        name: authority_config_map_name(&name),
+        items: Some(vec![KeyToPath {
+            key: AUTHORITY_MAP_KEY.to_owned(),
+            path: AUTHORITY_MAP_KEY.to_owned(),
+            mode: None,
+        }]),
         optional: None,
     };
     Volume {
@@ -224,7 +231,7 @@ fn identity(instance: &Instance) -> Volume {
     }
 }
 
-fn variables(instance: &Instance) -> Vec<EnvVar> {
+fn environment(instance: &Instance) -> Vec<EnvVar> {
     let usual = BTreeMap::from([("log_format", "json")]);
     let said = SHARED_SETTINGS.into_iter().filter_map(|name| {
         let value = instance.setting(name).or_else(|| usual.get(name).copied())?;
@@ -236,5 +243,5 @@ fn variables(instance: &Instance) -> Vec<EnvVar> {
 /// Returns the seconds after which Kubernetes kills a terminating pod; a drained worker ends by itself before.
 fn termination_grace(instance: &Instance) -> i64 {
     let grace = instance.setting("drain_grace").and_then(|seconds| seconds.parse().ok());
-    grace.unwrap_or(DRAIN_GRACE_SECONDS).clamp(0, i64::from(i32::MAX)) + DRAIN_REST_SECONDS
+    grace.unwrap_or(DRAIN_GRACE_SECONDS).clamp(0, i64::from(i32::MAX)) + DRAIN_MARGIN_SECONDS
 }

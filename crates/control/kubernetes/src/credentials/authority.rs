@@ -12,12 +12,12 @@ use kube::core::ObjectMeta;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
 
 use super::{
-    AUTHORITY_KEY, CERTIFICATE_KEY, CLOCK_SKEW_SECONDS, PRIVATE_KEY, TLS_TYPE, after, annotations, data, is_good, mark,
-    text,
+    CA_CERTIFICATE_KEY, CERTIFICATE_KEY, CLOCK_SKEW_SECONDS, PRIVATE_KEY, TLS_TYPE, add_seconds, annotations,
+    content_hash, is_current, secret_data, secret_text,
 };
 
 /// Name of the secret with the authority's key, and of the config map with its certificate.
-pub const AUTHORITY: &str = "kiln-ca";
+pub const AUTHORITY_NAME: &str = "kiln-ca";
 
 const DAY: u64 = 24 * 3_600;
 const VALIDITY_SECONDS: u64 = 3_650 * DAY;
@@ -36,9 +36,9 @@ impl Authority {
     /// Loads the authority from its secret. Returns `None` if the secret is damaged, was made for another namespace or
     /// is due for renewal.
     #[must_use]
-    pub fn of(secret: &Secret, namespace: &str, now: Timestamp) -> Option<Authority> {
-        let (certificate, key) = (text(secret, CERTIFICATE_KEY)?, text(secret, PRIVATE_KEY)?);
-        if !is_good(secret, &mark([namespace, certificate, key]), now) {
+    pub fn from_secret(secret: &Secret, namespace: &str, now: Timestamp) -> Option<Authority> {
+        let (certificate, key) = (secret_text(secret, CERTIFICATE_KEY)?, secret_text(secret, PRIVATE_KEY)?);
+        if !is_current(secret, &content_hash([namespace, certificate, key]), now) {
             return None;
         }
         let issuer = Issuer::new(params(namespace), KeyPair::from_pem(key).ok()?);
@@ -49,23 +49,23 @@ impl Authority {
     ///
     /// # Errors
     /// Returns an error if the system's random generator fails.
-    pub fn make(namespace: &str, before: Option<&Secret>, now: Timestamp) -> Result<Authority, rcgen::Error> {
-        let kept = before.and_then(|before| KeyPair::from_pem(text(before, PRIVATE_KEY)?).ok());
-        let key = kept.map_or_else(KeyPair::generate, Ok)?;
+    pub fn create(namespace: &str, before: Option<&Secret>, now: Timestamp) -> Result<Authority, rcgen::Error> {
+        let existing_key = before.and_then(|before| KeyPair::from_pem(secret_text(before, PRIVATE_KEY)?).ok());
+        let key = existing_key.map_or_else(KeyPair::generate, Ok)?;
         let mut params = params(namespace);
-        limit(&mut params, now, VALIDITY_SECONDS);
+        set_validity(&mut params, now, VALIDITY_SECONDS);
         // The serial number has to differ from the previous certificate's, which is over the same key.
         params.serial_number = Some(u64::try_from(now.as_second()).unwrap_or(0).into());
         let certificate = params.self_signed(&key)?.pem();
         let key_pem = key.serialize_pem();
-        let made_of = mark([namespace, certificate.as_str(), key_pem.as_str()]);
+        let made_of = content_hash([namespace, certificate.as_str(), key_pem.as_str()]);
         let secret = Secret {
             metadata: ObjectMeta {
-                annotations: Some(annotations(made_of, after(now, RENEW_AFTER_SECONDS))),
+                annotations: Some(annotations(made_of, add_seconds(now, RENEW_AFTER_SECONDS))),
                 ..metadata(namespace)
             },
             type_: Some(TLS_TYPE.to_owned()),
-            data: Some(data([(CERTIFICATE_KEY, &certificate), (PRIVATE_KEY, &key_pem)])),
+            data: Some(secret_data([(CERTIFICATE_KEY, &certificate), (PRIVATE_KEY, &key_pem)])),
             ..Secret::default()
         };
         Ok(Authority { issuer: Issuer::new(params, key), certificate, secret })
@@ -82,7 +82,7 @@ impl Authority {
     pub fn config_map(&self, namespace: &str) -> ConfigMap {
         ConfigMap {
             metadata: metadata(namespace),
-            data: Some(BTreeMap::from([(AUTHORITY_KEY.to_owned(), self.certificate.clone())])),
+            data: Some(BTreeMap::from([(CA_CERTIFICATE_KEY.to_owned(), self.certificate.clone())])),
             ..ConfigMap::default()
         }
     }
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Authority {
 }
 
 /// Sets the validity period: from [`CLOCK_SKEW_SECONDS`] before `now` until `seconds` after it.
-pub(super) fn limit(params: &mut CertificateParams, now: Timestamp, seconds: u64) {
+pub(super) fn set_validity(params: &mut CertificateParams, now: Timestamp, seconds: u64) {
     let (epoch, now) = (date_time_ymd(1970, 1, 1), u64::try_from(now.as_second()).unwrap_or(0));
     params.not_before = epoch + Duration::from_secs(now.saturating_sub(CLOCK_SKEW_SECONDS));
     params.not_after = epoch + Duration::from_secs(now.saturating_add(seconds));
@@ -114,7 +114,7 @@ fn params(namespace: &str) -> CertificateParams {
 fn metadata(namespace: &str) -> ObjectMeta {
     let labels = [("app.kubernetes.io/name", "kiln"), ("app.kubernetes.io/managed-by", "kiln-operator")];
     ObjectMeta {
-        name: Some(AUTHORITY.to_owned()),
+        name: Some(AUTHORITY_NAME.to_owned()),
         namespace: Some(namespace.to_owned()),
         labels: Some(labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into()),
         ..ObjectMeta::default()

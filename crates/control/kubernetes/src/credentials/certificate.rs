@@ -8,9 +8,12 @@ use kube::ResourceExt;
 use kube::core::ObjectMeta;
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose};
 
-use super::authority::{Authority, limit};
-use super::{AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY, TLS_TYPE, after, annotations, data, is_good, mark, text};
-use crate::instance::{main_name, metadata, pods_name};
+use super::authority::{Authority, set_validity};
+use super::{
+    CA_CERTIFICATE_KEY, CERTIFICATE_KEY, PRIVATE_KEY, TLS_TYPE, add_seconds, annotations, content_hash, is_current,
+    secret_data, secret_text,
+};
+use crate::instance::{headless_service_name, main_name, metadata};
 use crate::resources::Instance;
 
 const DAY: u64 = 24 * 3_600;
@@ -19,16 +22,16 @@ const RENEW_AFTER_SECONDS: u64 = 60 * DAY;
 
 /// Returns the name of the secret that the operator creates.
 #[must_use]
-pub fn certificate_name(instance: &Instance) -> String {
+pub fn certificate_secret_name(instance: &Instance) -> String {
     format!("{}-tls", instance.name_any())
 }
 
 /// Returns the certificate's subject names: those of the service and the pod, those of the local host for clients
 /// behind a port forwarding, and the names in the instance's spec.
 #[must_use]
-pub fn names(instance: &Instance) -> Vec<String> {
+pub fn subject_names(instance: &Instance) -> Vec<String> {
     let namespace = instance.namespace().unwrap_or_default();
-    let (service, pods) = (main_name(instance), pods_name(instance));
+    let (service, pods) = (main_name(instance), headless_service_name(instance));
     let mut names = Vec::new();
     for name in [service.clone(), format!("{service}-0.{pods}")] {
         let within = ["", ".svc", ".svc.cluster.local"].map(|domain| format!("{name}.{namespace}{domain}"));
@@ -45,48 +48,48 @@ pub fn names(instance: &Instance) -> Vec<String> {
 ///
 /// # Errors
 /// Returns an error if a name is not valid or the system's random generator fails.
-pub fn certificate(
+pub fn certificate_secret(
     instance: &Instance,
     authority: &Authority,
-    there: Option<&Secret>,
+    existing: Option<&Secret>,
     now: Timestamp,
 ) -> Result<Secret, rcgen::Error> {
-    let names = names(instance);
+    let names = subject_names(instance);
     let made_of = |certificate: &str, key: &str| {
-        mark(names.iter().map(String::as_str).chain([authority.certificate.as_str(), certificate, key]))
+        content_hash(names.iter().map(String::as_str).chain([authority.certificate.as_str(), certificate, key]))
     };
-    let kept = there.and_then(|there| {
-        let (certificate, key) = (text(there, CERTIFICATE_KEY)?, text(there, PRIVATE_KEY)?);
+    let current = existing.and_then(|there| {
+        let (certificate, key) = (secret_text(there, CERTIFICATE_KEY)?, secret_text(there, PRIVATE_KEY)?);
         let made_of = made_of(certificate, key);
-        let renew_after = there.annotations().get(super::RENEW_AFTER)?.parse().ok()?;
-        is_good(there, &made_of, now).then(|| (certificate.to_owned(), key.to_owned(), made_of, renew_after))
+        let renew_after = there.annotations().get(super::RENEW_AFTER_ANNOTATION)?.parse().ok()?;
+        is_current(there, &made_of, now).then(|| (certificate.to_owned(), key.to_owned(), made_of, renew_after))
     });
-    let (certificate, key, made_of, renew_after) = match kept {
+    let (certificate, key, made_of, renew_after) = match current {
         Some(kept) => kept,
         None => {
             let key = KeyPair::generate()?;
-            let certificate = sign(instance, &names, authority, &key, now)?;
+            let certificate = sign_certificate(instance, &names, authority, &key, now)?;
             let key = key.serialize_pem();
             let made_of = made_of(&certificate, &key);
-            (certificate, key, made_of, after(now, RENEW_AFTER_SECONDS))
+            (certificate, key, made_of, add_seconds(now, RENEW_AFTER_SECONDS))
         }
     };
     Ok(Secret {
         metadata: ObjectMeta {
             annotations: Some(annotations(made_of, renew_after)),
-            ..metadata(instance, certificate_name(instance))
+            ..metadata(instance, certificate_secret_name(instance))
         },
         type_: Some(TLS_TYPE.to_owned()),
-        data: Some(data([
+        data: Some(secret_data([
             (CERTIFICATE_KEY, &certificate),
             (PRIVATE_KEY, &key),
-            (AUTHORITY_KEY, &authority.certificate),
+            (CA_CERTIFICATE_KEY, &authority.certificate),
         ])),
         ..Secret::default()
     })
 }
 
-fn sign(
+fn sign_certificate(
     instance: &Instance,
     names: &[String],
     authority: &Authority,
@@ -99,6 +102,6 @@ fn sign(
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
-    limit(&mut params, now, VALIDITY_SECONDS);
+    set_validity(&mut params, now, VALIDITY_SECONDS);
     Ok(params.signed_by(key, &authority.issuer)?.pem())
 }

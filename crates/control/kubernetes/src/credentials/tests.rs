@@ -33,23 +33,23 @@ fn instance(more: serde_json::Value) -> Instance {
 }
 
 fn authority() -> Authority {
-    Authority::make("warehouses", None, at(0)).expect("randomness is available")
+    Authority::create("warehouses", None, at(0)).expect("randomness is available")
 }
 
 fn signed(instance: &Instance, by: &Authority, there: Option<&Secret>, now: Timestamp) -> Secret {
-    certificate(instance, by, there, now).expect("randomness is available")
+    certificate_secret(instance, by, there, now).expect("randomness is available")
 }
 
 #[test]
 fn an_authority_stays_until_it_is_old_and_keeps_its_key_then() {
     let made = authority();
-    let found = Authority::of(made.secret(), "warehouses", at(2_000)).expect("it is good for six years");
+    let found = Authority::from_secret(made.secret(), "warehouses", at(2_000)).expect("it is good for six years");
     assert_eq!(found.secret(), made.secret());
-    assert!(Authority::of(made.secret(), "warehouses", at(2_500)).is_none(), "it grows old");
-    let renewed = Authority::make("warehouses", Some(made.secret()), at(2_500)).expect("randomness is available");
+    assert!(Authority::from_secret(made.secret(), "warehouses", at(2_500)).is_none(), "it grows old");
+    let renewed = Authority::create("warehouses", Some(made.secret()), at(2_500)).expect("randomness is available");
     assert_ne!(renewed.certificate, made.certificate);
     assert_eq!(renewed.issuer.key().der_bytes(), made.issuer.key().der_bytes(), "who trusts the old one trusts it");
-    assert!(Authority::of(renewed.secret(), "warehouses", at(4_000)).is_some());
+    assert!(Authority::from_secret(renewed.secret(), "warehouses", at(4_000)).is_some());
 }
 
 /// Returns whether a client that trusts `authority` accepts the certificate for `host`.
@@ -62,7 +62,7 @@ fn believes(authority: &Authority, certificate: &Secret, host: &str, now: Timest
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().expect("it has a root");
     let host = ServerName::try_from(host.to_owned()).expect("it is a name");
     let since = Duration::from_secs(now.as_second().unsigned_abs());
-    let shown = der(text(certificate, CERTIFICATE_KEY).expect("it has one"));
+    let shown = der(secret_text(certificate, CERTIFICATE_KEY).expect("it has one"));
     verifier.verify_server_cert(&shown, &[], &host, &[], UnixTime::since_unix_epoch(since)).is_ok()
 }
 
@@ -76,17 +76,18 @@ fn clients_that_trust_an_authority_believe_its_instances_also_when_it_was_renewe
     assert!(!believes(&authority, &first, "dw.others.svc", at(80)));
     assert!(!believes(&authority, &first, "localhost", at(91)), "it is old");
     assert!(!believes(&self::authority(), &first, "localhost", at(1)), "somebody else's");
-    let renewed = Authority::make("warehouses", Some(authority.secret()), at(2_500)).expect("randomness is available");
+    let renewed =
+        Authority::create("warehouses", Some(authority.secret()), at(2_500)).expect("randomness is available");
     let later = signed(&dw, &renewed, None, at(2_500));
     assert!(believes(&authority, &later, "localhost", at(2_501)), "the certificate of before is still good");
     assert!(believes(&renewed, &later, "localhost", at(2_501)));
-    assert!(Authority::of(authority.secret(), "others", at(0)).is_none(), "it has another name there");
+    assert!(Authority::from_secret(authority.secret(), "others", at(0)).is_none(), "it has another name there");
 }
 
 #[test]
 fn a_secret_that_the_operator_makes_is_not_one_that_others_have_made() {
     let own = instance(json!({ "tls": { "secretName": "dw-tls" }, "auth": { "secretName": "dw-superuser" } }));
-    assert!(named(&own).is_empty());
+    assert!(referenced_secrets(&own).is_empty());
 }
 
 #[test]
@@ -100,12 +101,12 @@ fn what_was_done_to_an_authority_is_seen() {
                 Some(value) => drop(data.insert(key.to_owned(), value)),
                 None => drop(data.remove(key)),
             }
-            assert!(Authority::of(&secret, "warehouses", at(0)).is_none(), "{key}");
+            assert!(Authority::from_secret(&secret, "warehouses", at(0)).is_none(), "{key}");
         }
     }
     let mut damaged = authority().secret().clone();
     damaged.data.as_mut().expect("it has data").insert(PRIVATE_KEY.to_owned(), ByteString(b"\xff".to_vec()));
-    Authority::make("warehouses", Some(&damaged), at(0)).expect("it gets a new key");
+    Authority::create("warehouses", Some(&damaged), at(0)).expect("it gets a new key");
 }
 
 #[test]
@@ -113,11 +114,11 @@ fn a_certificate_is_signed_again_when_it_is_old_or_not_what_it_should_be_and_nev
     let (authority, plain) = (authority(), instance(json!({})));
     let first = signed(&plain, &authority, None, at(0));
     assert_eq!(first.type_.as_deref(), Some("kubernetes.io/tls"));
-    assert_eq!(text(&first, AUTHORITY_KEY), Some(authority.certificate.as_str()));
+    assert_eq!(secret_text(&first, CA_CERTIFICATE_KEY), Some(authority.certificate.as_str()));
     assert_eq!(signed(&plain, &authority, Some(&first), at(59)), first, "nothing is written for it");
     let is_other = |second: &Secret| {
-        assert_ne!(text(second, CERTIFICATE_KEY), text(&first, CERTIFICATE_KEY));
-        assert_ne!(text(second, PRIVATE_KEY), text(&first, PRIVATE_KEY));
+        assert_ne!(secret_text(second, CERTIFICATE_KEY), secret_text(&first, CERTIFICATE_KEY));
+        assert_ne!(secret_text(second, PRIVATE_KEY), secret_text(&first, PRIVATE_KEY));
     };
     is_other(&signed(&plain, &authority, Some(&first), at(60)));
     is_other(&signed(&instance(json!({ "tls": { "names": ["dw.example"] } })), &authority, Some(&first), at(1)));
@@ -129,7 +130,7 @@ fn a_certificate_is_signed_again_when_it_is_old_or_not_what_it_should_be_and_nev
 
 #[test]
 fn a_certificate_has_the_names_by_which_clients_come() {
-    let names = names(&instance(json!({ "tls": { "names": ["dw.example", "10.0.0.1", "localhost"] } })));
+    let names = subject_names(&instance(json!({ "tls": { "names": ["dw.example", "10.0.0.1", "localhost"] } })));
     for name in ["dw", "dw.warehouses.svc", "dw-0.dw-pods.warehouses.svc.cluster.local", "127.0.0.1", "dw.example"] {
         assert_eq!(names.iter().filter(|there| *there == name).count(), 1, "{name}: {names:?}");
     }
@@ -139,15 +140,18 @@ fn a_certificate_has_the_names_by_which_clients_come() {
 #[test]
 fn a_password_is_drawn_once_and_stays_also_where_somebody_else_chose_it() {
     let (plain, random) = (instance(json!({})), SeededRandom::new(1));
-    let first = superuser(&plain, None, &random);
-    assert_eq!(text(&first, PASSWORD_KEY).map(str::len), Some(32));
-    assert_eq!(text(&first, "username"), Some("kiln"));
-    assert_eq!(superuser(&plain, Some(&first), &random), first);
-    assert_ne!(superuser(&plain, None, &random), first, "by chance");
+    let first = superuser_secret(&plain, None, &random);
+    assert_eq!(secret_text(&first, PASSWORD_KEY).map(str::len), Some(32));
+    assert_eq!(secret_text(&first, "username"), Some("kiln"));
+    assert_eq!(superuser_secret(&plain, Some(&first), &random), first);
+    assert_ne!(superuser_secret(&plain, None, &random), first, "by chance");
     let mut chosen = first.clone();
-    chosen.data = Some(data([(PASSWORD_KEY, "correct horse")]));
-    let kept = superuser(&plain, Some(&chosen), &random);
-    assert_eq!((text(&kept, PASSWORD_KEY), text(&kept, "username")), (Some("correct horse"), Some("kiln")));
+    chosen.data = Some(secret_data([(PASSWORD_KEY, "correct horse")]));
+    let kept = superuser_secret(&plain, Some(&chosen), &random);
+    assert_eq!(
+        (secret_text(&kept, PASSWORD_KEY), secret_text(&kept, "username")),
+        (Some("correct horse"), Some("kiln"))
+    );
 }
 
 #[test]
@@ -157,13 +161,14 @@ fn secrets_that_are_named_have_to_be_there_with_their_keys() {
         "tls": { "secretName": "cert" },
         "auth": { "secretName": "boss" },
     }));
-    let [storage, tls, auth] = &named(&all)[..] else { panic!("three are named") };
+    let [storage, tls, auth] = &referenced_secrets(&all)[..] else { panic!("three are named") };
     assert_eq!((storage.name, tls.name, auth.name), ("bucket", "cert", "boss"));
-    let said =
-        |named: &Named<'_>, secret: Option<&Secret>| usable(named, secret).expect_err("it is not usable").to_string();
+    let said = |named: &SecretReference<'_>, secret: Option<&Secret>| {
+        check_secret(named, secret).expect_err("it is not usable").to_string()
+    };
     assert_eq!(said(auth, None), "there is no Secret boss, which spec.auth.secretName names");
-    let half = Secret { data: Some(data([(CERTIFICATE_KEY, "x"), (PRIVATE_KEY, "")])), ..Secret::default() };
+    let half = Secret { data: Some(secret_data([(CERTIFICATE_KEY, "x"), (PRIVATE_KEY, "")])), ..Secret::default() };
     assert_eq!(said(tls, Some(&half)), "the Secret cert, which spec.tls.secretName names, has no tls.key");
-    assert_eq!(usable(storage, Some(&Secret::default())), Ok(()));
-    assert!(named(&instance(json!({}))).is_empty());
+    assert_eq!(check_secret(storage, Some(&Secret::default())), Ok(()));
+    assert!(referenced_secrets(&instance(json!({}))).is_empty());
 }

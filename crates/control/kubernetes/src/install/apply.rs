@@ -15,11 +15,11 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 use types::Clock;
 
-use super::{FIELD_MANAGER, Install, InstallError, Progress, ProgressSink};
+use super::{FIELD_MANAGER, InstallError, InstallProgress, Installation, ProgressSink};
 use crate::resources::{Instance, InstancePhase, READY, RECONCILED};
 
 /// Time limit for the API server to establish a CustomResourceDefinition.
-const DEFINITION_TIME_MAX: Duration = Duration::from_secs(60);
+const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Applies all objects, and waits up to `patience` until the first instance, if there is one, accepts queries. Objects
 /// that already match are left unchanged.
@@ -28,18 +28,18 @@ const DEFINITION_TIME_MAX: Duration = Duration::from_secs(60);
 /// Returns [`InstallError`] if an object cannot be applied or is not ready in time.
 pub fn install<'a>(
     client: &'a Client,
-    install: &'a Install,
+    install: &'a Installation,
     patience: Duration,
     clock: &'a Arc<dyn Clock>,
-    progress: impl FnMut(&Progress) + Send + 'a,
+    progress: impl FnMut(&InstallProgress) + Send + 'a,
 ) -> BoxFuture<'a, Result<(), InstallError>> {
-    apply(client, install, patience, clock, Box::new(progress))
+    install_boxed(client, install, patience, clock, Box::new(progress))
 }
 
 /// Boxes the future, so that callers do not compile it again.
-fn apply<'a>(
+fn install_boxed<'a>(
     client: &'a Client,
-    install: &'a Install,
+    install: &'a Installation,
     patience: Duration,
     clock: &'a Arc<dyn Clock>,
     progress: ProgressSink<'a>,
@@ -49,21 +49,21 @@ fn apply<'a>(
 
 async fn apply_all(
     client: &Client,
-    install: &Install,
+    install: &Installation,
     patience: Duration,
     clock: &Arc<dyn Clock>,
     mut progress: ProgressSink<'_>,
 ) -> Result<(), InstallError> {
     let force = PatchParams::apply(FIELD_MANAGER).force();
     for object in install.objects() {
-        let (kind, name) = named(&object);
+        let (kind, name) = kind_and_name(&object);
         let failed = |source| InstallError::Apply { kind: kind.clone(), name: name.clone(), source: Box::new(source) };
-        let api = api_of(client, &object, &install.namespace);
+        let api = dynamic_api(client, &object, &install.namespace);
         api.patch(&name, &force, &Patch::Apply(&object)).await.map_err(failed)?;
         if kind == "CustomResourceDefinition" {
             until_established(client, &name, clock).await?;
         }
-        progress(&Progress::Applied { kind, name });
+        progress(&InstallProgress::Applied { kind, name });
     }
     match &install.instance {
         Some(instance) => {
@@ -82,9 +82,9 @@ async fn until_established(client: &Client, name: &str, clock: &Arc<dyn Clock>) 
             let failed = |source| InstallError::Wait { kind, name: name.to_owned(), source: Box::new(source) };
             established.map(drop).map_err(failed)
         }
-        () = clock.sleep(DEFINITION_TIME_MAX) => Err(InstallError::Late {
+        () = clock.sleep(ESTABLISH_TIMEOUT) => Err(InstallError::NotReadyInTime {
             what: format!("the {kind} {name}"),
-            after: DEFINITION_TIME_MAX,
+            after: ESTABLISH_TIMEOUT,
             says: "the API server does not serve it yet".to_owned(),
         }),
     }
@@ -98,16 +98,16 @@ async fn until_ready(
     clock: &Arc<dyn Clock>,
     mut progress: ProgressSink<'_>,
 ) -> Result<(), InstallError> {
-    let mut says = "no operator has seen it".to_owned();
+    let mut last_status = "no operator has seen it".to_owned();
     let waiting = async {
         let mut seen = std::pin::pin!(watch_object(instances, name).default_backoff());
         while let Some(instance) = seen.next().await {
             // A broken watch is restarted by its backoff.
             let Ok(Some(instance)) = instance else { continue };
             let Some(now) = describe(&instance) else { continue };
-            if now != says {
-                progress(&Progress::Instance { name: name.to_owned(), says: now.clone() });
-                says = now;
+            if now != last_status {
+                progress(&InstallProgress::Instance { name: name.to_owned(), says: now.clone() });
+                last_status = now;
             }
             if is_ready(&instance) {
                 return;
@@ -119,7 +119,7 @@ async fn until_ready(
         () = clock.sleep(patience) => true,
     };
     if is_late {
-        Err(InstallError::Late { what: format!("the instance {name}"), after: patience, says })
+        Err(InstallError::NotReadyInTime { what: format!("the instance {name}"), after: patience, says: last_status })
     } else {
         Ok(())
     }
@@ -151,13 +151,13 @@ fn is_ready(instance: &Instance) -> bool {
 }
 
 /// Returns the kind and the name of an object.
-pub(super) fn named(object: &Value) -> (String, String) {
+pub(super) fn kind_and_name(object: &Value) -> (String, String) {
     let text = |value: &Value| value.as_str().expect("a desired object has a kind and a name").to_owned();
     (text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
 /// Returns the API for an object: in the namespace, or without one if its kind is cluster-scoped.
-pub(super) fn api_of(client: &Client, object: &Value, namespace: &str) -> Api<DynamicObject> {
+pub(super) fn dynamic_api(client: &Client, object: &Value, namespace: &str) -> Api<DynamicObject> {
     let types: TypeMeta = serde_json::from_value(object.clone()).expect("a desired object has apiVersion and kind");
     let kind = GroupVersionKind::try_from(&types).expect("the apiVersion of a desired object is valid");
     let resource = ApiResource::from_gvk(&kind);
@@ -175,7 +175,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::instance::{Outcome, status};
+    use crate::instance::{ReconcileOutcome, compute_status};
 
     fn instance() -> Instance {
         let mut instance: Instance = serde_json::from_value(json!({
@@ -197,11 +197,12 @@ mod tests {
     fn an_instance_is_described_as_it_is_now() {
         let mut instance = instance();
         assert_eq!(describe(&instance), None, "nobody has looked");
-        let looked =
-            |instance: &Instance, outcome: &Outcome| Some(status(instance, None, outcome, Timestamp::UNIX_EPOCH));
-        instance.status = looked(&instance, &Outcome::Applied);
+        let looked = |instance: &Instance, outcome: &ReconcileOutcome| {
+            Some(compute_status(instance, None, outcome, Timestamp::UNIX_EPOCH))
+        };
+        instance.status = looked(&instance, &ReconcileOutcome::Applied);
         assert_eq!(describe(&instance).as_deref(), Some("starting"));
-        instance.status = looked(&instance, &Outcome::Failed("exceeded quota".to_owned()));
+        instance.status = looked(&instance, &ReconcileOutcome::Failed("exceeded quota".to_owned()));
         assert_eq!(describe(&instance).as_deref(), Some("starting, but exceeded quota"));
         instance.metadata.generation = Some(2);
         assert_eq!(describe(&instance), None, "it says so of what was before");

@@ -12,29 +12,29 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::ObjectMeta;
 use serde_json::Value;
 
-use super::{IDENTITY_VARIABLE, Install, NAMESPACE_VARIABLE, OPERATOR};
-use crate::credentials::AUTHORITY;
+use super::{IDENTITY_VARIABLE, Installation, NAMESPACE_VARIABLE, OPERATOR};
+use crate::credentials::AUTHORITY_NAME;
 use crate::instance::INSTANCE_ROLE;
-use crate::operator::LEASE;
-use crate::resources::{Instance, definitions};
+use crate::operator::LEASE_NAME;
+use crate::resources::{Instance, custom_resource_definitions};
 
 #[cfg(test)]
 mod tests;
 
 /// Taints of nodes that do not respond.
-const LOST_NODES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const UNRESPONSIVE_NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 /// Seconds that the operator's pod stays on such a node. The default, five minutes, would be a long time without an
 /// operator, and the operator has no state on the node.
-const LOST_SECONDS: i64 = 30;
+const UNRESPONSIVE_NODE_SECONDS: i64 = 30;
 
-impl Install {
+impl Installation {
     /// Returns all objects in the order of their application; the first instance is last.
     #[must_use]
     pub fn objects(&self) -> Vec<Value> {
         fn value<T: serde::Serialize>(object: &T) -> Value {
             serde_json::to_value(object).expect("a Kubernetes object serializes to JSON")
         }
-        let mut objects: Vec<Value> = definitions().iter().map(value).collect();
+        let mut objects: Vec<Value> = custom_resource_definitions().iter().map(value).collect();
         objects.extend([
             value(&self.namespace()),
             value(&self.instance_role()),
@@ -45,12 +45,12 @@ impl Install {
             value(&self.role_binding()),
             value(&self.deployment()),
         ]);
-        objects.extend(self.instance.as_ref().map(|instance| value(&self.own(instance))));
+        objects.extend(self.instance.as_ref().map(|instance| value(&self.instance_in_namespace(instance))));
         objects
     }
 
     /// Returns the instance in the namespace of the installation.
-    fn own(&self, instance: &Instance) -> Instance {
+    fn instance_in_namespace(&self, instance: &Instance) -> Instance {
         let mut instance = instance.clone();
         instance.metadata.namespace = Some(self.namespace.clone());
         instance
@@ -81,11 +81,14 @@ impl Install {
                 // Passwords, keys and certificates of instances and of the authority. This grants nothing new: who may
                 // create StatefulSets can have a pod read any secret of the namespace.
                 rule("", &["secrets"], &made),
-                PolicyRule { resource_names: Some(vec![AUTHORITY.to_owned()]), ..rule("", &["secrets"], &["update"]) },
+                PolicyRule {
+                    resource_names: Some(vec![AUTHORITY_NAME.to_owned()]),
+                    ..rule("", &["secrets"], &["update"])
+                },
                 // The certificate of the authority, for clients.
                 rule("", &["configmaps"], &["create"]),
                 PolicyRule {
-                    resource_names: Some(vec![AUTHORITY.to_owned()]),
+                    resource_names: Some(vec![AUTHORITY_NAME.to_owned()]),
                     ..rule("", &["configmaps"], &["get", "patch"])
                 },
                 rule("apps", &["statefulsets"], &made),
@@ -101,7 +104,7 @@ impl Install {
                 },
                 rule("coordination.k8s.io", &["leases"], &["create"]),
                 PolicyRule {
-                    resource_names: Some(vec![LEASE.to_owned()]),
+                    resource_names: Some(vec![LEASE_NAME.to_owned()]),
                     ..rule("coordination.k8s.io", &["leases"], &["get", "update"])
                 },
             ]),
@@ -128,7 +131,7 @@ impl Install {
     /// Returns the cluster role for TokenReviews, which are cluster-scoped.
     fn token_reviewer(&self) -> ClusterRole {
         ClusterRole {
-            metadata: self.of_all(),
+            metadata: self.cluster_scoped_metadata(),
             rules: Some(vec![rule("authentication.k8s.io", &["tokenreviews"], &["create"])]),
             ..ClusterRole::default()
         }
@@ -138,11 +141,11 @@ impl Install {
     /// not known yet.
     fn token_reviewer_binding(&self) -> ClusterRoleBinding {
         ClusterRoleBinding {
-            metadata: self.of_all(),
+            metadata: self.cluster_scoped_metadata(),
             role_ref: RoleRef {
                 api_group: "rbac.authorization.k8s.io".to_owned(),
                 kind: "ClusterRole".to_owned(),
-                name: self.reviewer_name(),
+                name: self.token_reviewer_name(),
             },
             subjects: Some(vec![Subject {
                 api_group: Some("rbac.authorization.k8s.io".to_owned()),
@@ -153,13 +156,13 @@ impl Install {
         }
     }
 
-    fn reviewer_name(&self) -> String {
-        reviewer_name(&self.namespace)
+    fn token_reviewer_name(&self) -> String {
+        token_reviewer_name(&self.namespace)
     }
 
     /// Returns the metadata of the cluster-scoped objects.
-    fn of_all(&self) -> ObjectMeta {
-        ObjectMeta { name: Some(self.reviewer_name()), namespace: None, ..self.metadata() }
+    fn cluster_scoped_metadata(&self) -> ObjectMeta {
+        ObjectMeta { name: Some(self.token_reviewer_name()), namespace: None, ..self.metadata() }
     }
 
     fn role_binding(&self) -> RoleBinding {
@@ -203,7 +206,7 @@ impl Install {
                             ..PodSecurityContext::default()
                         }),
                         containers: vec![self.container()],
-                        tolerations: Some(LOST_NODES.map(until_lost).to_vec()),
+                        tolerations: Some(UNRESPONSIVE_NODE_TAINTS.map(unresponsive_node_toleration).to_vec()),
                         ..PodSpec::default()
                     }),
                 },
@@ -225,8 +228,8 @@ impl Install {
             command: Some(vec!["kiln".to_owned()]),
             args: Some(vec!["operator".to_owned()]),
             env: Some(vec![
-                of_pod(IDENTITY_VARIABLE, "metadata.name"),
-                of_pod(NAMESPACE_VARIABLE, "metadata.namespace"),
+                env_from_pod_field(IDENTITY_VARIABLE, "metadata.name"),
+                env_from_pod_field(NAMESPACE_VARIABLE, "metadata.namespace"),
                 EnvVar { name: "KILN_LOG_FORMAT".to_owned(), value: Some("json".to_owned()), value_from: None },
             ]),
             resources: Some(ResourceRequirements {
@@ -256,16 +259,16 @@ impl Install {
 }
 
 /// Returns the name of the cluster role and its binding for TokenReviews by the instances of a namespace.
-pub(super) fn reviewer_name(namespace: &str) -> String {
+pub(super) fn token_reviewer_name(namespace: &str) -> String {
     format!("kiln-tokens-{namespace}")
 }
 
-fn until_lost(taint: &str) -> Toleration {
+fn unresponsive_node_toleration(taint: &str) -> Toleration {
     Toleration {
         key: Some(taint.to_owned()),
         operator: Some("Exists".to_owned()),
         effect: Some("NoExecute".to_owned()),
-        toleration_seconds: Some(LOST_SECONDS),
+        toleration_seconds: Some(UNRESPONSIVE_NODE_SECONDS),
         value: None,
     }
 }
@@ -281,7 +284,7 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
 }
 
 /// Returns an environment variable with the value of a field of the pod.
-fn of_pod(name: &str, field: &str) -> EnvVar {
+fn env_from_pod_field(name: &str, field: &str) -> EnvVar {
     let field = ObjectFieldSelector { field_path: field.to_owned(), api_version: None };
     EnvVar {
         name: name.to_owned(),

@@ -14,10 +14,10 @@ use std::time::Duration;
 use crate::resources::Instance;
 
 pub use apply::install;
-pub use remove::{Remove, uninstall};
+pub use remove::{Removal, uninstall};
 
 /// Callback that receives the progress of an installation or a removal.
-type ProgressSink<'a> = Box<dyn FnMut(&Progress) + Send + 'a>;
+type ProgressSink<'a> = Box<dyn FnMut(&InstallProgress) + Send + 'a>;
 
 /// Name of the operator's deployment, service account, role and role binding.
 pub const OPERATOR: &str = "kiln-operator";
@@ -30,7 +30,7 @@ pub const FIELD_MANAGER: &str = "kiln-install";
 
 /// Parameters of an installation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Install {
+pub struct Installation {
     pub namespace: String,
     /// Container image with the program `kiln`.
     pub image: String,
@@ -40,7 +40,7 @@ pub struct Install {
 
 /// Progress of an installation or a removal, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum InstallProgress {
     /// The object was applied.
     Applied { kind: String, name: String },
     /// The status of the instance has changed.
@@ -48,7 +48,7 @@ pub enum Progress {
     /// The deletion of the object was requested.
     Deleting { kind: String, name: String },
     /// The object was not deleted, for this reason.
-    Kept { kind: String, name: String, why: &'static str },
+    Retained { kind: String, name: String, why: &'static str },
 }
 
 /// Failure of an installation or a removal.
@@ -59,30 +59,30 @@ pub enum InstallError {
     #[error("could not delete the {kind} {name}")]
     Delete { kind: String, name: String, source: Box<kube::Error> },
     #[error("could not list the existing objects")]
-    Look(#[source] Box<kube::Error>),
+    List(#[source] Box<kube::Error>),
     #[error("could not wait for the {kind} {name}")]
     Wait { kind: &'static str, name: String, source: Box<kube::runtime::wait::Error> },
     /// The object may still become ready later: nothing was rolled back.
     #[error("{what} is not ready after {} seconds: {says}", after.as_secs())]
-    Late { what: String, after: Duration, says: String },
+    NotReadyInTime { what: String, after: Duration, says: String },
     /// The instance may still be deleted later: nothing was rolled back.
     #[error(
         "the instance {name} still exists after {} seconds; the operator lets it be deleted when its pod has ended",
         after.as_secs()
     )]
-    Stays { name: String, after: Duration },
+    NotDeletedInTime { name: String, after: Duration },
     /// Deleting a CustomResourceDefinition deletes all its objects, in every namespace.
     #[error("definitions are not removed: there are instances in the namespaces {}", namespaces.join(", "))]
-    StillUsed { namespaces: Vec<String> },
+    DefinitionsInUse { namespaces: Vec<String> },
 }
 
-impl std::fmt::Display for Progress {
+impl std::fmt::Display for InstallProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Applied { kind, name } => write!(f, "applied {kind} {name}"),
             Self::Instance { name, says } => write!(f, "instance {name}: {says}"),
             Self::Deleting { kind, name } => write!(f, "deleting {kind} {name}"),
-            Self::Kept { kind, name, why } => write!(f, "kept {kind} {name}: {why}"),
+            Self::Retained { kind, name, why } => write!(f, "kept {kind} {name}: {why}"),
         }
     }
 }

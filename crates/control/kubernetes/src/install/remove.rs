@@ -17,16 +17,16 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use types::Clock;
 
-use super::manifests::reviewer_name;
-use super::{InstallError, OPERATOR, Progress, ProgressSink};
-use crate::credentials::AUTHORITY;
+use super::manifests::token_reviewer_name;
+use super::{InstallError, InstallProgress, OPERATOR, ProgressSink};
+use crate::credentials::AUTHORITY_NAME;
 use crate::instance::{INSTANCE_LABEL, INSTANCE_ROLE};
-use crate::operator::LEASE;
-use crate::resources::{Instance, definitions};
+use crate::operator::LEASE_NAME;
+use crate::resources::{Instance, custom_resource_definitions};
 
 /// Parameters of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remove {
+pub struct Removal {
     pub namespace: String,
     /// Whether the volumes of instances are deleted. Buckets are always kept.
     pub volumes: bool,
@@ -41,18 +41,18 @@ pub struct Remove {
 /// Returns [`InstallError`]. If definitions are to be deleted but other namespaces have instances, nothing is removed.
 pub fn uninstall<'a>(
     client: &'a Client,
-    remove: &'a Remove,
+    remove: &'a Removal,
     patience: Duration,
     clock: &'a Arc<dyn Clock>,
-    progress: impl FnMut(&Progress) + Send + 'a,
+    progress: impl FnMut(&InstallProgress) + Send + 'a,
 ) -> BoxFuture<'a, Result<(), InstallError>> {
-    take_away(client, remove, patience, clock, Box::new(progress))
+    uninstall_boxed(client, remove, patience, clock, Box::new(progress))
 }
 
 /// Boxes the future, so that callers do not compile it again.
-fn take_away<'a>(
+fn uninstall_boxed<'a>(
     client: &'a Client,
-    remove: &'a Remove,
+    remove: &'a Removal,
     patience: Duration,
     clock: &'a Arc<dyn Clock>,
     progress: ProgressSink<'a>,
@@ -62,12 +62,12 @@ fn take_away<'a>(
 
 async fn delete_all(
     client: &Client,
-    remove: &Remove,
+    remove: &Removal,
     patience: Duration,
     clock: &Arc<dyn Clock>,
     mut progress: ProgressSink<'_>,
 ) -> Result<(), InstallError> {
-    let look = |source| InstallError::Look(Box::new(source));
+    let look = |source| InstallError::List(Box::new(source));
     if remove.definitions {
         let all: Api<Instance> = Api::all(client.clone());
         let others = all.list(&ListParams::default()).await.map_err(look)?;
@@ -75,10 +75,10 @@ async fn delete_all(
         namespaces.retain(|namespace| *namespace != remove.namespace);
         namespaces.dedup();
         if !namespaces.is_empty() {
-            return Err(InstallError::StillUsed { namespaces });
+            return Err(InstallError::DefinitionsInUse { namespaces });
         }
     }
-    let namespaced = Namespaced { client, namespace: &remove.namespace };
+    let namespaced = NamespacedApis { client, namespace: &remove.namespace };
     let instances: Api<Instance> = namespaced.api();
     let names: Vec<String> = instances
         .list_metadata(&ListParams::default())
@@ -96,7 +96,7 @@ async fn delete_all(
                 let failed = |source| InstallError::Wait { kind: "Instance", name: name.clone(), source: Box::new(source) };
                 gone.map_err(failed)?;
             }
-            () = clock.sleep(patience) => return Err(InstallError::Stays { name: name.clone(), after: patience }),
+            () = clock.sleep(patience) => return Err(InstallError::NotDeletedInTime { name: name.clone(), after: patience }),
         }
     }
     let claims: Api<PersistentVolumeClaim> = namespaced.api();
@@ -107,35 +107,35 @@ async fn delete_all(
             delete(&claims, &name, &mut progress).await?;
         } else {
             let kind = "PersistentVolumeClaim".to_owned();
-            progress(&Progress::Kept { kind, name, why: "a new instance of the same name uses it" });
+            progress(&InstallProgress::Retained { kind, name, why: "a new instance of the same name uses it" });
         }
     }
     delete(&namespaced.api::<Deployment>(), OPERATOR, &mut progress).await?;
-    delete(&namespaced.api::<Secret>(), AUTHORITY, &mut progress).await?;
-    delete(&namespaced.api::<ConfigMap>(), AUTHORITY, &mut progress).await?;
+    delete(&namespaced.api::<Secret>(), AUTHORITY_NAME, &mut progress).await?;
+    delete(&namespaced.api::<ConfigMap>(), AUTHORITY_NAME, &mut progress).await?;
     delete(&namespaced.api::<RoleBinding>(), OPERATOR, &mut progress).await?;
     delete(&namespaced.api::<Role>(), OPERATOR, &mut progress).await?;
     delete(&namespaced.api::<Role>(), INSTANCE_ROLE, &mut progress).await?;
-    let reviewer = reviewer_name(&remove.namespace);
+    let reviewer = token_reviewer_name(&remove.namespace);
     delete(&Api::<ClusterRoleBinding>::all(client.clone()), &reviewer, &mut progress).await?;
     delete(&Api::<ClusterRole>::all(client.clone()), &reviewer, &mut progress).await?;
     delete(&namespaced.api::<ServiceAccount>(), OPERATOR, &mut progress).await?;
-    delete(&namespaced.api::<Lease>(), LEASE, &mut progress).await?;
+    delete(&namespaced.api::<Lease>(), LEASE_NAME, &mut progress).await?;
     if remove.definitions {
         let defined: Api<CustomResourceDefinition> = Api::all(client.clone());
-        for definition in definitions() {
+        for definition in custom_resource_definitions() {
             delete(&defined, &definition.name_any(), &mut progress).await?;
         }
     }
     Ok(())
 }
 
-struct Namespaced<'a> {
+struct NamespacedApis<'a> {
     client: &'a Client,
     namespace: &'a str,
 }
 
-impl Namespaced<'_> {
+impl NamespacedApis<'_> {
     fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), self.namespace)
     }
@@ -149,7 +149,7 @@ where
     let kind = K::kind(&()).into_owned();
     match api.delete(name, &DeleteParams::background()).await {
         Ok(_) => {
-            progress(&Progress::Deleting { kind, name: name.to_owned() });
+            progress(&InstallProgress::Deleting { kind, name: name.to_owned() });
             Ok(())
         }
         Err(kube::Error::Api(error)) if error.is_not_found() => Ok(()),

@@ -1,14 +1,14 @@
 //! Pure functions that derive an `Instance`'s Kubernetes objects, its next reconciliation step and its status.
 //!
 //! - `pod.rs`: the StatefulSet and its pod.
-//! - `parts.rs`: services, service account, role binding and disruption budget.
+//! - `support_objects.rs`: services, service account, role binding and disruption budget.
 //! - `step.rs`: the next step in the life of an instance.
 //! - `status.rs`: the status.
 
-mod parts;
 mod pod;
 mod status;
 mod step;
+mod support_objects;
 
 #[cfg(test)]
 mod tests;
@@ -22,24 +22,24 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::core::{ApiResource, ObjectMeta};
 use kube::{Resource, ResourceExt};
 
-use crate::object::Object;
+use crate::object::DesiredObject;
 use crate::resources::Instance;
 
-pub use status::{Outcome, status};
-pub use step::{FINALIZER, Step, step};
+pub use status::{ReconcileOutcome, compute_status};
+pub use step::{FINALIZER, InstanceStep, next_step};
 
 /// Label with the name of the instance to which an object belongs.
 pub const INSTANCE_LABEL: &str = "kiln.dev/instance";
 /// Port of the service to which clients in the Kubernetes cluster connect.
-pub const POSTGRES_PORT: i32 = 5_432;
+pub const SERVICE_POSTGRES_PORT: i32 = 5_432;
 /// Port on which an instance accepts its workers.
-pub const DOOR_PORT: i32 = 5_434;
+pub const WORKER_JOIN_PORT: i32 = 5_434;
 /// Name of the role with the permissions of instance pods, which an installation creates.
 pub const INSTANCE_ROLE: &str = "kiln-instance";
 
 /// Defect of an Instance that the API server's validation does not detect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Invalid {
+pub enum InvalidInstance {
     #[error("{field} {value:?} is not a usable quantity")]
     Quantity { field: &'static str, value: String },
 }
@@ -47,25 +47,25 @@ pub enum Invalid {
 /// Returns the desired objects of an instance, except for its secrets.
 ///
 /// # Errors
-/// Returns [`Invalid`] if the CPU or memory quantity cannot be used.
-pub fn objects(instance: &Instance) -> Result<Vec<Object>, Invalid> {
+/// Returns [`InvalidInstance`] if the CPU or memory quantity cannot be used.
+pub fn desired_objects(instance: &Instance) -> Result<Vec<DesiredObject>, InvalidInstance> {
     let mut objects = Vec::new();
     if instance.spec.service_account_name.is_none() {
-        objects.push(Object::new(&parts::service_account(instance)));
+        objects.push(DesiredObject::new(&support_objects::service_account(instance)));
     }
-    objects.push(Object::new(&parts::role_binding(instance)));
-    objects.push(Object::new(&parts::service(instance)));
-    objects.push(Object::new(&parts::pods_service(instance)));
+    objects.push(DesiredObject::new(&support_objects::role_binding(instance)));
+    objects.push(DesiredObject::new(&support_objects::service(instance)));
+    objects.push(DesiredObject::new(&support_objects::headless_service(instance)));
     if !instance.spec.evictable {
-        objects.push(Object::new(&parts::disruption_budget(instance)));
+        objects.push(DesiredObject::new(&support_objects::disruption_budget(instance)));
     }
-    objects.push(Object::new(&pod::stateful_set(instance)?));
+    objects.push(DesiredObject::new(&pod::stateful_set(instance)?));
     Ok(objects)
 }
 
 /// Returns the kinds of objects that belong to instances.
 #[must_use]
-pub fn kinds() -> [ApiResource; 6] {
+pub fn owned_kinds() -> [ApiResource; 6] {
     [
         ApiResource::erase::<StatefulSet>(&()),
         ApiResource::erase::<Service>(&()),
@@ -105,17 +105,17 @@ pub(crate) fn main_name(instance: &Instance) -> String {
 }
 
 /// Returns the name of the headless service that gives the pod its DNS name.
-pub(crate) fn pods_name(instance: &Instance) -> String {
+pub(crate) fn headless_service_name(instance: &Instance) -> String {
     format!("{}-pods", instance.name_any())
 }
 
 /// Returns the name of the service account of the pod and of its workers.
-pub(crate) fn account_name(instance: &Instance) -> String {
+pub(crate) fn service_account_name(instance: &Instance) -> String {
     instance.spec.service_account_name.clone().unwrap_or_else(|| main_name(instance))
 }
 
 /// Returns the address, as `host:port`, at which workers in other pods join the instance.
-pub(crate) fn door(instance: &Instance) -> String {
+pub(crate) fn worker_join_address(instance: &Instance) -> String {
     let namespace = instance.namespace().unwrap_or_default();
-    format!("{}-0.{}.{namespace}.svc:{DOOR_PORT}", main_name(instance), pods_name(instance))
+    format!("{}-0.{}.{namespace}.svc:{WORKER_JOIN_PORT}", main_name(instance), headless_service_name(instance))
 }

@@ -4,12 +4,12 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{POSTGRES_PORT, main_name};
-use crate::resources::{Instance, InstancePhase, InstanceStatus, READY, RECONCILED, Report, condition};
+use super::{SERVICE_POSTGRES_PORT, main_name};
+use crate::resources::{ConditionState, Instance, InstancePhase, InstanceStatus, READY, RECONCILED, updated_condition};
 
 /// Outcome of the last reconciliation of an instance or a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReconcileOutcome {
     /// All its objects are applied.
     Applied,
     /// Some objects could not be applied, for this reason.
@@ -18,10 +18,15 @@ pub enum Outcome {
 
 /// Computes the status of an instance from the observed StatefulSet of its pod.
 #[must_use]
-pub fn status(instance: &Instance, pods: Option<&StatefulSet>, outcome: &Outcome, now: Timestamp) -> InstanceStatus {
+pub fn compute_status(
+    instance: &Instance,
+    pods: Option<&StatefulSet>,
+    outcome: &ReconcileOutcome,
+    now: Timestamp,
+) -> InstanceStatus {
     let before = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let generation = instance.metadata.generation;
-    let pod = Pod::of(pods);
+    let pod = PodState::from_stateful_set(pods);
     let is_going = instance.metadata.deletion_timestamp.is_some();
     let phase = match (is_going, pod.is_current, pod.is_ready) {
         (true, _, _) => InstancePhase::Stopping,
@@ -31,16 +36,26 @@ pub fn status(instance: &Instance, pods: Option<&StatefulSet>, outcome: &Outcome
     };
     let ready = match phase {
         InstancePhase::Stopping => {
-            Report { holds: false, reason: "Deleted", message: "the instance is being deleted".to_owned() }
+            ConditionState { is_true: false, reason: "Deleted", message: "the instance is being deleted".to_owned() }
         }
-        _ if pod.is_ready => Report { holds: true, reason: "PodReady", message: "the pod accepts queries".to_owned() },
-        _ => Report { holds: false, reason: "PodNotReady", message: "the pod does not accept queries".to_owned() },
+        _ if pod.is_ready => {
+            ConditionState { is_true: true, reason: "PodReady", message: "the pod accepts queries".to_owned() }
+        }
+        _ => ConditionState {
+            is_true: false,
+            reason: "PodNotReady",
+            message: "the pod does not accept queries".to_owned(),
+        },
     };
     let reconciled = match outcome {
-        Outcome::Applied => {
-            Report { holds: true, reason: "Applied", message: "all objects of the instance match its spec".to_owned() }
+        ReconcileOutcome::Applied => ConditionState {
+            is_true: true,
+            reason: "Applied",
+            message: "all objects of the instance match its spec".to_owned(),
+        },
+        ReconcileOutcome::Failed(message) => {
+            ConditionState { is_true: false, reason: "Failed", message: message.clone() }
         }
-        Outcome::Failed(message) => Report { holds: false, reason: "Failed", message: message.clone() },
     };
     let namespace = instance.namespace().unwrap_or_default();
     InstanceStatus {
@@ -48,28 +63,28 @@ pub fn status(instance: &Instance, pods: Option<&StatefulSet>, outcome: &Outcome
         phase,
         restored: instance.spec.restore.is_some()
             && (pod.is_ready || instance.status.as_ref().is_some_and(|before| before.restored)),
-        endpoint: Some(format!("{}.{namespace}.svc:{POSTGRES_PORT}", main_name(instance))),
+        endpoint: Some(format!("{}.{namespace}.svc:{SERVICE_POSTGRES_PORT}", main_name(instance))),
         conditions: vec![
-            condition(before, READY, ready, generation, now),
-            condition(before, RECONCILED, reconciled, generation, now),
+            updated_condition(before, READY, ready, generation, now),
+            updated_condition(before, RECONCILED, reconciled, generation, now),
         ],
     }
 }
 
 /// State of an instance's pod, as its StatefulSet reports it.
-struct Pod {
+struct PodState {
     is_ready: bool,
     /// Whether the pod has the newest template or is starting for the first time.
     is_current: bool,
 }
 
-impl Pod {
-    fn of(pods: Option<&StatefulSet>) -> Pod {
-        let Some(pods) = pods else { return Pod { is_ready: false, is_current: true } };
-        let Some(status) = &pods.status else { return Pod { is_ready: false, is_current: true } };
+impl PodState {
+    fn from_stateful_set(pods: Option<&StatefulSet>) -> PodState {
+        let Some(pods) = pods else { return PodState { is_ready: false, is_current: true } };
+        let Some(status) = &pods.status else { return PodState { is_ready: false, is_current: true } };
         // A status of an older generation does not describe the current template.
         let is_seen = status.observed_generation == pods.metadata.generation;
         let is_updated = status.current_revision == status.update_revision;
-        Pod { is_ready: status.ready_replicas.is_some_and(|ready| 0 < ready), is_current: is_seen && is_updated }
+        PodState { is_ready: status.ready_replicas.is_some_and(|ready| 0 < ready), is_current: is_seen && is_updated }
     }
 }

@@ -11,34 +11,34 @@ pub const FINALIZER: &str = "kiln.dev/pod";
 
 /// Step in the reconciliation of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum InstanceStep {
     /// Add the finalizer, so that the instance is not deleted before its pod has ended.
-    Hold,
+    AddFinalizer,
     /// Create or update its objects.
-    Make,
+    Apply,
     /// Delete its StatefulSet, so that the pod ends.
-    End,
+    DeleteStatefulSet,
     /// Wait until its pod has ended.
-    Wait,
+    AwaitPodEnd,
     /// Remove the finalizer, so that the instance is deleted.
-    Release,
+    RemoveFinalizer,
     /// Do nothing: the instance is being deleted and the operator's finalizer is already removed.
     Nothing,
 }
 
 /// Returns the next step for an instance, given its observed StatefulSet.
 #[must_use]
-pub fn step(instance: &Instance, pods: Option<&StatefulSet>) -> Step {
-    let is_held = instance.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
+pub fn next_step(instance: &Instance, pods: Option<&StatefulSet>) -> InstanceStep {
+    let has_finalizer = instance.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
     if instance.metadata.deletion_timestamp.is_none() {
-        return if is_held { Step::Make } else { Step::Hold };
+        return if has_finalizer { InstanceStep::Apply } else { InstanceStep::AddFinalizer };
     }
-    if !is_held {
-        return Step::Nothing;
+    if !has_finalizer {
+        return InstanceStep::Nothing;
     }
     match pods {
-        None => Step::Release,
-        Some(pods) if pods.metadata.deletion_timestamp.is_some() => Step::Wait,
-        Some(_) => Step::End,
+        None => InstanceStep::RemoveFinalizer,
+        Some(pods) if pods.metadata.deletion_timestamp.is_some() => InstanceStep::AwaitPodEnd,
+        Some(_) => InstanceStep::DeleteStatefulSet,
     }
 }

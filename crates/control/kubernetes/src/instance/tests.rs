@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::object::{golden, yaml};
+use crate::object::{assert_golden, to_yaml};
 use crate::resources::{InstancePhase, InstanceSpec, READY, RECONCILED, Setting};
 
 /// Returns an instance as read from the API server, with the required fields and `more` in its spec.
@@ -39,7 +39,7 @@ fn everything() -> Instance {
 }
 
 fn made(instance: &Instance) -> Vec<Value> {
-    objects(instance).expect("its amounts are amounts").into_iter().map(|object| object.value).collect()
+    desired_objects(instance).expect("its amounts are amounts").into_iter().map(|object| object.value).collect()
 }
 
 fn arguments(instance: &Instance) -> Vec<String> {
@@ -50,18 +50,18 @@ fn arguments(instance: &Instance) -> Vec<String> {
 
 #[test]
 fn a_plain_instance_is_made_of_these_objects() {
-    golden("instance-plain.yaml", &yaml(&made(&instance(json!({})))));
+    assert_golden("instance-plain.yaml", &to_yaml(&made(&instance(json!({})))));
 }
 
 #[test]
 fn an_instance_with_everything_is_made_of_these_objects() {
-    golden("instance-everything.yaml", &yaml(&made(&everything())));
+    assert_golden("instance-everything.yaml", &to_yaml(&made(&everything())));
 }
 
 #[test]
 fn every_object_is_owned_and_of_a_kind_that_is_looked_for() {
-    let kinds = kinds().map(|kind| kind.kind);
-    for object in objects(&instance(json!({}))).expect("its amounts are amounts") {
+    let kinds = owned_kinds().map(|kind| kind.kind);
+    for object in desired_objects(&instance(json!({}))).expect("its amounts are amounts") {
         assert!(kinds.contains(&object.resource.kind), "{}", object.resource.kind);
         assert_eq!(object.value["metadata"]["labels"][INSTANCE_LABEL], "dw");
         let owner = &object.value["metadata"]["ownerReferences"][0];
@@ -134,7 +134,7 @@ fn a_warehouse_is_restored_before_its_server_starts_and_only_where_that_was_said
 #[test]
 fn amounts_that_are_none_are_named() {
     let no_cores = instance(json!({ "resources": { "cpu": "0", "memory": "1Gi" } }));
-    let invalid = objects(&no_cores).expect_err("a pod needs cores");
+    let invalid = desired_objects(&no_cores).expect_err("a pod needs cores");
     assert_eq!(invalid.to_string(), "resources.cpu \"0\" is not a usable quantity");
 }
 
@@ -172,7 +172,7 @@ fn at(second: i64) -> Timestamp {
 #[test]
 fn the_phase_follows_the_pod() {
     let instance = instance(json!({}));
-    let phase = |pods: Option<&StatefulSet>| status(&instance, pods, &Outcome::Applied, at(0)).phase;
+    let phase = |pods: Option<&StatefulSet>| compute_status(&instance, pods, &ReconcileOutcome::Applied, at(0)).phase;
     assert_eq!(phase(None), InstancePhase::Starting);
     assert_eq!(phase(Some(&StatefulSet::default())), InstancePhase::Starting);
     assert_eq!(phase(Some(&pods(1, 1, ("a", "a"), 0))), InstancePhase::Starting);
@@ -187,10 +187,14 @@ fn the_phase_follows_the_pod() {
 fn a_status_that_says_the_same_is_the_same() {
     let mut instance = instance(json!({}));
     let ready = pods(1, 1, ("a", "a"), 1);
-    let first = status(&instance, Some(&ready), &Outcome::Applied, at(10));
+    let first = compute_status(&instance, Some(&ready), &ReconcileOutcome::Applied, at(10));
     instance.status = Some(first.clone());
-    assert_eq!(status(&instance, Some(&ready), &Outcome::Applied, at(20)), first, "or it would be written for ever");
-    let failed = status(&instance, Some(&ready), &Outcome::Failed("no right to".to_owned()), at(30));
+    assert_eq!(
+        compute_status(&instance, Some(&ready), &ReconcileOutcome::Applied, at(20)),
+        first,
+        "or it would be written for ever"
+    );
+    let failed = compute_status(&instance, Some(&ready), &ReconcileOutcome::Failed("no right to".to_owned()), at(30));
     let conditions =
         |kind: &str| failed.conditions.iter().find(|condition| condition.type_ == kind).expect("it is there");
     assert_eq!(conditions(READY).status, "True", "it serves all the same");
@@ -209,18 +213,21 @@ fn an_instance_lives_step_by_step() {
     let mut ending = StatefulSet::default();
     ending.metadata.deletion_timestamp = Some(Time(at(1)));
 
-    assert_eq!(step(&instance, None), Step::Hold);
+    assert_eq!(next_step(&instance, None), InstanceStep::AddFinalizer);
     instance.metadata.finalizers = Some(vec!["somebody.else/too".to_owned()]);
-    assert_eq!(step(&instance, None), Step::Hold);
+    assert_eq!(next_step(&instance, None), InstanceStep::AddFinalizer);
     instance.metadata.finalizers = Some(vec!["somebody.else/too".to_owned(), FINALIZER.to_owned()]);
-    assert_eq!(step(&instance, None), Step::Make);
-    assert_eq!(step(&instance, Some(&there)), Step::Make);
+    assert_eq!(next_step(&instance, None), InstanceStep::Apply);
+    assert_eq!(next_step(&instance, Some(&there)), InstanceStep::Apply);
 
     instance.metadata.deletion_timestamp = Some(Time(at(1)));
-    assert_eq!(step(&instance, Some(&there)), Step::End);
-    assert_eq!(step(&instance, Some(&ending)), Step::Wait);
-    assert_eq!(step(&instance, None), Step::Release);
+    assert_eq!(next_step(&instance, Some(&there)), InstanceStep::DeleteStatefulSet);
+    assert_eq!(next_step(&instance, Some(&ending)), InstanceStep::AwaitPodEnd);
+    assert_eq!(next_step(&instance, None), InstanceStep::RemoveFinalizer);
     instance.metadata.finalizers = Some(vec!["somebody.else/too".to_owned()]);
-    assert_eq!(step(&instance, Some(&there)), Step::Nothing);
-    assert_eq!(status(&instance, Some(&there), &Outcome::Applied, at(2)).phase, InstancePhase::Stopping);
+    assert_eq!(next_step(&instance, Some(&there)), InstanceStep::Nothing);
+    assert_eq!(
+        compute_status(&instance, Some(&there), &ReconcileOutcome::Applied, at(2)).phase,
+        InstancePhase::Stopping
+    );
 }

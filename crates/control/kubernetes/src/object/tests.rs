@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-fn service(port: i32) -> Object {
-    Object::new(&Service {
+fn service(port: i32) -> DesiredObject {
+    DesiredObject::new(&Service {
         metadata: ObjectMeta { name: Some("s".to_owned()), ..ObjectMeta::default() },
         spec: Some(ServiceSpec {
             ports: Some(vec![ServicePort { port, ..ServicePort::default() }]),
@@ -16,7 +16,7 @@ fn service(port: i32) -> Object {
 }
 
 /// Returns the object as the API server stores it, with further fields.
-fn stored(object: &Object) -> Value {
+fn stored(object: &DesiredObject) -> Value {
     let mut value = object.value.clone();
     value["metadata"]["uid"] = json!("1");
     value["spec"]["ports"][0]["protocol"] = json!("TCP");
@@ -55,14 +55,14 @@ fn what_is_not_wanted_any_more_is_one() {
     let mut more = service(1);
     more.value["spec"]["type"] = json!("NodePort");
     let content = format!("{:016x}", xxh3_64(more.value.to_string().as_bytes()));
-    more.value["metadata"]["annotations"][CONTENT] = Value::String(content);
+    more.value["metadata"]["annotations"][CONTENT_HASH_ANNOTATION] = Value::String(content);
     assert!(!service(1).is_applied(&stored(&more)), "the mark of its content is another one");
 }
 
 #[test]
 fn yaml_reads_as_what_was_written() {
     let values = [json!({"a": "yes", "b": ["1", 1, "0x1f", "", "a: b", "# no"]}), json!({"c": {"d": null}})];
-    let text = yaml(&values);
+    let text = to_yaml(&values);
     let documents: Vec<Value> =
         text.split("---\n").skip(1).map(|document| serde_saphyr::from_str(document).expect("it is YAML")).collect();
     assert_eq!(documents, values);

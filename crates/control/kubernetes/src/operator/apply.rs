@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::FIELD_MANAGER;
 use super::error::ReconcileError;
-use crate::object::Object;
+use crate::object::DesiredObject;
 
 /// Owner of objects: an Instance or a ComputeCluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
     /// Word for its kind, for messages.
-    pub(super) what: &'static str,
+    pub(super) kind_word: &'static str,
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: Option<String>,
@@ -22,7 +22,12 @@ pub(super) struct Owner {
 
 impl Owner {
     pub(super) fn new(what: &'static str, owner: &impl Resource) -> Owner {
-        Owner { what, namespace: owner.namespace().unwrap_or_default(), name: owner.name_any(), uid: owner.uid() }
+        Owner {
+            kind_word: what,
+            namespace: owner.namespace().unwrap_or_default(),
+            name: owner.name_any(),
+            uid: owner.uid(),
+        }
     }
 }
 
@@ -31,30 +36,30 @@ impl Owner {
 pub(super) async fn apply(
     client: &Client,
     owner: &Owner,
-    observed: &[Found],
-    wanted: &[Object],
+    observed: &[ObservedObject],
+    wanted: &[DesiredObject],
 ) -> Result<(), ReconcileError> {
     let force = PatchParams::apply(FIELD_MANAGER).force();
     for object in wanted {
-        let there = observed.iter().find(|there| there.is(object));
-        if there.is_some_and(|there| object.is_applied(&there.value)) {
+        let observed_object = observed.iter().find(|there| there.is_same_object(object));
+        if observed_object.is_some_and(|there| object.is_applied(&there.value)) {
             continue;
         }
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &owner.namespace, &object.resource);
-        let controller = match there {
+        let controller = match observed_object {
             Some(there) => Some(there.controller.clone()),
             // An object without the owner's label, or a very new one, is not in `observed`.
             None => api.get_metadata_opt(&object.name).await?.map(|there| controller(&there)),
         };
         if controller.is_some_and(|controller| controller != owner.uid) {
-            return Err(ReconcileError::Taken {
+            return Err(ReconcileError::NameConflict {
                 kind: object.resource.kind.clone(),
                 name: object.name.clone(),
-                owner: owner.what,
+                owner: owner.kind_word,
             });
         }
         tracing::info!(
-            of = owner.what,
+            of = owner.kind_word,
             whose = owner.name,
             kind = object.resource.kind,
             name = object.name,
@@ -63,7 +68,7 @@ pub(super) async fn apply(
         api.patch(&object.name, &force, &Patch::Apply(&object.value)).await?;
     }
     for there in orphans(observed, wanted, owner.uid.as_deref()) {
-        tracing::info!(of = owner.what, whose = owner.name, kind = there.kind, name = there.name, "deleting");
+        tracing::info!(of = owner.kind_word, whose = owner.name, kind = there.kind, name = there.name, "deleting");
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &owner.namespace, &there.resource);
         let this = Preconditions { uid: there.uid.clone(), resource_version: None };
         match api.delete(&there.name, &DeleteParams::background().preconditions(this)).await {
@@ -77,35 +82,35 @@ pub(super) async fn apply(
 
 /// Observed object.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct ObservedObject {
     resource: ApiResource,
     kind: String,
     name: String,
     uid: Option<String>,
     /// Uid of the owner that controls it.
     controller: Option<String>,
-    is_going: bool,
+    is_deleting: bool,
     value: Value,
 }
 
-impl Found {
-    pub(super) fn new<K: Resource + Serialize>(object: &K, resource: &ApiResource) -> Found {
+impl ObservedObject {
+    pub(super) fn new<K: Resource + Serialize>(object: &K, resource: &ApiResource) -> ObservedObject {
         let mut value = serde_json::to_value(object).expect("a Kubernetes object serializes to JSON");
         // Typed objects and items of a list have no `apiVersion` and `kind`.
         value["apiVersion"] = Value::String(resource.api_version.clone());
         value["kind"] = Value::String(resource.kind.clone());
-        Found {
+        ObservedObject {
             resource: resource.clone(),
             kind: resource.kind.clone(),
             name: object.name_any(),
             uid: object.uid(),
             controller: controller(object),
-            is_going: object.meta().deletion_timestamp.is_some(),
+            is_deleting: object.meta().deletion_timestamp.is_some(),
             value,
         }
     }
 
-    fn is(&self, object: &Object) -> bool {
+    fn is_same_object(&self, object: &DesiredObject) -> bool {
         self.kind == object.resource.kind && self.name == object.name
     }
 }
@@ -118,10 +123,14 @@ fn controller(object: &impl Resource) -> Option<String> {
 
 /// Returns the observed objects that `owner` controls and that are not wanted, without those that are being deleted.
 /// Objects that others own, or nobody, are left alone.
-fn orphans<'a>(found: &'a [Found], wanted: &'a [Object], owner: Option<&'a str>) -> impl Iterator<Item = &'a Found> {
+fn orphans<'a>(
+    found: &'a [ObservedObject],
+    wanted: &'a [DesiredObject],
+    owner: Option<&'a str>,
+) -> impl Iterator<Item = &'a ObservedObject> {
     found.iter().filter(move |there| {
         let is_own = owner.is_some() && there.controller.as_deref() == owner;
-        is_own && !there.is_going && !wanted.iter().any(|object| there.is(object))
+        is_own && !there.is_deleting && !wanted.iter().any(|object| there.is_same_object(object))
     })
 }
 
@@ -133,14 +142,14 @@ mod tests {
 
     use super::*;
 
-    fn found(name: &str, controller: Option<&str>) -> Found {
-        Found {
+    fn found(name: &str, controller: Option<&str>) -> ObservedObject {
+        ObservedObject {
             resource: ApiResource::erase::<Service>(&()),
             kind: "Service".to_owned(),
             name: name.to_owned(),
             uid: Some(format!("uid of {name}")),
             controller: controller.map(str::to_owned),
-            is_going: false,
+            is_deleting: false,
             value: json!({}),
         }
     }
@@ -148,8 +157,8 @@ mod tests {
     #[test]
     fn only_its_own_objects_that_nobody_wants_are_orphans() {
         let metadata = ObjectMeta { name: Some("wanted".to_owned()), ..ObjectMeta::default() };
-        let wanted = [Object::new(&Service { metadata, ..Service::default() })];
-        let going = Found { is_going: true, ..found("going", Some("me")) };
+        let wanted = [DesiredObject::new(&Service { metadata, ..Service::default() })];
+        let going = ObservedObject { is_deleting: true, ..found("going", Some("me")) };
         let all = [
             found("wanted", Some("me")),
             found("unwanted", Some("me")),

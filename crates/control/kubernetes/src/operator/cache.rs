@@ -10,10 +10,10 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::apply::Found;
+use super::apply::ObservedObject;
 
 /// Kind of namespaced objects that can be watched.
-pub(super) trait Kind:
+pub(super) trait WatchedKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
     + Debug
@@ -25,7 +25,7 @@ pub(super) trait Kind:
 {
 }
 
-impl<K> Kind for K where
+impl<K> WatchedKind for K where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
         + Debug
@@ -39,7 +39,7 @@ impl<K> Kind for K where
 
 /// Watches the objects of a kind in a namespace, only those with `label` if it is given. Returns the cache, and the
 /// stream of changed objects that must be polled to fill the cache.
-pub(super) fn watch<K: Kind>(
+pub(super) fn watch<K: WatchedKind>(
     client: &Client,
     namespace: &str,
     label: Option<&str>,
@@ -56,13 +56,13 @@ pub(super) fn watch<K: Kind>(
 }
 
 /// Function that returns the objects of one kind whose label has the given value.
-pub(super) type Finder = Box<dyn Fn(&str) -> Vec<Found> + Send + Sync>;
+pub(super) type Finder = Box<dyn Fn(&str) -> Vec<ObservedObject> + Send + Sync>;
 
 /// Returns a [`Finder`] over a cache, by the label `label`.
-pub(super) fn finder<K: Kind>(store: Store<K>, label: &'static str) -> Finder {
+pub(super) fn finder_by_label<K: WatchedKind>(store: Store<K>, label: &'static str) -> Finder {
     let resource = ApiResource::erase::<K>(&());
     Box::new(move |whose| {
         let own = store.state_filter(|object: &K| object.labels().get(label).is_some_and(|value| value == whose));
-        own.iter().map(|object| Found::new(&**object, &resource)).collect()
+        own.iter().map(|object| ObservedObject::new(&**object, &resource)).collect()
     })
 }

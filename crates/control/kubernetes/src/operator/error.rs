@@ -2,35 +2,35 @@
 
 use kube::runtime::reflector::store::WriterDropped;
 
-use crate::compute::Impossible;
-use crate::credentials::Unusable;
-use crate::instance::Invalid;
+use crate::compute::UnmetDependency;
+use crate::credentials::SecretError;
+use crate::instance::InvalidInstance;
 
 /// Reason why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReconcileError {
     #[error(transparent)]
-    Invalid(#[from] Invalid),
+    Invalid(#[from] InvalidInstance),
     #[error(transparent)]
-    Impossible(#[from] Impossible),
+    UnmetDependency(#[from] UnmetDependency),
     /// An object of that name belongs to another owner, possibly to a deleted one of the same name; it is then
     /// garbage-collected soon.
     #[error("the {kind} {name} is there already and is not this {owner}'s")]
-    Taken { kind: String, name: String, owner: &'static str },
+    NameConflict { kind: String, name: String, owner: &'static str },
     /// The user has to provide this secret.
     #[error(transparent)]
-    Unusable(#[from] Unusable),
+    Secret(#[from] SecretError),
     #[error("could not create a key or a certificate")]
     Certificate(#[from] rcgen::Error),
     /// The watch of a cache was dropped because the operator is ending.
     #[error("the watch that fills a cache has ended")]
-    Unwatched(#[from] WriterDropped),
-    #[error("{}", said(.0))]
+    WatchEnded(#[from] WriterDropped),
+    #[error("{}", api_message(.0))]
     Api(#[from] kube::Error),
 }
 
 /// Returns the API server's message. The `Display` text of the error would add the whole response in debug format.
-fn said(error: &kube::Error) -> String {
+fn api_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),

@@ -10,7 +10,7 @@ mod tests;
 
 /// Holder and version of a lease, as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct ObservedLease {
     /// Identity of the leader; empty if the lease is free.
     pub(super) holder: String,
     /// Resource version. It changes whenever the lease is written.
@@ -19,9 +19,9 @@ pub(super) struct Reading {
 
 /// Next action of an operator on the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Move {
+pub(super) enum LeaseAction {
     /// Create the lease, which does not exist.
-    Make,
+    Create,
     /// Take over the lease, which is free or has expired.
     Take,
     /// Renew the lease, which this operator holds.
@@ -32,26 +32,32 @@ pub(super) enum Move {
 
 /// Observations of the lease by one operator.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct LeaseObserver {
     /// Latest version, and the time at which it was first seen.
-    seen: Option<(String, Duration)>,
+    last_change: Option<(String, Duration)>,
 }
 
-impl Watch {
+impl LeaseObserver {
     /// Decides what the operator `me` does at the time `now` of a monotonic clock.
-    pub(super) fn decide(&mut self, lease: Option<&Reading>, me: &str, duration: Duration, now: Duration) -> Move {
-        let Some(lease) = lease else { return Move::Make };
-        let since = match &self.seen {
+    pub(super) fn decide(
+        &mut self,
+        lease: Option<&ObservedLease>,
+        me: &str,
+        duration: Duration,
+        now: Duration,
+    ) -> LeaseAction {
+        let Some(lease) = lease else { return LeaseAction::Create };
+        let since = match &self.last_change {
             Some((version, since)) if *version == lease.version => *since,
             _ => {
-                self.seen = Some((lease.version.clone(), now));
+                self.last_change = Some((lease.version.clone(), now));
                 now
             }
         };
         if lease.holder == me {
-            return Move::Renew;
+            return LeaseAction::Renew;
         }
         let left = (since + duration).saturating_sub(now);
-        if lease.holder.is_empty() || left.is_zero() { Move::Take } else { Move::Wait(left) }
+        if lease.holder.is_empty() || left.is_zero() { LeaseAction::Take } else { LeaseAction::Wait(left) }
     }
 }

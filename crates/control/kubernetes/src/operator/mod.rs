@@ -6,29 +6,29 @@
 //!
 //! - `lease.rs`: decides who leads, from the lease as it was read.
 //! - `leadership.rs`: acquires, renews and releases the lease.
-//! - `reconcile.rs`: reconciles one Instance.
-//! - `clusters.rs`: reconciles one ComputeCluster.
+//! - `instance_reconciler.rs`: reconciles one Instance.
+//! - `cluster_reconciler.rs`: reconciles one ComputeCluster.
 //! - `cache.rs`: watches objects and caches them.
 //! - `apply.rs`: applies desired objects and deletes orphans.
 //! - `authority.rs`: loads or creates the certificate authority of the namespace.
-//! - `report.rs`: writes the status of a resource.
+//! - `status_writer.rs`: writes the status of a resource.
 //! - `error.rs`: errors of a reconciliation.
 
 mod apply;
 mod authority;
 mod cache;
-mod clusters;
+mod cluster_reconciler;
 mod error;
+mod instance_reconciler;
 mod leadership;
 mod lease;
-mod reconcile;
-mod report;
+mod status_writer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use authority::Authorities;
-use cache::{finder, watch};
+use authority::AuthorityProvider;
+use cache::{finder_by_label, watch};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -50,13 +50,13 @@ use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 /// Field manager of the operator's server-side apply.
 pub const FIELD_MANAGER: &str = "kiln-operator";
 /// Name of the lease by which one operator leads in a namespace.
-pub const LEASE: &str = "kiln-operator";
+pub const LEASE_NAME: &str = "kiln-operator";
 
 /// Debounce of changes to a cluster: each pod that becomes ready changes the StatefulSet, and one reconciliation after
 /// the last of several changes suffices.
-const QUIET: Duration = Duration::from_millis(300);
+const DEBOUNCE: Duration = Duration::from_millis(300);
 /// Concurrent reconciliations of each controller.
-const LOOKS_MAX: u16 = 8;
+const CONCURRENCY_MAX: u16 = 8;
 
 /// Settings of an operator.
 #[derive(Debug, Clone)]
@@ -77,9 +77,9 @@ pub enum OperatorError {
     /// Instances cannot be listed and therefore not be watched: Kiln is not installed in the Kubernetes cluster, or the
     /// operator lacks permission.
     #[error("could not list the Instances of the namespace {namespace}")]
-    Instances { namespace: String, source: kube::Error },
+    ListInstances { namespace: String, source: kube::Error },
     #[error("lost the leadership: {reason}")]
-    Deposed { reason: String },
+    LeadershipLost { reason: String },
 }
 
 /// Runs the operator until `told` completes, with a client configured by the kubeconfig or the pod's service account.
@@ -90,12 +90,12 @@ pub fn run(
     settings: OperatorSettings,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    told: BoxFuture<'_, ()>,
+    shutdown: BoxFuture<'_, ()>,
 ) -> BoxFuture<'_, Result<(), OperatorError>> {
     Box::pin(async {
         let (client, usual) = connect().await?;
         let namespace = settings.namespace.clone().unwrap_or(usual);
-        run_with(client, namespace, settings, clock, random, told).await
+        run_with(client, namespace, settings, clock, random, shutdown).await
     })
 }
 
@@ -109,43 +109,46 @@ pub fn run_with(
     settings: OperatorSettings,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    told: BoxFuture<'_, ()>,
+    shutdown: BoxFuture<'_, ()>,
 ) -> BoxFuture<'_, Result<(), OperatorError>> {
-    Box::pin(lead(client, namespace, settings, clock, random, told))
+    Box::pin(run_as_leader(client, namespace, settings, clock, random, shutdown))
 }
 
-async fn lead(
+async fn run_as_leader(
     client: Client,
     namespace: String,
     settings: OperatorSettings,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    mut told: BoxFuture<'_, ()>,
+    mut shutdown: BoxFuture<'_, ()>,
 ) -> Result<(), OperatorError> {
     let instances: Api<Instance> = Api::namespaced(client.clone(), &namespace);
     let one = kube::api::ListParams::default().limit(1);
-    instances.list(&one).await.map_err(|source| OperatorError::Instances { namespace: namespace.clone(), source })?;
+    instances
+        .list(&one)
+        .await
+        .map_err(|source| OperatorError::ListInstances { namespace: namespace.clone(), source })?;
     let leadership = Leadership::new(client.clone(), &namespace, &settings, Arc::clone(&clock));
     tokio::select! {
-        () = &mut told => return Ok(()),
-        () = leadership.win() => {}
+        () = &mut shutdown => return Ok(()),
+        () = leadership.acquire() => {}
     }
     tracing::info!(namespace, identity = settings.identity, "acquired the lease; this operator leads");
     let ended = tokio::select! {
-        () = &mut told => Ok(()),
-        reason = leadership.keep() => Err(OperatorError::Deposed { reason }),
-        () = look_after_instances(&client, &namespace, &clock, random) => Ok(()),
-        () = look_after_clusters(&client, &namespace, &clock) => Ok(()),
+        () = &mut shutdown => Ok(()),
+        reason = leadership.renew_until_lost() => Err(OperatorError::LeadershipLost { reason }),
+        () = run_instance_controller(&client, &namespace, &clock, random) => Ok(()),
+        () = run_cluster_controller(&client, &namespace, &clock) => Ok(()),
     };
     if ended.is_ok() {
         // The next operator can then lead at once and need not wait for the lease to expire.
-        leadership.give_back().await;
+        leadership.release().await;
     }
     ended
 }
 
 /// Runs the controller that reconciles an Instance whenever it or one of its objects changes.
-async fn look_after_instances(client: &Client, namespace: &str, clock: &Arc<dyn Clock>, random: Arc<dyn Random>) {
+async fn run_instance_controller(client: &Client, namespace: &str, clock: &Arc<dyn Clock>, random: Arc<dyn Random>) {
     let label = Some(INSTANCE_LABEL);
     let (sets, seen_sets) = watch::<StatefulSet>(client, namespace, label);
     let (services, seen_services) = watch::<Service>(client, namespace, label);
@@ -153,52 +156,60 @@ async fn look_after_instances(client: &Client, namespace: &str, clock: &Arc<dyn 
     let (accounts, seen_accounts) = watch::<ServiceAccount>(client, namespace, label);
     let (bindings, seen_bindings) = watch::<RoleBinding>(client, namespace, label);
     let (secrets, seen_secrets) = watch::<Secret>(client, namespace, label);
-    let reconciler = Arc::new(reconcile::Reconciler {
+    let reconciler = Arc::new(instance_reconciler::InstanceReconciler {
         client: client.clone(),
         clock: Arc::clone(clock),
         random,
-        authorities: Authorities::new(client.clone()),
-        sets: sets.clone(),
+        authorities: AuthorityProvider::new(client.clone()),
+        stateful_sets: sets.clone(),
         finders: vec![
-            finder(sets, INSTANCE_LABEL),
-            finder(services, INSTANCE_LABEL),
-            finder(budgets, INSTANCE_LABEL),
-            finder(accounts, INSTANCE_LABEL),
-            finder(bindings, INSTANCE_LABEL),
-            finder(secrets, INSTANCE_LABEL),
+            finder_by_label(sets, INSTANCE_LABEL),
+            finder_by_label(services, INSTANCE_LABEL),
+            finder_by_label(budgets, INSTANCE_LABEL),
+            finder_by_label(accounts, INSTANCE_LABEL),
+            finder_by_label(bindings, INSTANCE_LABEL),
+            finder_by_label(secrets, INSTANCE_LABEL),
         ],
     });
     let instances: Api<Instance> = Api::namespaced(client.clone(), namespace);
     Controller::new(instances, watcher::Config::default())
-        .with_config(LoopConfig::default().concurrency(LOOKS_MAX))
+        .with_config(LoopConfig::default().concurrency(CONCURRENCY_MAX))
         .owns_stream(seen_sets)
         .owns_stream(seen_services)
         .owns_stream(seen_budgets)
         .owns_stream(seen_accounts)
         .owns_stream(seen_bindings)
         .owns_stream(seen_secrets)
-        .run(|instance, reconciler| async move { reconciler.reconcile(&instance).await }, reconcile::retry, reconciler)
-        .for_each(async |ended| tell("Instance", ended))
+        .run(
+            |instance, reconciler| async move { reconciler.reconcile(&instance).await },
+            instance_reconciler::retry_action,
+            reconciler,
+        )
+        .for_each(async |ended| log_outcome("Instance", ended))
         .await;
 }
 
 /// Runs the controller that reconciles a ComputeCluster whenever it, one of its objects, its Instance or its
 /// HardwareProfile changes.
-async fn look_after_clusters(client: &Client, namespace: &str, clock: &Arc<dyn Clock>) {
+async fn run_cluster_controller(client: &Client, namespace: &str, clock: &Arc<dyn Clock>) {
     let (sets, seen_sets) = watch::<StatefulSet>(client, namespace, Some(CLUSTER_LABEL));
     let (services, seen_services) = watch::<Service>(client, namespace, Some(CLUSTER_LABEL));
     let (budgets, seen_budgets) = watch::<PodDisruptionBudget>(client, namespace, Some(CLUSTER_LABEL));
     let (instances, seen_instances) = watch::<Instance>(client, namespace, None);
     let (instance_sets, seen_instance_sets) = watch::<StatefulSet>(client, namespace, Some(INSTANCE_LABEL));
     let (hardware, seen_hardware) = watch::<HardwareProfile>(client, namespace, None);
-    let reconciler = Arc::new(clusters::Reconciler {
+    let reconciler = Arc::new(cluster_reconciler::ClusterReconciler {
         client: client.clone(),
         clock: Arc::clone(clock),
         instances,
         hardware,
-        instance_sets,
-        sets: sets.clone(),
-        finders: vec![finder(sets, CLUSTER_LABEL), finder(services, CLUSTER_LABEL), finder(budgets, CLUSTER_LABEL)],
+        instance_stateful_sets: instance_sets,
+        stateful_sets: sets.clone(),
+        finders: vec![
+            finder_by_label(sets, CLUSTER_LABEL),
+            finder_by_label(services, CLUSTER_LABEL),
+            finder_by_label(budgets, CLUSTER_LABEL),
+        ],
     });
     let clusters: Api<ComputeCluster> = Api::namespaced(client.clone(), namespace);
     let controller = Controller::new(clusters, watcher::Config::default());
@@ -213,7 +224,7 @@ async fn look_after_clusters(client: &Client, namespace: &str, clock: &Arc<dyn C
     };
     let of_pods = of_instance.clone();
     controller
-        .with_config(LoopConfig::default().debounce(QUIET).concurrency(LOOKS_MAX))
+        .with_config(LoopConfig::default().debounce(DEBOUNCE).concurrency(CONCURRENCY_MAX))
         .owns_stream(seen_sets)
         .owns_stream(seen_services)
         .owns_stream(seen_budgets)
@@ -222,13 +233,17 @@ async fn look_after_clusters(client: &Client, namespace: &str, clock: &Arc<dyn C
         .watches_stream(seen_hardware, move |hardware: HardwareProfile| {
             concerned(&|cluster| cluster.spec.hardware_instance == hardware.name_any())
         })
-        .run(|cluster, reconciler| async move { reconciler.reconcile(&cluster).await }, clusters::retry, reconciler)
-        .for_each(async |ended| tell("ComputeCluster", ended))
+        .run(
+            |cluster, reconciler| async move { reconciler.reconcile(&cluster).await },
+            cluster_reconciler::retry_action,
+            reconciler,
+        )
+        .for_each(async |ended| log_outcome("ComputeCluster", ended))
         .await;
 }
 
 /// Logs the outcome of a reconciliation; `what` is the kind of the object.
-fn tell<K: kube::Resource<DynamicType = ()>, A>(
+fn log_outcome<K: kube::Resource<DynamicType = ()>, A>(
     what: &str,
     ended: Result<(ObjectRef<K>, A), ControllerError<error::ReconcileError, watcher::Error>>,
 ) {

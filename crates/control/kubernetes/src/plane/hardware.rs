@@ -12,15 +12,15 @@ use crate::resources::HardwareProfile;
 const SHARED_MEMORY_PCT: u64 = 80;
 
 /// Returns the resources of a worker on the profile, or `None` if a quantity of the profile is not valid.
-pub(super) fn share(profile: &HardwareProfile) -> Option<Resources> {
-    let millicores = quantity::millicores(&profile.spec.cpu)?;
-    let memory_bytes = quantity::bytes(&profile.spec.memory)? / 100 * SHARED_MEMORY_PCT;
+pub(super) fn worker_resources(profile: &HardwareProfile) -> Option<Resources> {
+    let millicores = quantity::parse_millicores(&profile.spec.cpu)?;
+    let memory_bytes = quantity::parse_bytes(&profile.spec.memory)? / 100 * SHARED_MEMORY_PCT;
     Some(Resources { millicores, memory_bytes })
 }
 
 /// Returns the hardware that clusters can use: the profiles, of which the first is the default, and the instance's own
 /// process.
-pub(super) fn inventory(profiles: &[Arc<HardwareProfile>], wlm: &[WlmProfile]) -> Inventory {
+pub(super) fn build_inventory(profiles: &[Arc<HardwareProfile>], wlm: &[WlmProfile]) -> Inventory {
     let pods = profiles.iter().map(|profile| {
         let spec = &profile.spec;
         let description = format!(
@@ -54,10 +54,10 @@ mod tests {
     #[test]
     fn profiles_are_what_clusters_can_be_made_of() {
         let wlm = [WlmProfile { name: "default".to_owned(), max_running: 7 }];
-        let none = inventory(&[], &wlm);
-        assert_eq!(none.usual_hardware().name, "embedded");
-        let some = inventory(&[profile("large", "16"), profile("small", "500m"), profile("embedded", "1")], &wlm);
-        assert_eq!(some.usual_hardware().name, "large");
+        let none = build_inventory(&[], &wlm);
+        assert_eq!(none.default_hardware().name, "embedded");
+        let some = build_inventory(&[profile("large", "16"), profile("small", "500m"), profile("embedded", "1")], &wlm);
+        assert_eq!(some.default_hardware().name, "large");
         assert_eq!(some.hardware("small").expect("it is there").kind, HardwareKind::Pod);
         assert_eq!(some.hardware("embedded").expect("it is there").kind, HardwareKind::Embedded);
         assert_eq!(some.profile("default").expect("it is there").max_running, 7);
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_worker_has_what_its_profile_says_but_for_the_process_itself() {
-        let share = share(&profile("small", "1.5")).expect("its amounts are amounts");
+        let share = worker_resources(&profile("small", "1.5")).expect("its amounts are amounts");
         assert_eq!((share.millicores, share.memory_bytes), (1_500, (10_u64 << 30) / 100 * 80));
     }
 }

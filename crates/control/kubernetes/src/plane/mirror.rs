@@ -16,10 +16,10 @@ pub(super) struct Mirror<T> {
     /// Number of listings begun. Objects written since the last one began may be missing in it.
     listings: u64,
     /// Names that the listing in progress has reported so far.
-    listed: Option<BTreeSet<String>>,
+    listed_names: Option<BTreeSet<String>>,
     is_complete: bool,
     /// Uids of objects that the instance deleted and the watch may still report.
-    deleted: BTreeSet<String>,
+    deleted_uids: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -28,42 +28,48 @@ struct Entry<T> {
     /// Resource version.
     version: u64,
     /// Number of listings begun when a response last contained the object; 0 if only the watch has reported it.
-    listing: u64,
+    response_listing: u64,
     value: Arc<T>,
 }
 
 impl<T> Default for Mirror<T> {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), listings: 0, listed: None, is_complete: false, deleted: BTreeSet::new() }
+        Self {
+            entries: BTreeMap::new(),
+            listings: 0,
+            listed_names: None,
+            is_complete: false,
+            deleted_uids: BTreeSet::new(),
+        }
     }
 }
 
 impl<T> Mirror<T> {
     /// Applies an event of the watch, and returns whether the content may have changed.
-    pub(super) fn told<K: ResourceExt>(&mut self, event: Event<K>, keep: impl FnOnce(K) -> T) -> bool {
+    pub(super) fn apply_event<K: ResourceExt>(&mut self, event: Event<K>, keep: impl FnOnce(K) -> T) -> bool {
         match event {
             Event::Init => {
                 self.listings += 1;
-                self.listed = Some(BTreeSet::new());
+                self.listed_names = Some(BTreeSet::new());
                 false
             }
             Event::InitApply(object) => {
-                if let Some(listed) = &mut self.listed {
+                if let Some(listed) = &mut self.listed_names {
                     listed.insert(object.name_any());
                 }
-                self.put(object, keep)
+                self.insert_if_newer(object, keep)
             }
             Event::InitDone => {
-                let (listings, listed) = (self.listings, self.listed.take().unwrap_or_default());
-                self.entries.retain(|name, entry| listed.contains(name) || entry.listing == listings);
-                self.deleted.clear();
+                let (listings, listed) = (self.listings, self.listed_names.take().unwrap_or_default());
+                self.entries.retain(|name, entry| listed.contains(name) || entry.response_listing == listings);
+                self.deleted_uids.clear();
                 self.is_complete = true;
                 true
             }
-            Event::Apply(object) => self.put(object, keep),
+            Event::Apply(object) => self.insert_if_newer(object, keep),
             Event::Delete(object) => {
                 let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
-                self.deleted.remove(&uid);
+                self.deleted_uids.remove(&uid);
                 let is_it = self.entries.get(&name).is_some_and(|entry| entry.uid == uid);
                 if is_it {
                     self.entries.remove(&name);
@@ -74,32 +80,32 @@ impl<T> Mirror<T> {
     }
 
     /// Applies the object in a response of the API server.
-    pub(super) fn answered<K: ResourceExt>(&mut self, object: K, keep: impl FnOnce(K) -> T) {
+    pub(super) fn apply_response<K: ResourceExt>(&mut self, object: K, keep: impl FnOnce(K) -> T) {
         let name = object.name_any();
-        self.put(object, keep);
+        self.insert_if_newer(object, keep);
         if let Some(entry) = self.entries.get_mut(&name) {
-            entry.listing = self.listings;
+            entry.response_listing = self.listings;
         }
     }
 
     /// Removes an object that the instance has deleted.
-    pub(super) fn deleted(&mut self, name: &str) {
+    pub(super) fn remove_deleted(&mut self, name: &str) {
         if let Some(entry) = self.entries.remove(name) {
-            self.deleted.insert(entry.uid);
+            self.deleted_uids.insert(entry.uid);
         }
     }
 
     /// Stores an object, unless a newer version is stored or it was deleted. Returns whether it was stored.
-    fn put<K: ResourceExt>(&mut self, object: K, keep: impl FnOnce(K) -> T) -> bool {
+    fn insert_if_newer<K: ResourceExt>(&mut self, object: K, keep: impl FnOnce(K) -> T) -> bool {
         let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
         // Resource versions are compared as numbers, as the API server does.
         let version = object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX);
         let is_old = self.entries.get(&name).is_some_and(|entry| version < entry.version);
-        if is_old || self.deleted.contains(&uid) {
+        if is_old || self.deleted_uids.contains(&uid) {
             return false;
         }
-        let listing = self.entries.get(&name).map_or(0, |entry| entry.listing);
-        self.entries.insert(name, Entry { uid, version, listing, value: Arc::new(keep(object)) });
+        let listing = self.entries.get(&name).map_or(0, |entry| entry.response_listing);
+        self.entries.insert(name, Entry { uid, version, response_listing: listing, value: Arc::new(keep(object)) });
         true
     }
 
@@ -143,28 +149,28 @@ mod tests {
     #[test]
     fn what_is_told_late_changes_nothing() {
         let mut mirror = Mirror::default();
-        assert!(mirror.told(Event::Apply(pod("a", "1", 5)), version));
-        mirror.answered(pod("a", "1", 8), version);
-        assert!(!mirror.told(Event::Apply(pod("a", "1", 7)), version));
+        assert!(mirror.apply_event(Event::Apply(pod("a", "1", 5)), version));
+        mirror.apply_response(pod("a", "1", 8), version);
+        assert!(!mirror.apply_event(Event::Apply(pod("a", "1", 7)), version));
         assert_eq!(all(&mirror), ["8"]);
-        mirror.deleted("a");
-        assert!(!mirror.told(Event::Apply(pod("a", "1", 8)), version), "it is gone");
-        assert!(!mirror.told(Event::Delete(pod("a", "1", 9)), version));
-        assert!(mirror.told(Event::Apply(pod("a", "2", 10)), version), "another of the name");
-        assert!(!mirror.told(Event::Delete(pod("a", "1", 9)), version), "which is not the one that went");
+        mirror.remove_deleted("a");
+        assert!(!mirror.apply_event(Event::Apply(pod("a", "1", 8)), version), "it is gone");
+        assert!(!mirror.apply_event(Event::Delete(pod("a", "1", 9)), version));
+        assert!(mirror.apply_event(Event::Apply(pod("a", "2", 10)), version), "another of the name");
+        assert!(!mirror.apply_event(Event::Delete(pod("a", "1", 9)), version), "which is not the one that went");
         assert_eq!(all(&mirror), ["10"]);
     }
 
     #[test]
     fn a_listing_tells_what_is_gone_and_not_what_is_quite_new() {
         let mut mirror = Mirror::default();
-        mirror.told(Event::Apply(pod("a", "1", 1)), version);
-        mirror.answered(pod("b", "2", 2), version);
+        mirror.apply_event(Event::Apply(pod("a", "1", 1)), version);
+        mirror.apply_response(pod("b", "2", 2), version);
         assert!(!mirror.is_complete());
-        mirror.told(Event::<Pod>::Init, version);
-        mirror.answered(pod("d", "4", 4), version);
-        mirror.told(Event::InitApply(pod("c", "3", 3)), version);
-        assert!(mirror.told(Event::<Pod>::InitDone, version));
+        mirror.apply_event(Event::<Pod>::Init, version);
+        mirror.apply_response(pod("d", "4", 4), version);
+        mirror.apply_event(Event::InitApply(pod("c", "3", 3)), version);
+        assert!(mirror.apply_event(Event::<Pod>::InitDone, version));
         assert!(mirror.is_complete());
         assert_eq!(all(&mirror), ["3", "4"], "a and b have gone, d came while it listed");
     }

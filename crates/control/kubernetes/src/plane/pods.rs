@@ -6,13 +6,13 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use cluster_model::{ClusterId, Resources, Settings, StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
+use cluster_model::{ClusterId, ReconcileSettings, Resources, StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use types::Clock;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::resource::cluster_of;
+use super::cluster_object::cluster_label;
 use crate::compute::slot;
 
 /// Properties of a worker's pod that concern the instance.
@@ -24,31 +24,31 @@ pub(super) struct WorkerPod {
     pub(super) cluster: String,
     pub(super) slot: u32,
     /// Whether it is being deleted.
-    pub(super) is_going: bool,
+    pub(super) is_deleting: bool,
     /// Whether it has ended and is not restarted.
     pub(super) has_ended: bool,
     /// Reason why it does not run, if Kubernetes reports one.
-    pub(super) why: Option<String>,
+    pub(super) reason: Option<String>,
     /// Time of its creation on the monotonic clock.
     pub(super) since: Duration,
 }
 
 impl WorkerPod {
     /// Reads the properties from a pod. Returns `None` if the pod is not a worker.
-    pub(super) fn of(pod: &Pod, clock: &dyn Clock) -> Option<WorkerPod> {
+    pub(super) fn from_pod(pod: &Pod, clock: &dyn Clock) -> Option<WorkerPod> {
         let name = pod.name_any();
         let made = pod.metadata.creation_timestamp.as_ref().map(|made| made.0.as_microsecond());
         let age = clock.now_us().saturating_sub(made.unwrap_or_else(|| clock.now_us()));
         let age = Duration::from_micros(u64::try_from(age).unwrap_or(0));
-        let cluster = cluster_of(pod.labels())?.clone();
+        let cluster = cluster_label(pod.labels())?.clone();
         let status = pod.status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref());
         Some(WorkerPod {
             slot: slot(&cluster, &name)?,
             uid: pod.uid()?,
-            is_going: pod.metadata.deletion_timestamp.is_some(),
+            is_deleting: pod.metadata.deletion_timestamp.is_some(),
             has_ended: matches!(phase, Some("Failed" | "Succeeded")),
-            why: why(pod),
+            reason: not_running_reason(pod),
             since: clock.monotonic().saturating_sub(age),
             name,
             cluster,
@@ -57,7 +57,7 @@ impl WorkerPod {
 }
 
 /// Returns the reason and message that Kubernetes reports for a pod that does not run.
-fn why(pod: &Pod) -> Option<String> {
+fn not_running_reason(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let said = |reason: Option<&String>, message: Option<&String>| match (reason, message) {
         (Some(reason), Some(message)) => Some(format!("{reason}: {message}")),
@@ -78,15 +78,15 @@ fn why(pod: &Pod) -> Option<String> {
 
 /// Worker that has joined, with the pod that it runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Guest {
+pub(super) struct JoinedWorker {
     pub(super) worker: Worker,
     /// Uid of the pod.
-    pub(super) life: Option<String>,
+    pub(super) pod_uid: Option<String>,
 }
 
 /// Desired workers of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct DesiredWorkers {
     pub(super) id: ClusterId,
     pub(super) spec: WorkerSpec,
     /// Number of slots while the cluster is not suspended.
@@ -95,7 +95,7 @@ pub(super) struct Plan {
 
 /// Action on a worker or its pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum WorkerAction {
     Configure {
         worker: WorkerId,
         spec: WorkerSpec,
@@ -127,116 +127,117 @@ pub(super) enum Deed {
 
 /// Observed workers, and the actions that they need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Look {
+pub(super) struct PodObservation {
     pub(super) workers: Vec<Worker>,
-    pub(super) deeds: Vec<Deed>,
+    pub(super) actions: Vec<WorkerAction>,
 }
 
 /// Combines pods and workers. A worker is lost when its pod is missing, provided that `pods` are complete (`are_all`).
 /// A pod from which no worker has joined yet is listed as an expected worker.
-pub(super) fn look(
+pub(super) fn observe(
     pods: &[impl AsRef<WorkerPod>],
-    are_all: bool,
-    guests: Vec<Guest>,
-    plans: &HashMap<String, Plan>,
+    pods_are_complete: bool,
+    guests: Vec<JoinedWorker>,
+    plans: &HashMap<String, DesiredWorkers>,
     now: Duration,
-    settings: &Settings,
-) -> Look {
+    settings: &ReconcileSettings,
+) -> PodObservation {
     let by_uid: HashMap<&str, &WorkerPod> = pods.iter().map(|pod| (pod.as_ref().uid.as_str(), pod.as_ref())).collect();
-    let by_id: HashMap<ClusterId, &Plan> = plans.values().map(|plan| (plan.id, plan)).collect();
-    let (mut living, mut known): (HashSet<String>, HashSet<String>) = Default::default();
-    let mut look = Look::default();
-    for Guest { worker, life } in guests {
+    let by_id: HashMap<ClusterId, &DesiredWorkers> = plans.values().map(|plan| (plan.id, plan)).collect();
+    let (mut live_pod_uids, mut joined_pod_uids): (HashSet<String>, HashSet<String>) = Default::default();
+    let mut look = PodObservation::default();
+    for JoinedWorker { worker, pod_uid: life } in guests {
         let pod = life.as_deref().and_then(|life| by_uid.get(life).copied());
         if worker.state != WorkerState::Gone {
-            living.extend(life.clone());
+            live_pod_uids.extend(life.clone());
         }
-        known.extend(life);
+        joined_pod_uids.extend(life);
         let wanted = by_id.get(&worker.cluster).map(|plan| &plan.spec);
-        decide(&worker, pod, are_all, wanted, now, settings, &mut look.deeds);
+        decide_action(&worker, pod, pods_are_complete, wanted, now, settings, &mut look.actions);
         look.workers.push(worker);
     }
-    let is_told = |pod: &WorkerPod| living.contains(&pod.uid) || (pod.has_ended && known.contains(&pod.uid));
+    let is_told =
+        |pod: &WorkerPod| live_pod_uids.contains(&pod.uid) || (pod.has_ended && joined_pod_uids.contains(&pod.uid));
     for pod in pods.iter().map(AsRef::as_ref).filter(|pod| !is_told(pod)) {
         // No workers are expected for a dropped cluster.
         if let Some(plan) = plans.get(&pod.cluster) {
-            look.workers.push(expected(pod, plan));
+            look.workers.push(expected_worker(pod, plan));
         }
     }
     look
 }
 
 /// Adds the action that a worker needs, if any, to `deeds`.
-fn decide(
+fn decide_action(
     worker: &Worker,
     pod: Option<&WorkerPod>,
     are_all: bool,
     wanted: Option<&WorkerSpec>,
     now: Duration,
-    settings: &Settings,
-    deeds: &mut Vec<Deed>,
+    settings: &ReconcileSettings,
+    deeds: &mut Vec<WorkerAction>,
 ) {
     let id = worker.id;
-    let age = now.saturating_sub(worker.since);
+    let age = now.saturating_sub(worker.state_since);
     if worker.state == WorkerState::Gone {
-        if settings.keep_gone <= age {
-            deeds.push(Deed::Forget { worker: id });
+        if settings.gone_retention <= age {
+            deeds.push(WorkerAction::Forget { worker: id });
         }
         return;
     }
     match pod {
-        None if are_all => return deeds.push(Deed::Lost { worker: id, how: "its pod is gone".to_owned() }),
+        None if are_all => return deeds.push(WorkerAction::Lost { worker: id, how: "its pod is gone".to_owned() }),
         Some(pod) if pod.has_ended => {
-            let why = pod.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            return deeds.push(Deed::Lost { worker: id, how: format!("its pod has ended{why}") });
+            let why = pod.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            return deeds.push(WorkerAction::Lost { worker: id, how: format!("its pod has ended{why}") });
         }
         _ => {}
     }
-    let silent = now.saturating_sub(worker.heard);
+    let silent = now.saturating_sub(worker.last_heartbeat);
     if settings.hung_after <= silent && !worker.hung {
-        deeds.push(Deed::MarkHung { worker: id });
+        deeds.push(WorkerAction::MarkHung { worker: id });
     }
     let is_draining = worker.state == WorkerState::Draining;
-    let is_going = pod.is_some_and(|pod| pod.is_going);
+    let is_going = pod.is_some_and(|pod| pod.is_deleting);
     if settings.replace_hung_after <= silent {
         // Kubernetes kills a pod that is being deleted when its grace period ends.
-        if let Some(pod) = pod.filter(|pod| !pod.is_going) {
-            deeds.push(Deed::DeletePod { name: pod.name.clone(), uid: pod.uid.clone() });
+        if let Some(pod) = pod.filter(|pod| !pod.is_deleting) {
+            deeds.push(WorkerAction::DeletePod { name: pod.name.clone(), uid: pod.uid.clone() });
         }
-    } else if is_draining && worker.running == 0 && !worker.hands_over {
-        deeds.push(Deed::Stop { worker: id, reason: StopReason::Drained });
+    } else if is_draining && worker.running == 0 && !worker.is_handing_over {
+        deeds.push(WorkerAction::Stop { worker: id, reason: StopReason::Drained });
     } else if is_draining && settings.drain_grace <= age {
-        deeds.push(Deed::Stop { worker: id, reason: StopReason::GraceOver });
+        deeds.push(WorkerAction::Stop { worker: id, reason: StopReason::GracePeriodExceeded });
     } else if is_going && !is_draining {
-        deeds.push(Deed::Drain { worker: id });
+        deeds.push(WorkerAction::Drain { worker: id });
     } else if let Some(spec) = wanted.filter(|spec| **spec != worker.spec && !is_draining) {
-        deeds.push(Deed::Configure { worker: id, spec: spec.clone() });
+        deeds.push(WorkerAction::Configure { worker: id, spec: spec.clone() });
     }
 }
 
 /// Returns the worker that is expected to join from a pod. Its id is provisional and changes when the worker joins;
 /// until then nothing connects to it.
-fn expected(pod: &WorkerPod, plan: &Plan) -> Worker {
+fn expected_worker(pod: &WorkerPod, plan: &DesiredWorkers) -> Worker {
     Worker {
         id: WorkerId(xxh3_64(pod.uid.as_bytes())),
         cluster: plan.id,
         slot: pod.slot,
         spec: plan.spec.clone(),
-        state: match (pod.has_ended, pod.is_going) {
+        state: match (pod.has_ended, pod.is_deleting) {
             (true, _) => WorkerState::Gone,
             (false, true) => WorkerState::Draining,
             (false, false) => WorkerState::Starting,
         },
-        since: pod.since,
-        heard: pod.since,
+        state_since: pod.since,
+        last_heartbeat: pod.since,
         hung: false,
         failed: pod.has_ended,
-        hands_over: false,
+        is_handing_over: false,
         version: None,
         address: None,
         running: 0,
         cache_bytes: 0,
-        detail: pod.why.clone(),
+        detail: pod.reason.clone(),
     }
 }
 

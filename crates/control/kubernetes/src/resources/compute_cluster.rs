@@ -46,21 +46,21 @@ pub struct ComputeClusterSpec {
     pub name: Option<String>,
     /// Number of workers while the cluster is not suspended.
     #[schemars(range(min = 1, max = 64))]
-    #[serde(default = "one")]
+    #[serde(default = "default_node_count")]
     pub node_count: i32,
     /// Name of the workers' HardwareProfile, in the same namespace.
     #[schemars(length(min = 1, max = 253))]
     pub hardware_instance: String,
     /// Name of the workload management (WLM) profile, which bounds the number of statements that run at a time.
     #[schemars(length(min = 1, max = 63))]
-    #[serde(default = "usual_profile")]
+    #[serde(default = "default_wlm_profile")]
     pub wlm_profile: String,
     /// Seconds without a statement after which the cluster is suspended. By default it never is.
     #[schemars(range(min = 1))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_suspend: Option<i32>,
     /// Whether a statement for the suspended cluster resumes it.
-    #[serde(default = "yes")]
+    #[serde(default = "default_auto_resume")]
     pub auto_resume: bool,
     /// Percentage of a worker's disk that may be used for spill files.
     #[schemars(range(min = 1, max = 100))]
@@ -109,14 +109,14 @@ pub enum ComputeClusterPhase {
     Suspended,
 }
 
-fn one() -> i32 {
+fn default_node_count() -> i32 {
     1
 }
 
-fn yes() -> bool {
+fn default_auto_resume() -> bool {
     true
 }
 
-fn usual_profile() -> String {
+fn default_wlm_profile() -> String {
     "default".to_owned()
 }

@@ -8,9 +8,9 @@ pub const RECONCILED: &str = "Reconciled";
 
 /// Current value of a condition, with its reason and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct ConditionState {
     /// Whether the condition's status is True.
-    pub holds: bool,
+    pub is_true: bool,
     /// Machine-readable reason, in CamelCase.
     pub reason: &'static str,
     /// Human-readable explanation.
@@ -20,14 +20,14 @@ pub struct Report {
 /// Returns the condition of type `kind` for `report`. If the status is the same as in `before`, the transition time
 /// stays the same. The message is truncated to 4,096 bytes.
 #[must_use]
-pub fn condition(
+pub fn updated_condition(
     before: &[Condition],
     kind: &str,
-    report: Report,
+    report: ConditionState,
     generation: Option<i64>,
     now: Timestamp,
 ) -> Condition {
-    let status = if report.holds { "True" } else { "False" };
+    let status = if report.is_true { "True" } else { "False" };
     let same = before.iter().find(|condition| condition.type_ == kind && condition.status == status);
     let mut message = report.message;
     message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));

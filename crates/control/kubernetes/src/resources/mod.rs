@@ -20,7 +20,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 pub use compute_cluster::{ComputeCluster, ComputeClusterPhase, ComputeClusterSpec, ComputeClusterStatus};
-pub use condition::{RECONCILED, Report, condition};
+pub use condition::{ConditionState, RECONCILED, updated_condition};
 pub use hardware_profile::{CacheVolume, HardwareProfile, HardwareProfileSpec};
 pub use instance::{
     Auth, Instance, InstancePhase, InstanceSpec, InstanceStatus, Resources, Restore, ServiceType, Setting, Storage,
@@ -32,6 +32,6 @@ pub const READY: &str = "Ready";
 
 /// Returns the CustomResourceDefinitions of all Kiln resources.
 #[must_use]
-pub fn definitions() -> [CustomResourceDefinition; 3] {
+pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
     [Instance::crd(), ComputeCluster::crd(), HardwareProfile::crd()]
 }

@@ -2,13 +2,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::CustomResourceExt;
 
 use super::*;
-use crate::object::{golden, yaml};
+use crate::object::{assert_golden, to_yaml};
 
 #[test]
 fn definitions_are_those_of_the_golden_files() {
-    for definition in definitions() {
+    for definition in custom_resource_definitions() {
         let value = serde_json::to_value(&definition).expect("definitions serialise");
-        golden(&format!("{}.yaml", definition.spec.names.plural), &yaml(&[value]));
+        assert_golden(&format!("{}.yaml", definition.spec.names.plural), &to_yaml(&[value]));
     }
 }
 
@@ -24,18 +24,18 @@ fn clusters_scale_by_their_node_count() {
 #[test]
 fn conditions_remember_since_when() {
     let at = |second| Timestamp::from_second(second).expect("a small number");
-    let report = |holds, reason| Report { holds, reason, message: "it is so".to_owned() };
-    let first = condition(&[], READY, report(false, "PodStarts"), Some(1), at(10));
+    let report = |holds, reason| ConditionState { is_true: holds, reason, message: "it is so".to_owned() };
+    let first = updated_condition(&[], READY, report(false, "PodStarts"), Some(1), at(10));
     assert_eq!(first.last_transition_time.0, at(10));
-    let same = condition(std::slice::from_ref(&first), READY, report(false, "PodFails"), Some(2), at(20));
+    let same = updated_condition(std::slice::from_ref(&first), READY, report(false, "PodFails"), Some(2), at(20));
     assert_eq!((same.last_transition_time.0, same.reason.as_str()), (at(10), "PodFails"));
-    let other = condition(&[first], READY, report(true, "PodReady"), Some(2), at(30));
+    let other = updated_condition(&[first], READY, report(true, "PodReady"), Some(2), at(30));
     assert_eq!((other.last_transition_time.0, other.status.as_str()), (at(30), "True"));
 }
 
 #[test]
 fn long_messages_are_cut_between_characters() {
-    let report = Report { holds: false, reason: "Failed", message: "ä".repeat(5_000) };
-    let cut = condition(&[], RECONCILED, report, None, Timestamp::UNIX_EPOCH);
+    let report = ConditionState { is_true: false, reason: "Failed", message: "ä".repeat(5_000) };
+    let cut = updated_condition(&[], RECONCILED, report, None, Timestamp::UNIX_EPOCH);
     assert_eq!(cut.message.len(), 4_096);
 }

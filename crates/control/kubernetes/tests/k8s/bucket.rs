@@ -13,7 +13,7 @@ use types::{Clock, SystemClock};
 
 use crate::node::Site;
 use crate::plane::Cluster;
-use crate::road::Road;
+use crate::proxy::Proxy;
 
 const BUCKET: &str = "warehouse";
 /// Name of the secret with the credentials of the bucket.
@@ -27,7 +27,7 @@ const START_TIME_MAX: Duration = Duration::from_secs(900);
 pub(crate) struct Bucket {
     process: Child,
     folder: TempDir,
-    _road: Road,
+    _road: Proxy,
 }
 
 impl Bucket {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bench::run;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
-use kubernetes::credentials::{AUTHORITY, AUTHORITY_KEY, PASSWORD_KEY};
-use kubernetes::instance::POSTGRES_PORT;
+use kubernetes::credentials::{AUTHORITY_NAME, CA_CERTIFICATE_KEY, PASSWORD_KEY};
+use kubernetes::instance::SERVICE_POSTGRES_PORT;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Connection parameters of a warehouse.
 #[derive(Debug, Clone)]
-pub(crate) struct Door {
+pub(crate) struct ServiceAddress {
     address: Ipv4Addr,
     /// Host name for the verification of the certificate.
     host: String,
@@ -37,41 +37,45 @@ pub(crate) struct Door {
     trust: Option<Arc<ClientConfig>>,
 }
 
-impl Door {
+impl ServiceAddress {
     /// Returns the parameters for the superuser of the instance `dw`, with the password in its secret.
-    pub(crate) async fn of(cluster: &Cluster) -> Door {
+    pub(crate) async fn of(cluster: &Cluster) -> ServiceAddress {
         let has_password = |secret: Option<&Secret>| secret.is_some_and(|secret| password(secret).is_some());
         let secret = cluster.until("dw-superuser", has_password).await.expect("it was waited for");
-        Door { password: password(&secret).expect("it was waited for"), ..Door::without(cluster).await }
+        ServiceAddress {
+            password: password(&secret).expect("it was waited for"),
+            ..ServiceAddress::without(cluster).await
+        }
     }
 
     /// Returns the parameters for the instance `dw` with a wrong password.
-    pub(crate) async fn without(cluster: &Cluster) -> Door {
+    pub(crate) async fn without(cluster: &Cluster) -> ServiceAddress {
         let has_address = |service: Option<&Service>| service.is_some_and(|service| address(service).is_some());
         let service = cluster.until("dw", has_address).await.expect("it was waited for");
-        let map = cluster.until(AUTHORITY, |map: Option<&ConfigMap>| map.is_some()).await.expect("it was waited for");
-        Door {
+        let map =
+            cluster.until(AUTHORITY_NAME, |map: Option<&ConfigMap>| map.is_some()).await.expect("it was waited for");
+        ServiceAddress {
             address: address(&service).expect("it was waited for"),
             host: format!("dw.{}.svc", cluster.namespace),
             password: PASSWORD.to_owned(),
-            trust: Some(trusting(&map.data.expect("it says something")[AUTHORITY_KEY])),
+            trust: Some(trusting(&map.data.expect("it says something")[CA_CERTIFICATE_KEY])),
         }
     }
 
     /// Sets a password from inside a pod that has neither a password nor a certificate, and returns the parameters.
-    pub(crate) async fn with_password_set_in(cluster: &Cluster, node: &Node) -> Door {
+    pub(crate) async fn with_password_set_in(cluster: &Cluster, node: &Node) -> ServiceAddress {
         let statement = format!("ALTER ROLE kiln PASSWORD '{PASSWORD}'");
         let done = node.exec("dw-0", &["kiln", "sql", "-c", &statement]).await;
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let has_address = |service: Option<&Service>| service.is_some_and(|service| address(service).is_some());
         let service = cluster.until("dw", has_address).await.expect("it was waited for");
         let address = address(&service).expect("it was waited for");
-        Door { address, host: address.to_string(), password: PASSWORD.to_owned(), trust: None }
+        ServiceAddress { address, host: address.to_string(), password: PASSWORD.to_owned(), trust: None }
     }
 
-    pub(crate) async fn connect(&self) -> Result<Client, Trouble> {
+    pub(crate) async fn connect(&self) -> Result<Client, QueryError> {
         let mut config = Config::new();
-        let port = u16::try_from(POSTGRES_PORT).expect("ports are small");
+        let port = u16::try_from(SERVICE_POSTGRES_PORT).expect("ports are small");
         config.host(&self.host).hostaddr(IpAddr::V4(self.address)).port(port);
         config.user("kiln").dbname("kiln").password(&self.password).connect_timeout(CONNECT_TIME_MAX);
         match &self.trust {
@@ -91,9 +95,9 @@ impl Door {
     }
 }
 
-async fn in_time<T>(connecting: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Trouble> {
+async fn in_time<T>(connecting: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, QueryError> {
     let connected = tokio::time::timeout(CONNECT_TIME_MAX, connecting).await;
-    Ok(connected.map_err(|_| Trouble::late(CONNECT_TIME_MAX))??)
+    Ok(connected.map_err(|_| QueryError::late(CONNECT_TIME_MAX))??)
 }
 
 fn password(secret: &Secret) -> Option<String> {
@@ -111,7 +115,7 @@ fn trusting(authority: &str) -> Arc<ClientConfig> {
     Arc::new(versions.expect("ring has them").with_root_certificates(roots).with_no_client_auth())
 }
 
-impl Door {
+impl ServiceAddress {
     /// Connects as soon as the warehouse accepts connections.
     pub(crate) async fn wait(&self) -> Client {
         let clock = SystemClock::new();
@@ -127,23 +131,23 @@ impl Door {
 
 /// Failure of a connection or a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct QueryError {
     /// SQLSTATE, or `None` if the server did not respond.
     pub(crate) code: Option<String>,
     pub(crate) text: String,
 }
 
-impl Trouble {
-    pub(crate) fn late(after: Duration) -> Trouble {
-        Trouble { code: None, text: format!("no answer after {} s", after.as_secs()) }
+impl QueryError {
+    pub(crate) fn late(after: Duration) -> QueryError {
+        QueryError { code: None, text: format!("no answer after {} s", after.as_secs()) }
     }
 }
 
-impl From<tokio_postgres::Error> for Trouble {
-    fn from(error: tokio_postgres::Error) -> Trouble {
+impl From<tokio_postgres::Error> for QueryError {
+    fn from(error: tokio_postgres::Error) -> QueryError {
         match error.as_db_error() {
-            Some(told) => Trouble { code: Some(told.code().code().to_owned()), text: told.message().to_owned() },
-            None => Trouble { code: None, text: error.to_string() },
+            Some(told) => QueryError { code: Some(told.code().code().to_owned()), text: told.message().to_owned() },
+            None => QueryError { code: None, text: error.to_string() },
         }
     }
 }

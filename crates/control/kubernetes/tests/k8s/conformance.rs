@@ -1,18 +1,18 @@
 //! Conformance of the control plane in Kubernetes with the requirements for every control plane.
 
 use cluster_model::WorkerId;
-use control_plane::conformance::{Surroundings, run};
-use control_plane::{ControlPlane, Guests};
+use control_plane::conformance::{TestEnvironment, run};
+use control_plane::{ControlPlane, TokenWorkerHost};
 use tokio::runtime::Handle;
 
-use crate::house::{HARDWARE, House, wait};
+use crate::test_instance::{HARDWARE, TestInstance, wait};
 
 struct Around {
-    house: House,
+    house: TestInstance,
     runtime: Handle,
 }
 
-impl Surroundings for Around {
+impl TestEnvironment for Around {
     fn plane(&self) -> &dyn ControlPlane {
         &*self.house.plane
     }
@@ -22,7 +22,7 @@ impl Surroundings for Around {
     }
 
     fn kill(&mut self, worker: WorkerId) {
-        let life = self.house.guests.life(worker).expect("it came from a pod");
+        let life = self.house.guests.host_uid(worker).expect("it came from a pod");
         wait(&self.runtime, async {
             let pod = self.house.pod(&life).await;
             self.house.fail(&pod).await;
@@ -36,7 +36,7 @@ impl Surroundings for Around {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubernetes_is_a_control_plane_like_the_others() {
-    let Some(house) = House::new("conformance").await else { return };
+    let Some(house) = TestInstance::new("conformance").await else { return };
     let runtime = Handle::current();
     let conforming = tokio::task::spawn_blocking(move || {
         let mut around = Around { house, runtime };

@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use kubernetes::Instance;
-use kubernetes::credentials::{AUTHORITY, AUTHORITY_KEY, CERTIFICATE_KEY};
+use kubernetes::credentials::{AUTHORITY_NAME, CA_CERTIFICATE_KEY, CERTIFICATE_KEY};
 use kubernetes::resources::RECONCILED;
 use serde_json::{Value, json};
 use types::{Clock, SystemClock};
 
-use crate::client::{Door, value};
+use crate::client::{ServiceAddress, value};
 use crate::node::Node;
 use crate::plane::{Cluster, is_ready};
 
@@ -41,11 +41,11 @@ async fn an_instance_gets_what_it_needs_and_keeps_it() {
     cluster.create(json!({})).await.expect("it is an instance");
     cluster.until("dw", |set: Option<&StatefulSet>| set.is_some()).await;
     let made = secrets(&cluster).await;
-    assert_eq!(made.keys().collect::<Vec<_>>(), ["dw-superuser", "dw-tls", AUTHORITY]);
-    let map = cluster.all::<ConfigMap>().get(AUTHORITY).await.expect("clients read it");
+    assert_eq!(made.keys().collect::<Vec<_>>(), ["dw-superuser", "dw-tls", AUTHORITY_NAME]);
+    let map = cluster.all::<ConfigMap>().get(AUTHORITY_NAME).await.expect("clients read it");
     let tls = cluster.all::<Secret>().get("dw-tls").await.expect("it was made");
-    let in_secret = tls.data.as_ref().expect("it has data")[AUTHORITY_KEY].0.clone();
-    assert_eq!(map.data.expect("it has data")[AUTHORITY_KEY].as_bytes(), in_secret);
+    let in_secret = tls.data.as_ref().expect("it has data")[CA_CERTIFICATE_KEY].0.clone();
+    assert_eq!(map.data.expect("it has data")[CA_CERTIFICATE_KEY].as_bytes(), in_secret);
 
     // A new operator finds everything as the previous one left it.
     operator.stop().await;
@@ -71,13 +71,13 @@ async fn an_instance_gets_what_it_needs_and_keeps_it() {
     cluster.all::<Secret>().delete("dw-tls", &DeleteParams::default()).await.expect("it is there");
     let is_another = move |secret: Option<&Secret>| secret.is_some_and(|secret| certificate(secret) != before);
     let another = cluster.until("dw-tls", is_another).await.expect("it was waited for");
-    assert_eq!(another.data.expect("it has data")[AUTHORITY_KEY].0, in_secret);
+    assert_eq!(another.data.expect("it has data")[CA_CERTIFICATE_KEY].0, in_secret);
 
     // The secrets are deleted with the instance, and the authority is kept for the next one.
     instances.delete("dw", &DeleteParams::default()).await.expect("it is there");
     cluster.until("dw-superuser", |secret: Option<&Secret>| secret.is_none()).await;
     cluster.until("dw-tls", |secret: Option<&Secret>| secret.is_none()).await;
-    assert_eq!(secrets(&cluster).await.get(AUTHORITY), made.get(AUTHORITY));
+    assert_eq!(secrets(&cluster).await.get(AUTHORITY_NAME), made.get(AUTHORITY_NAME));
     operator.stop().await;
 }
 
@@ -125,9 +125,9 @@ async fn certificates_and_passwords_change_under_sessions_that_go_on() {
     cluster.create(json!({ "resources": { "cpu": "1", "memory": "1Gi" } })).await.expect("it is an instance");
     cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
     let pod = cluster.all::<Pod>().get("dw-0").await.expect("it runs");
-    let before = Door::of(&cluster).await;
+    let before = ServiceAddress::of(&cluster).await;
     let session = before.wait().await;
-    let refused = Door::without(&cluster).await.connect().await.map(drop).expect_err("it is no password");
+    let refused = ServiceAddress::without(&cluster).await.connect().await.map(drop).expect_err("it is no password");
     assert_eq!(refused.code.as_deref(), Some("28P01"), "{refused:?}");
 
     // Inside the pod the password is not needed.
@@ -141,7 +141,7 @@ async fn certificates_and_passwords_change_under_sessions_that_go_on() {
         assert!(clock.monotonic() < PATIENCE, "the old password is refused in time");
         clock.sleep(Duration::from_millis(200)).await;
     }
-    let after = Door::of(&cluster).await;
+    let after = ServiceAddress::of(&cluster).await;
     let second = after.connect().await.expect("the new one is taken");
     let said = second.batch_execute("ALTER ROLE kiln PASSWORD 'x'").await.expect_err("the secret says it");
     assert_eq!(said.code().map(tokio_postgres::error::SqlState::code), Some("55000"), "{said}");

@@ -12,8 +12,8 @@ use tokio_postgres::error::SqlState;
 use types::{Clock, SystemClock};
 
 use crate::bucket::{Bucket, SECRET};
-use crate::client::{Door, until, value};
-use crate::load::{Known, Load};
+use crate::client::{ServiceAddress, until, value};
+use crate::load::{KnownQuery, Load};
 use crate::node::{Node, Site};
 use crate::plane::{Cluster, Operator, is_ready};
 use crate::steps::Steps;
@@ -31,7 +31,7 @@ struct Scene {
     cluster: Cluster,
     nodes: [Node; 2],
     operator: Operator,
-    door: Door,
+    door: ServiceAddress,
     clock: SystemClock,
     _bucket: Option<Bucket>,
 }
@@ -51,7 +51,7 @@ impl Scene {
         }
         cluster.create(spec).await.expect("it is an instance");
         cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
-        let door = Door::of(&cluster).await;
+        let door = ServiceAddress::of(&cluster).await;
         Some(Scene { cluster, nodes, operator, door, clock: SystemClock::new(), _bucket: bucket })
     }
 
@@ -108,7 +108,7 @@ async fn queries_outlive_workers_that_freeze_are_cut_off_or_have_full_disks() {
         "SELECT b, count(*), sum(a) FROM t GROUP BY b",
         "SELECT x.b, count(*) FROM t AS x JOIN t AS y ON x.a = y.a WHERE y.b < 100 GROUP BY x.b",
     ] {
-        known.push(Known::ask(&boss, sql).await);
+        known.push(KnownQuery::ask(&boss, sql).await);
     }
     let make = "CREATE CLUSTER etl WITH (NODE_COUNT = 3, HARDWARE_INSTANCE = small, AUTO_SUSPEND = NULL)";
     boss.batch_execute(make).await.expect("it is within limits");

@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
-use kubernetes::resources::definitions;
+use kubernetes::resources::custom_resource_definitions;
 use kubernetes::{Instance, OperatorError};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::plane::{Cluster, refusal};
 async fn definitions_are_structural() {
     let Some(cluster) = Cluster::with_kiln("install-definitions").await else { return };
     let crds: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
-    for definition in definitions() {
+    for definition in custom_resource_definitions() {
         let name = definition.metadata.name.expect("definitions have names");
         let status = crds.get(&name).await.expect("it was applied").status.expect("it is served");
         for condition in status.conditions.unwrap_or_default() {
@@ -66,7 +66,7 @@ async fn an_operator_without_rights_says_so() {
         tokio::task::yield_now().await;
     }
     let ended = cluster.operator("a").await.ended().await;
-    let Err(OperatorError::Instances { namespace, .. }) = ended else { panic!("it goes on: {ended:?}") };
+    let Err(OperatorError::ListInstances { namespace, .. }) = ended else { panic!("it goes on: {ended:?}") };
     assert_eq!(namespace, cluster.namespace);
 }
 

@@ -3,15 +3,15 @@
 
 use cluster_model::events::EventKind;
 use cluster_model::{Change, ClusterOptions, IfExists, Phase, WorkerState};
-use control_plane::{ControlPlane, Guests, PlaneError};
+use control_plane::{ControlPlane, ControlPlaneError, TokenWorkerHost};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use kubernetes::ComputeCluster;
 use serde_json::json;
 
-use crate::house::House;
-use crate::road::Road;
+use crate::proxy::Proxy;
+use crate::test_instance::TestInstance;
 
 fn create(name: &str, nodes: i64) -> Change {
     let options = ClusterOptions { node_count: Some(nodes), ..ClusterOptions::default() };
@@ -24,23 +24,23 @@ fn alter(name: &str, nodes: i64) -> Change {
 }
 
 /// Returns the only ComputeCluster.
-async fn object(house: &House) -> ComputeCluster {
+async fn object(house: &TestInstance) -> ComputeCluster {
     let clusters: Api<ComputeCluster> = house.cluster.all();
     let all = clusters.list(&ListParams::default()).await.expect("an administrator may");
     all.into_iter().next().expect("there is one")
 }
 
-fn has_event(house: &House, what: EventKind, detail: &str) -> bool {
+fn has_event(house: &TestInstance, what: EventKind, detail: &str) -> bool {
     house.plane.events().iter().any(|event| event.what == what && event.detail.contains(detail))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_is_a_change_of_an_object_with_its_users_name() {
-    let Some(house) = House::new("keeper-statement").await else { return };
+    let Some(house) = TestInstance::new("keeper-statement").await else { return };
     house.apply(create("My ETL", 2)).await.expect("it is within limits");
     let made = object(&house).await;
     assert_eq!((made.spec.name.as_deref(), made.spec.node_count), (Some("My ETL"), 2));
-    assert_eq!(made.annotations().get(kubernetes::plane::MODIFIED_BY).map(String::as_str), Some("kiln"));
+    assert_eq!(made.annotations().get(kubernetes::plane::MODIFIED_BY_ANNOTATION).map(String::as_str), Some("kiln"));
     let id = house.id("My ETL");
     house.until("it runs", |plane| plane.phase(id) == Some(Phase::Running)).await;
     house.apply(Change::Rename { name: "My ETL".to_owned(), to: "etl".to_owned() }).await.expect("the name is free");
@@ -58,7 +58,7 @@ async fn a_statement_is_a_change_of_an_object_with_its_users_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_person_does_is_honoured_and_remembered() {
-    let Some(mut house) = House::new("keeper-person").await else { return };
+    let Some(mut house) = TestInstance::new("keeper-person").await else { return };
     house.apply(create("etl", 1)).await.expect("it is within limits");
     let id = house.id("etl");
     house.until("it runs", |plane| plane.phase(id) == Some(Phase::Running)).await;
@@ -91,38 +91,38 @@ async fn what_a_person_does_is_honoured_and_remembered() {
     });
     let by_hand: ComputeCluster = serde_json::from_value(by_hand).expect("it is a cluster");
     clusters.create(&PostParams::default(), &by_hand).await.expect("a person may");
-    house.until("it is seen", |plane| plane.desired().named("by-hand").is_ok()).await;
+    house.until("it is seen", |plane| plane.desired().cluster_named("by-hand").is_ok()).await;
     let own = house.id("by-hand");
     house.until("it runs", |plane| plane.phase(own) == Some(Phase::Running)).await;
     clusters.delete(&name, &DeleteParams::default()).await.expect("a person may");
     house.begin().await;
-    house.until("it is seen to be gone", |plane| plane.desired().named("etl").is_err()).await;
+    house.until("it is seen to be gone", |plane| plane.desired().cluster_named("etl").is_err()).await;
     assert!(has_event(&house, EventKind::Dropped, ""));
 
     // An instance that has lost its volume finds its clusters with their ids.
     house.forget();
     house.begin().await;
-    house.until("it is found", |plane| plane.desired().named("by-hand").is_ok()).await;
+    house.until("it is found", |plane| plane.desired().cluster_named("by-hand").is_ok()).await;
     assert_eq!(house.id("by-hand"), own);
     house.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_pods_of_a_cluster_come_in() {
-    let Some(house) = House::new("keeper-tokens").await else { return };
+    let Some(house) = TestInstance::new("keeper-tokens").await else { return };
     house.apply(create("etl", 1)).await.expect("it is within limits");
     let id = house.id("etl");
     house.until("it runs", |plane| plane.phase(id) == Some(Phase::Running)).await;
     let pods: Api<Pod> = house.cluster.all();
     let worker = house.plane.workers().iter().find(|worker| worker.cluster == id).expect("it runs").clone();
-    let life = house.guests.life(worker.id).expect("it came from a pod");
+    let life = house.guests.host_uid(worker.id).expect("it came from a pod");
     let pod = house.pod(&life).await;
-    let right = kubernetes::compute::audience(&house.cluster.namespace, "dw");
+    let right = kubernetes::compute::token_audience(&house.cluster.namespace, "dw");
     let token = house.token(&pod, &life, &right).await.expect("it is there");
     let vouched = house.vouch(&token).await.expect("it is one of the instance's");
-    assert_eq!((vouched.cluster, vouched.slot, vouched.life.as_str()), (id, 0, life.as_str()));
+    assert_eq!((vouched.cluster, vouched.slot, vouched.host_uid.as_str()), (id, 0, life.as_str()));
 
-    let others = house.token(&pod, &life, &kubernetes::compute::audience("elsewhere", "dw")).await;
+    let others = house.token(&pod, &life, &kubernetes::compute::token_audience("elsewhere", "dw")).await;
     let refused = house.vouch(&others.expect("it is there")).await.expect_err("it is for somebody else");
     assert!(refused.starts_with("its token is not one for this instance"), "{refused}");
     house.vouch("no token at all").await.expect_err("nobody knows it");
@@ -145,12 +145,12 @@ async fn only_pods_of_a_cluster_come_in() {
 async fn without_the_api_server_nothing_changes_and_everybody_works_on() {
     let mut road = None;
     let by = async |cluster: &crate::plane::Cluster| {
-        let made = Road::to(cluster.api_server()).await;
+        let made = Proxy::to(cluster.api_server()).await;
         let client = cluster.client_by("dw", made.address).await;
         road = Some(made);
         client
     };
-    let Some(house) = House::by("keeper-outage", by).await else { return };
+    let Some(house) = TestInstance::by("keeper-outage", by).await else { return };
     let road = road.expect("it was made");
     house.apply(create("etl", 2)).await.expect("it is within limits");
     let id = house.id("etl");
@@ -159,7 +159,7 @@ async fn without_the_api_server_nothing_changes_and_everybody_works_on() {
     road.cut();
     let before = house.plane.desired();
     let refused = house.apply(alter("etl", 3)).await.expect_err("nobody can be asked");
-    assert!(matches!(refused, PlaneError::Keeper(_)), "{refused:?}");
+    assert!(matches!(refused, ControlPlaneError::ExternalStore(_)), "{refused:?}");
     assert_eq!(house.plane.desired(), before);
     for _ in 0..10 {
         house.pass().await;
@@ -171,7 +171,7 @@ async fn without_the_api_server_nothing_changes_and_everybody_works_on() {
     let asleep = Patch::Merge(json!({ "spec": { "suspended": true } }));
     clusters.patch(&name, &PatchParams::default(), &asleep).await.expect("a person may");
     house.pass().await;
-    assert!(!house.plane.desired().named("etl").expect("it is there").suspended);
+    assert!(!house.plane.desired().cluster_named("etl").expect("it is there").suspended);
 
     road.heal();
     house.until("it is seen", |plane| plane.phase(id) == Some(Phase::Suspended)).await;

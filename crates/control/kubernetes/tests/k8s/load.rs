@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
-use crate::client::{Door, Trouble};
+use crate::client::{QueryError, ServiceAddress};
 
 /// Time limit of a query, longer than the recovery from any fault takes.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
@@ -20,7 +20,7 @@ const CONNECT_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
 /// Query with its expected result.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct KnownQuery {
     pub(crate) sql: String,
     pub(crate) rows: Vec<Row>,
 }
@@ -33,24 +33,24 @@ pub(crate) struct Load {
 
 /// State that the sessions share.
 struct Shared {
-    door: Door,
+    door: ServiceAddress,
     /// Statements that each session runs after connecting.
     first: String,
-    known: Vec<Known>,
+    known: Vec<KnownQuery>,
     clock: SystemClock,
     is_over: AtomicBool,
-    endings: Mutex<Endings>,
+    endings: Mutex<LoadOutcome>,
 }
 
 /// Outcomes of the queries of a load.
 #[derive(Debug, Default)]
-pub(crate) struct Endings {
+pub(crate) struct LoadOutcome {
     /// Number of queries with the expected result.
     pub(crate) right: usize,
     /// Differences from expected results.
     pub(crate) wrong: Vec<String>,
     /// Failed queries and connections.
-    pub(crate) failed: Vec<Trouble>,
+    pub(crate) failed: Vec<QueryError>,
     /// Longest time of an answered query.
     pub(crate) longest: Duration,
     /// Longest time between two answers.
@@ -59,27 +59,27 @@ pub(crate) struct Endings {
     answered: Duration,
 }
 
-impl Known {
+impl KnownQuery {
     /// Runs a query and takes its result as the expected one.
-    pub(crate) async fn ask(client: &Client, sql: &str) -> Known {
+    pub(crate) async fn ask(client: &Client, sql: &str) -> KnownQuery {
         let rows = run::query(client, sql).await.expect("each query has an answer");
-        Known { sql: sql.to_owned(), rows }
+        KnownQuery { sql: sql.to_owned(), rows }
     }
 
     /// Runs the query again and compares the results. Returns the failure of the query, or else the difference in words
     /// if there is one.
-    async fn again(&self, client: &Client) -> Result<Result<(), String>, Trouble> {
+    async fn again(&self, client: &Client) -> Result<Result<(), String>, QueryError> {
         let asked = tokio::time::timeout(ANSWER_TIME_MAX, run::query(client, &self.sql));
-        let rows = asked.await.map_err(|_| Trouble::late(ANSWER_TIME_MAX))??;
+        let rows = asked.await.map_err(|_| QueryError::late(ANSWER_TIME_MAX))??;
         Ok(answers::compare(&self.rows, &rows).map_err(|difference| format!("{}: {difference}", self.sql)))
     }
 }
 
 impl Load {
     /// Starts a number of sessions. Each runs `first` and then the known queries, starting from a different one.
-    pub(crate) fn begin(door: &Door, first: &str, known: &[Known], sessions: usize) -> Load {
+    pub(crate) fn begin(door: &ServiceAddress, first: &str, known: &[KnownQuery], sessions: usize) -> Load {
         let clock = SystemClock::new();
-        let endings = Mutex::new(Endings { answered: clock.monotonic(), ..Endings::default() });
+        let endings = Mutex::new(LoadOutcome { answered: clock.monotonic(), ..LoadOutcome::default() });
         let shared = Arc::new(Shared {
             door: door.clone(),
             first: first.to_owned(),
@@ -115,7 +115,7 @@ impl Load {
     }
 
     /// Ends the sessions after their current queries, and returns the outcomes. Panics if a result was wrong.
-    pub(crate) async fn end(mut self) -> Endings {
+    pub(crate) async fn end(mut self) -> LoadOutcome {
         self.shared.is_over.store(true, Ordering::Relaxed);
         while let Some(ended) = self.sessions.join_next().await {
             ended.expect("a session does not panic");
@@ -127,7 +127,7 @@ impl Load {
     }
 
     /// Ends the sessions like `end`, and panics if a query failed.
-    pub(crate) async fn end_whole(self) -> Endings {
+    pub(crate) async fn end_whole(self) -> LoadOutcome {
         let endings = self.end().await;
         assert!(endings.failed.is_empty(), "queries have failed: {endings:#?}");
         endings
@@ -152,14 +152,14 @@ impl Shared {
         }
     }
 
-    async fn enter(&self) -> Result<Client, Trouble> {
+    async fn enter(&self) -> Result<Client, QueryError> {
         let client = self.door.connect().await?;
         client.batch_execute(&self.first).await?;
         Ok(client)
     }
 
     /// Runs queries until the load ends or the connection is lost, and returns the reason in the latter case.
-    async fn ask<'a>(&self, client: &Client, queries: &mut impl Iterator<Item = &'a Known>) -> Option<Trouble> {
+    async fn ask<'a>(&self, client: &Client, queries: &mut impl Iterator<Item = &'a KnownQuery>) -> Option<QueryError> {
         while !self.is_over() {
             let known = queries.next().expect("they go on and on");
             let asked = self.clock.monotonic();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_model::WorkerSpec;
-use control_plane::{ControlPlane, Vouched};
+use control_plane::{ControlPlane, VerifiedWorker};
 use futures::StreamExt;
 use futures::stream::iter;
 use k8s_openapi::api::core::v1::Pod;
@@ -16,7 +16,7 @@ use kubernetes::ComputeCluster;
 use serde_json::json;
 use types::{Clock, SystemClock};
 
-use crate::house::{HARDWARE, House};
+use crate::test_instance::{HARDWARE, TestInstance};
 
 /// Number of workers in pods; with the instance's own worker it is 3,000.
 const WORKERS: i32 = 2_999;
@@ -46,7 +46,7 @@ impl Watch {
 
 /// Returns the number of requests by service accounts that the API server has served. Only the operator and the
 /// instance send such requests.
-async fn requests(house: &House) -> f64 {
+async fn requests(house: &TestInstance) -> f64 {
     let asked = Request::new("/metrics").list(&ListParams::default()).expect("it is an address");
     let text = house.cluster.client.request_text(asked).await.expect("an administrator may");
     let counts = text.lines().filter(|line| {
@@ -75,7 +75,7 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) -> Duration {
 
 /// Changes each cluster without affecting its pods, and waits until the operator has reconciled all of them. Returns
 /// the time taken.
-async fn pass(house: &House, number: i32) -> Duration {
+async fn pass(house: &TestInstance, number: i32) -> Duration {
     let clusters: Api<ComputeCluster> = house.cluster.all();
     let all = clusters.list(&ListParams::default()).await.expect("an administrator may");
     let other = json!({ "spec": { "autoSuspend": 1_000 + number } });
@@ -103,7 +103,7 @@ async fn three_thousand_workers_cost_little() {
         return;
     }
     let empty = resident();
-    let Some(mut house) = House::new("many").await else { return };
+    let Some(mut house) = TestInstance::new("many").await else { return };
     house.has_nodes = false;
     let api: Api<ComputeCluster> = house.cluster.all();
     let count = (WORKERS + NODES_MAX - 1) / NODES_MAX;
@@ -173,19 +173,24 @@ async fn three_thousand_workers_cost_little() {
     let desired = house.plane.desired();
     for pod in &workers {
         let name = pod.labels().get("kiln.dev/cluster").expect("it is a worker's");
-        let cluster = desired.named(name).expect("it is known");
+        let cluster = desired.cluster_named(name).expect("it is known");
         let slot = kubernetes::compute::slot(name, &pod.name_any()).expect("it is one of the cluster's");
         let share = cluster_model::Resources { millicores: 1_000, memory_bytes: (1 << 30) / 100 * 80 };
         let spec =
             WorkerSpec { hardware_instance: HARDWARE.to_owned(), share, max_spill_pct: None, max_cache_pct: None };
-        house.guests.come(Vouched { cluster: cluster.id, slot, spec, life: pod.uid().expect("it is there") });
+        house.guests.come(VerifiedWorker {
+            cluster: cluster.id,
+            slot,
+            spec,
+            host_uid: pod.uid().expect("it is there"),
+        });
     }
     let plane = Arc::clone(&house.plane);
     let passes = tokio::task::spawn_blocking(move || {
         let mut took = Vec::new();
         for _ in 0..20 {
             let began = Watch::new();
-            plane.pass(&BTreeMap::new());
+            plane.reconcile(&BTreeMap::new());
             took.push(began.elapsed());
         }
         took.sort();

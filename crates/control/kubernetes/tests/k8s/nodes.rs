@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use types::{Clock, SystemClock};
 
-use crate::client::Door;
+use crate::client::ServiceAddress;
 use crate::node::{Node, Site};
 use crate::plane::{Cluster, is_ready};
 
@@ -66,7 +66,7 @@ async fn is(cluster: &Cluster, ready: bool) {
 }
 
 /// Waits until the service accepts connections, or no longer does. It learns of changes later than other observers.
-async fn takes_connections(door: &Door, taken: bool) {
+async fn takes_connections(door: &ServiceAddress, taken: bool) {
     let clock = SystemClock::new();
     while door.connect().await.is_ok() != taken {
         assert!(clock.monotonic() < PATIENCE, "it comes to be in time");
@@ -81,7 +81,7 @@ async fn a_node_does_to_pods_what_happens_to_them() {
     let node = Node::join(&site, "a").await;
     make(&cluster).await;
     is(&cluster, true).await;
-    let door = Door::with_password_set_in(&cluster, &node).await;
+    let door = ServiceAddress::with_password_set_in(&cluster, &node).await;
     takes_connections(&door, true).await;
 
     // A frozen pod fails its probes and gets no connections.

@@ -17,8 +17,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{DynamicObject, NamespaceResourceScope};
 use kube::runtime::wait::{Condition, await_condition, conditions};
 use kube::{Api, Client, Config, Resource};
-use kubernetes::resources::definitions;
-use kubernetes::{Install, Instance, OperatorError, OperatorSettings};
+use kubernetes::resources::custom_resource_definitions;
+use kubernetes::{Installation, Instance, OperatorError, OperatorSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -112,7 +112,7 @@ impl Cluster {
     async fn install(&self) {
         let apply = PatchParams::apply("administrator").force();
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        for definition in definitions() {
+        for definition in custom_resource_definitions() {
             let name = definition.metadata.name.clone().expect("definitions have names");
             crds.patch(&name, &apply, &Patch::Apply(&definition)).await.expect("the API server takes the definition");
             let established = Box::pin(await_condition(crds.clone(), &name, conditions::is_crd_established()));
@@ -144,8 +144,8 @@ impl Cluster {
     }
 
     /// Returns the parameters of an installation in this namespace.
-    pub(crate) fn installation(&self, instance: Option<Instance>) -> Install {
-        Install { namespace: self.namespace.clone(), image: "registry.example/kiln:1".to_owned(), instance }
+    pub(crate) fn installation(&self, instance: Option<Instance>) -> Installation {
+        Installation { namespace: self.namespace.clone(), image: "registry.example/kiln:1".to_owned(), instance }
     }
 
     pub(crate) fn all<K>(&self) -> Api<K>

@@ -24,8 +24,8 @@ use tokio_postgres::Client;
 use types::SystemClock;
 
 use crate::bucket::{Bucket, SECRET};
-use crate::client::{Door, Trouble, until, value};
-use crate::load::{Known, Load};
+use crate::client::{QueryError, ServiceAddress, until, value};
+use crate::load::{KnownQuery, Load};
 use crate::node::{self, Node, Site};
 use crate::plane::{Cluster, is_ready};
 use crate::steps::Steps;
@@ -48,7 +48,7 @@ const GONE: [&str; 4] = ["57P01", "57P03", "08006", "58030"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn from_nothing_to_queries_through_faults_and_an_upgrade_to_nothing() {
-    let Some(mut scene) = Scene::open().await else { return };
+    let Some(mut scene) = Scenario::open().await else { return };
     scene.install().await;
     let boss = scene.connect().await;
     scene.load(&boss).await;
@@ -66,23 +66,23 @@ async fn from_nothing_to_queries_through_faults_and_an_upgrade_to_nothing() {
 }
 
 /// Warehouse under test, with its environment.
-struct Scene {
+struct Scenario {
     steps: Steps,
     cluster: Cluster,
     site: Arc<Site>,
     nodes: Vec<Node>,
     bucket: Bucket,
-    door: Option<Door>,
+    door: Option<ServiceAddress>,
     /// All 22 queries of TPC-H.
-    all: Vec<Known>,
+    all: Vec<KnownQuery>,
     /// Queries that several sessions can run at the same time.
-    plain: Vec<Known>,
+    plain: Vec<KnownQuery>,
     /// Names of dead nodes.
     dead: Vec<String>,
 }
 
-impl Scene {
-    async fn open() -> Option<Scene> {
+impl Scenario {
+    async fn open() -> Option<Scenario> {
         let cluster = Cluster::bare("scenario").await?;
         let site = Site::open(&cluster).await?;
         let bucket = Bucket::open(&cluster, &site).await?;
@@ -96,10 +96,10 @@ impl Scene {
         }
         let steps = Steps::begin("scenario");
         let (all, plain, dead) = Default::default();
-        Some(Scene { steps, cluster, site, nodes, bucket, door: None, all, plain, dead })
+        Some(Scenario { steps, cluster, site, nodes, bucket, door: None, all, plain, dead })
     }
 
-    fn door(&self) -> &Door {
+    fn door(&self) -> &ServiceAddress {
         self.door.as_ref().expect("it is known where it is")
     }
 
@@ -144,7 +144,7 @@ impl Scene {
     async fn asked_all(&self, client: &Client) {
         client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
         for known in &self.all {
-            let again = Known::ask(client, &known.sql).await;
+            let again = KnownQuery::ask(client, &known.sql).await;
             bench::answers::compare(&known.rows, &again.rows).expect("the answer is right");
         }
     }
@@ -161,9 +161,10 @@ impl Scene {
     }
 
     async fn connect(&mut self) -> Client {
-        let refused = Door::without(&self.cluster).await.connect().await.map(drop).expect_err("it is no password");
+        let refused =
+            ServiceAddress::without(&self.cluster).await.connect().await.map(drop).expect_err("it is no password");
         assert_eq!(refused.code.as_deref(), Some("28P01"), "{refused:?}");
-        self.door = Some(Door::of(&self.cluster).await);
+        self.door = Some(ServiceAddress::of(&self.cluster).await);
         let client = self.door().wait().await;
         self.steps.done("the first connection by the service", "encrypted, verified, by the password of the secret");
         client
@@ -173,7 +174,7 @@ impl Scene {
         load::load(boss, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
         self.steps.done("load TPC-H SF0.1", "");
         for sql in Suite::Tpch.queries() {
-            self.all.push(Known::ask(boss, sql).await);
+            self.all.push(KnownQuery::ask(boss, sql).await);
         }
         self.plain = self.all.iter().filter(|known| !known.sql.contains("CREATE")).cloned().collect();
         self.steps
@@ -201,7 +202,7 @@ impl Scene {
         self.steps.done("the 22 queries on them, again", "right");
         let mut divided = 0;
         for known in &self.plain {
-            let plan = Known::ask(boss, &format!("EXPLAIN (ANALYZE) {}", known.sql)).await;
+            let plan = KnownQuery::ask(boss, &format!("EXPLAIN (ANALYZE) {}", known.sql)).await;
             divided += usize::from(plan.rows.iter().flatten().flatten().any(|line| line == "Runs: on 3 workers"));
         }
         assert!(0 < divided, "some are divided among the workers");
@@ -238,7 +239,7 @@ impl Scene {
         self.until_pods(0).await;
         self.steps.done("suspend, until the pods are gone", "");
         let known = &self.plain[0];
-        let again = Known::ask(boss, &known.sql).await;
+        let again = KnownQuery::ask(boss, &known.sql).await;
         bench::answers::compare(&known.rows, &again.rows).expect("the answer is right");
         self.steps.done("resume by a query, until it is answered", "right");
         until_done(boss, "ALTER CLUSTER etl SET (NODE_COUNT = 3)").await;
@@ -257,7 +258,7 @@ impl Scene {
         self.until_workers(boss, 3).await;
         load.goes_on(5).await;
         let endings = load.end().await;
-        let forgiven = |trouble: &Trouble| trouble.code.as_deref() == Some("58030");
+        let forgiven = |trouble: &QueryError| trouble.code.as_deref() == Some("58030");
         assert!(endings.failed.iter().all(forgiven) && endings.failed.len() <= 1, "{endings:#?}");
         let more = format!("{} queries right, {} told to run again", endings.right, endings.failed.len());
         self.steps.done("kill a worker's pod under load, until there is another one", &more);
@@ -305,7 +306,7 @@ impl Scene {
         let boss = self.door().wait().await;
         self.until_workers(&boss, 3).await;
         let endings = load.end().await;
-        let has_gone = |trouble: &Trouble| trouble.code.as_ref().is_none_or(|code| GONE.contains(&code.as_str()));
+        let has_gone = |trouble: &QueryError| trouble.code.as_ref().is_none_or(|code| GONE.contains(&code.as_str()));
         assert!(endings.failed.iter().all(has_gone), "{endings:#?}");
         let after = self.life().await;
         let workers = before.iter().filter(|(name, ..)| name != "dw-0");
@@ -349,7 +350,7 @@ impl Scene {
         assert_eq!(ready, Some("Unknown"), "it is not heard of");
         load.goes_on(5).await;
         let endings = load.end().await;
-        let forgiven = |trouble: &Trouble| trouble.code.as_deref() == Some("58030");
+        let forgiven = |trouble: &QueryError| trouble.code.as_deref() == Some("58030");
         assert!(endings.failed.iter().all(forgiven) && endings.failed.len() <= SESSIONS, "{endings:#?}");
         let more = format!(
             "{} lost{}, {} queries right, {} told to run again, the longest {:.1} s; the node's object is still there",
@@ -437,7 +438,7 @@ impl Scene {
         load.goes_on(5).await;
         watching.abort();
         let endings = load.end().await;
-        let has_gone = |trouble: &Trouble| trouble.code.as_ref().is_none_or(|code| GONE.contains(&code.as_str()));
+        let has_gone = |trouble: &QueryError| trouble.code.as_ref().is_none_or(|code| GONE.contains(&code.as_str()));
         assert!(endings.failed.iter().all(has_gone), "{endings:#?}");
         let least = least.load(Ordering::Relaxed);
         assert!(2 <= least, "one after the other: {least} were ready at the least");

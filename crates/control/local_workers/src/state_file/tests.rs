@@ -3,7 +3,7 @@ use control_plane::StateStore;
 use super::StateFile;
 
 #[test]
-fn what_is_saved_is_loaded_as_a_whole() {
+fn saving_is_atomic() {
     let folder = tempfile::tempdir().unwrap();
     let file = StateFile::in_folder(folder.path());
     assert_eq!(file.load().unwrap(), None);

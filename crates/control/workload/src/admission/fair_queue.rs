@@ -7,7 +7,7 @@ use std::hash::Hash;
 #[derive(Debug, Clone)]
 pub(super) struct FairQueue<K, T> {
     /// Queues of the users that have items.
-    lines: HashMap<K, Line<T>>,
+    users: HashMap<K, UserQueue<T>>,
     /// Users by the number of their next turn.
     turns: BTreeMap<u64, K>,
     next_turn: u64,
@@ -16,18 +16,18 @@ pub(super) struct FairQueue<K, T> {
 
 /// Queue of one user.
 #[derive(Debug, Clone)]
-struct Line<T> {
+struct UserQueue<T> {
     items: BTreeSet<T>,
     /// Number of the user's next turn.
     turn: u64,
     weight: u32,
     /// Number of items that may still leave in this turn.
-    left: u32,
+    remaining_in_turn: u32,
 }
 
 impl<K, T> Default for FairQueue<K, T> {
     fn default() -> Self {
-        FairQueue { lines: HashMap::new(), turns: BTreeMap::new(), next_turn: 0, len: 0 }
+        FairQueue { users: HashMap::new(), turns: BTreeMap::new(), next_turn: 0, len: 0 }
     }
 }
 
@@ -37,50 +37,50 @@ impl<K: Copy + Eq + Hash, T: Copy + Ord> FairQueue<K, T> {
     pub(super) fn push(&mut self, user: K, weight: u32, item: T) {
         self.len += 1;
         let weight = weight.max(1);
-        if let Some(line) = self.lines.get_mut(&user) {
+        if let Some(line) = self.users.get_mut(&user) {
             line.items.insert(item);
             line.weight = weight;
             return;
         }
-        let turn = self.take_turn(user);
-        self.lines.insert(user, Line { items: BTreeSet::from([item]), turn, weight, left: weight });
+        let turn = self.append_turn(user);
+        self.users.insert(user, UserQueue { items: BTreeSet::from([item]), turn, weight, remaining_in_turn: weight });
     }
 
     /// Removes the next item.
     pub(super) fn pop(&mut self) -> Option<T> {
         let (turn, user) = self.turns.first_key_value().map(|(turn, user)| (*turn, *user))?;
-        let line = self.lines.get_mut(&user).expect("each user with a turn has a queue");
+        let line = self.users.get_mut(&user).expect("each user with a turn has a queue");
         let item = line.items.pop_first().expect("a user's queue is never empty");
         self.len -= 1;
-        line.left -= 1;
+        line.remaining_in_turn -= 1;
         if line.items.is_empty() {
-            self.lines.remove(&user);
+            self.users.remove(&user);
             self.turns.remove(&turn);
-        } else if line.left == 0 {
-            line.left = line.weight;
+        } else if line.remaining_in_turn == 0 {
+            line.remaining_in_turn = line.weight;
             self.turns.remove(&turn);
-            let next = self.take_turn(user);
-            self.lines.get_mut(&user).expect("the user's queue still has items").turn = next;
+            let next = self.append_turn(user);
+            self.users.get_mut(&user).expect("the user's queue still has items").turn = next;
         }
         Some(item)
     }
 
     /// Removes an item from any position; returns false if it is not in the queue.
     pub(super) fn remove(&mut self, user: &K, item: T) -> bool {
-        let Some(line) = self.lines.get_mut(user) else { return false };
+        let Some(line) = self.users.get_mut(user) else { return false };
         if !line.items.remove(&item) {
             return false;
         }
         self.len -= 1;
         if line.items.is_empty() {
             self.turns.remove(&line.turn);
-            self.lines.remove(user);
+            self.users.remove(user);
         }
         true
     }
 
     /// Returns all items in the order in which they leave if none is added.
-    pub(super) fn in_order(&self) -> Vec<T> {
+    pub(super) fn ordered_items(&self) -> Vec<T> {
         let mut rest = self.clone();
         std::iter::from_fn(|| rest.pop()).collect()
     }
@@ -96,11 +96,11 @@ impl<K: Copy + Eq + Hash, T: Copy + Ord> FairQueue<K, T> {
     /// Whether every entry belongs to a user with items.
     #[cfg(test)]
     pub(super) fn is_clean(&self) -> bool {
-        self.lines.len() == self.turns.len() && self.lines.values().all(|line| !line.items.is_empty())
+        self.users.len() == self.turns.len() && self.users.values().all(|line| !line.items.is_empty())
     }
 
     /// Appends a turn for a user and returns its number.
-    fn take_turn(&mut self, user: K) -> u64 {
+    fn append_turn(&mut self, user: K) -> u64 {
         self.next_turn += 1;
         self.turns.insert(self.next_turn, user);
         self.next_turn

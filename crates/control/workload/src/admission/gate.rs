@@ -7,22 +7,22 @@ use cluster_model::Activity;
 use types::{Oid, QueryId};
 
 use super::Request;
-use super::facts::{Limits, Mode, Queued, Refusal, Snapshot, Totals};
 use super::fair_queue::FairQueue;
+use super::state::{AdmissionMode, AdmissionSnapshot, AdmissionStatistics, Limits, QueuedStatement, Refusal};
 
 /// Number of a waiting statement; later ones are higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Ticket(u64);
+pub(super) struct QueueTicket(u64);
 
 /// Result of [`Gate::enter`].
-pub(super) enum Enter {
+pub(super) enum EnterResult {
     Admitted,
-    Queued(Ticket),
+    Queued(QueueTicket),
     Refused(Refusal),
 }
 
-/// Result of [`Gate::claim`].
-pub(super) enum Claim<W> {
+/// Result of [`Gate::take_answer`].
+pub(super) enum ClaimResult<W> {
     /// Still waiting; holds the replaced waker, to be dropped outside the lock.
     Waiting(W),
     Admitted {
@@ -32,7 +32,7 @@ pub(super) enum Claim<W> {
 }
 
 /// Result of [`Gate::leave`].
-pub(super) enum Left<W> {
+pub(super) enum LeaveResult<W> {
     /// The statement was waiting; holds its waker, to be dropped outside the lock.
     Waiting(W),
     /// The statement was admitted or refused already; holds the waker of the statement that is admitted instead.
@@ -43,22 +43,22 @@ pub(super) enum Left<W> {
 #[derive(Debug)]
 pub(super) struct Gate<W> {
     limits: Limits,
-    mode: Mode,
+    mode: AdmissionMode,
     running: u32,
     /// Number of running statements of superusers.
-    superusers: u32,
+    running_superusers: u32,
     /// Waiting statements by user.
-    queue: FairQueue<Oid, Ticket>,
+    queue: FairQueue<Oid, QueueTicket>,
     /// Statements with a ticket, including answered ones whose future has not been polled since.
-    waiting: HashMap<Ticket, Waiting<W>>,
+    waiting: HashMap<QueueTicket, WaitingStatement<W>>,
     next_ticket: u64,
     idle_since: Option<i64>,
-    totals: Totals,
+    totals: AdmissionStatistics,
 }
 
 /// Statement with a ticket.
 #[derive(Debug)]
-struct Waiting<W> {
+struct WaitingStatement<W> {
     statement: QueryId,
     user: Oid,
     is_superuser: bool,
@@ -79,40 +79,40 @@ enum Outcome<W> {
 }
 
 impl<W> Gate<W> {
-    pub(super) fn new(limits: Limits, mode: Mode, now_us: i64) -> Gate<W> {
+    pub(super) fn new(limits: Limits, mode: AdmissionMode, now_us: i64) -> Gate<W> {
         Gate {
             limits,
             mode,
             running: 0,
-            superusers: 0,
+            running_superusers: 0,
             queue: FairQueue::default(),
             waiting: HashMap::new(),
             next_ticket: 0,
             idle_since: Some(now_us),
-            totals: Totals::default(),
+            totals: AdmissionStatistics::default(),
         }
     }
 
     /// Admits a statement if no one waits and there is room, or if a superuser may exceed the limit.
     pub(super) fn try_enter(&mut self, is_superuser: bool) -> bool {
-        let has_room = self.mode == Mode::Open && self.running < self.limits.running && self.queue.is_empty();
-        let enters = has_room || is_superuser && self.lets_superuser_beyond();
+        let has_room = self.mode == AdmissionMode::Open && self.running < self.limits.running && self.queue.is_empty();
+        let enters = has_room || is_superuser && self.may_superuser_exceed_limit();
         if enters {
-            self.run_one(is_superuser);
+            self.count_running(is_superuser);
             self.idle_since = None;
         }
         enters
     }
 
     /// Whether one superuser statement may run beyond the limit: none is running.
-    fn lets_superuser_beyond(&self) -> bool {
-        self.mode == Mode::Open && self.superusers == 0
+    fn may_superuser_exceed_limit(&self) -> bool {
+        self.mode == AdmissionMode::Open && self.running_superusers == 0
     }
 
     /// Counts a statement as running.
-    fn run_one(&mut self, is_superuser: bool) {
+    fn count_running(&mut self, is_superuser: bool) {
         self.running += 1;
-        self.superusers += u32::from(is_superuser);
+        self.running_superusers += u32::from(is_superuser);
         self.totals.admitted += 1;
     }
 
@@ -122,99 +122,100 @@ impl<W> Gate<W> {
         request: Request,
         now: impl FnOnce() -> Duration,
         waker: impl FnOnce() -> W,
-    ) -> Enter {
+    ) -> EnterResult {
         if self.try_enter(request.is_superuser) {
-            return Enter::Admitted;
+            return EnterResult::Admitted;
         }
         let refusal = match self.mode {
-            Mode::Closed => Some(Refusal::Closed),
+            AdmissionMode::Closed => Some(Refusal::Closed),
             _ if self.limits.queued <= self.queued() => Some(Refusal::QueueFull { limit: self.limits.queued }),
             _ => None,
         };
         if let Some(refusal) = refusal {
             self.totals.refused += 1;
-            return Enter::Refused(refusal);
+            return EnterResult::Refused(refusal);
         }
         self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
+        let ticket = QueueTicket(self.next_ticket);
         let Request { statement, user, weight, is_superuser } = request;
         let outcome = Outcome::Queued(waker());
-        self.waiting.insert(ticket, Waiting { statement, user, is_superuser, since: now(), outcome });
+        self.waiting.insert(ticket, WaitingStatement { statement, user, is_superuser, since: now(), outcome });
         self.queue.push(user, weight, ticket);
         self.idle_since = None;
-        Enter::Queued(ticket)
+        EnterResult::Queued(ticket)
     }
 
     /// Takes the answer and frees the ticket if there is one; otherwise replaces the waker.
-    pub(super) fn claim(&mut self, ticket: Ticket, waker: impl FnOnce() -> W) -> Claim<W> {
+    pub(super) fn take_answer(&mut self, ticket: QueueTicket, waker: impl FnOnce() -> W) -> ClaimResult<W> {
         let waiting = self.waiting.get_mut(&ticket).expect("a ticket is valid until its answer is taken");
         match &mut waiting.outcome {
-            Outcome::Queued(known) => Claim::Waiting(std::mem::replace(known, waker())),
+            Outcome::Queued(known) => ClaimResult::Waiting(std::mem::replace(known, waker())),
             Outcome::Admitted { waited } => {
                 let waited = *waited;
                 self.waiting.remove(&ticket);
-                Claim::Admitted { waited }
+                ClaimResult::Admitted { waited }
             }
             Outcome::Refused(refusal) => {
                 let refusal = *refusal;
                 self.waiting.remove(&ticket);
-                Claim::Refused(refusal)
+                ClaimResult::Refused(refusal)
             }
         }
     }
 
     /// Gives up a ticket without taking its answer. `now` returns monotonic time and wall-clock time.
-    pub(super) fn leave(&mut self, ticket: Ticket, now: impl FnOnce() -> (Duration, i64)) -> Left<W> {
+    pub(super) fn leave(&mut self, ticket: QueueTicket, now: impl FnOnce() -> (Duration, i64)) -> LeaveResult<W> {
         let waiting = self.waiting.remove(&ticket).expect("a ticket is valid until its answer is taken");
         match waiting.outcome {
             Outcome::Queued(waker) => {
                 self.queue.remove(&waiting.user, ticket);
                 self.totals.cancelled += 1;
-                self.note_idle(|| now().1);
-                Left::Waiting(waker)
+                self.record_idle(|| now().1);
+                LeaveResult::Waiting(waker)
             }
-            Outcome::Admitted { .. } => Left::Answered(self.release(waiting.is_superuser, now)),
-            Outcome::Refused(_) => Left::Answered(None),
+            Outcome::Admitted { .. } => LeaveResult::Answered(self.release(waiting.is_superuser, now)),
+            Outcome::Refused(_) => LeaveResult::Answered(None),
         }
     }
 
     /// Ends a running statement and admits the next one. Returns the waker of that one.
     pub(super) fn release(&mut self, is_superuser: bool, now: impl FnOnce() -> (Duration, i64)) -> Option<W> {
         self.running = self.running.checked_sub(1).expect("a released statement was counted as running");
-        let superusers = self.superusers.checked_sub(u32::from(is_superuser));
-        self.superusers = superusers.expect("a released superuser statement was counted as running");
+        let superusers = self.running_superusers.checked_sub(u32::from(is_superuser));
+        self.running_superusers = superusers.expect("a released superuser statement was counted as running");
         if self.queue.is_empty() {
-            self.note_idle(|| now().1);
+            self.record_idle(|| now().1);
             return None;
         }
         let (now, _) = now();
-        self.next(now)
+        self.admit_next(now)
     }
 
     /// Cancels a waiting statement. Returns its waker; `None` if it is not waiting.
     pub(super) fn cancel(&mut self, statement: QueryId, now_us: impl FnOnce() -> i64) -> Option<W> {
-        let is_it =
-            |waiting: &Waiting<W>| waiting.statement == statement && matches!(waiting.outcome, Outcome::Queued(_));
+        let is_it = |waiting: &WaitingStatement<W>| {
+            waiting.statement == statement && matches!(waiting.outcome, Outcome::Queued(_))
+        };
         let (ticket, waiting) = self.waiting.iter_mut().find(|(_, waiting)| is_it(waiting))?;
         self.queue.remove(&waiting.user, *ticket);
         self.totals.cancelled += 1;
         let told = waiting.outcome.refuse(Refusal::Cancelled);
-        self.note_idle(now_us);
+        self.record_idle(now_us);
         told
     }
 
     /// Changes the limits and admits statements that have room now. Returns their wakers.
     pub(super) fn set_limits(&mut self, limits: Limits, now: Duration) -> Vec<W> {
         self.limits = limits;
-        self.fill(now)
+        self.admit_all(now)
     }
 
     /// Changes the mode: refuses all waiting statements if it is closed, otherwise admits those that have room. Returns
     /// their wakers.
-    pub(super) fn set_mode(&mut self, mode: Mode, now: Duration, now_us: i64) -> Vec<W> {
+    pub(super) fn set_mode(&mut self, mode: AdmissionMode, now: Duration, now_us: i64) -> Vec<W> {
         self.mode = mode;
-        if mode != Mode::Closed {
-            return self.fill(now);
+        if mode != AdmissionMode::Closed {
+            return self.admit_all(now);
         }
         let mut told = Vec::new();
         while let Some(ticket) = self.queue.pop() {
@@ -222,7 +223,7 @@ impl<W> Gate<W> {
             let waiting = self.waiting.get_mut(&ticket).expect("each ticket in the queue is registered");
             told.extend(waiting.outcome.refuse(Refusal::Closed));
         }
-        self.note_idle(|| now_us);
+        self.record_idle(|| now_us);
         told
     }
 
@@ -230,13 +231,13 @@ impl<W> Gate<W> {
         Activity { running: self.running, queued: self.queued(), idle_since: self.idle_since }
     }
 
-    pub(super) fn snapshot(&self, now: Duration) -> Snapshot {
-        let queued = self.queue.in_order().into_iter().map(|ticket| {
+    pub(super) fn snapshot(&self, now: Duration) -> AdmissionSnapshot {
+        let queued = self.queue.ordered_items().into_iter().map(|ticket| {
             let waiting = &self.waiting[&ticket];
             let waited = now.saturating_sub(waiting.since);
-            Queued { statement: waiting.statement, user: waiting.user, waited }
+            QueuedStatement { statement: waiting.statement, user: waiting.user, waited }
         });
-        Snapshot {
+        AdmissionSnapshot {
             limits: self.limits,
             mode: self.mode,
             running: self.running,
@@ -246,34 +247,35 @@ impl<W> Gate<W> {
     }
 
     /// Admits as many statements as there is room for. Returns their wakers.
-    fn fill(&mut self, now: Duration) -> Vec<W> {
-        std::iter::from_fn(|| self.next(now)).collect()
+    fn admit_all(&mut self, now: Duration) -> Vec<W> {
+        std::iter::from_fn(|| self.admit_next(now)).collect()
     }
 
     /// Admits the next statement if there is room, otherwise the longest waiting superuser statement beyond the limit.
     /// Returns its waker.
-    fn next(&mut self, now: Duration) -> Option<W> {
-        let ticket = match self.mode == Mode::Open && self.running < self.limits.running {
+    fn admit_next(&mut self, now: Duration) -> Option<W> {
+        let ticket = match self.mode == AdmissionMode::Open && self.running < self.limits.running {
             true => self.queue.pop()?,
             false => self.next_superuser()?,
         };
         let waiting = self.waiting.get_mut(&ticket).expect("each ticket in the queue is registered");
         let waited = now.saturating_sub(waiting.since);
         let is_superuser = waiting.is_superuser;
-        let waker = waiting.outcome.end(Outcome::Admitted { waited });
-        self.run_one(is_superuser);
+        let waker = waiting.outcome.set(Outcome::Admitted { waited });
+        self.count_running(is_superuser);
         self.totals.waited += 1;
-        self.totals.wait += waited;
+        self.totals.total_wait += waited;
         self.totals.longest_wait = self.totals.longest_wait.max(waited);
         waker
     }
 
     /// Removes the longest waiting superuser statement from the queue, if one may exceed the limit.
-    fn next_superuser(&mut self) -> Option<Ticket> {
-        if !self.lets_superuser_beyond() {
+    fn next_superuser(&mut self) -> Option<QueueTicket> {
+        if !self.may_superuser_exceed_limit() {
             return None;
         }
-        let is_next = |waiting: &Waiting<W>| waiting.is_superuser && matches!(waiting.outcome, Outcome::Queued(_));
+        let is_next =
+            |waiting: &WaitingStatement<W>| waiting.is_superuser && matches!(waiting.outcome, Outcome::Queued(_));
         let waiting = self.waiting.iter().filter(|(_, waiting)| is_next(waiting));
         let (ticket, user) =
             waiting.map(|(ticket, waiting)| (*ticket, waiting.user)).min_by_key(|(ticket, _)| *ticket)?;
@@ -282,7 +284,7 @@ impl<W> Gate<W> {
     }
 
     /// Records the start of the idle time if nothing runs or waits.
-    fn note_idle(&mut self, now_us: impl FnOnce() -> i64) {
+    fn record_idle(&mut self, now_us: impl FnOnce() -> i64) {
         if self.running == 0 && self.queue.is_empty() && self.idle_since.is_none() {
             self.idle_since = Some(now_us());
         }
@@ -292,7 +294,7 @@ impl<W> Gate<W> {
     #[cfg(test)]
     pub(super) fn is_clean(&self) -> bool {
         self.running == 0
-            && self.superusers == 0
+            && self.running_superusers == 0
             && self.waiting.is_empty()
             && self.queue.is_empty()
             && self.queue.is_clean()
@@ -305,11 +307,11 @@ impl<W> Gate<W> {
 
 impl<W> Outcome<W> {
     fn refuse(&mut self, refusal: Refusal) -> Option<W> {
-        self.end(Outcome::Refused(refusal))
+        self.set(Outcome::Refused(refusal))
     }
 
     /// Sets the answer. Returns the waker; `None` if there was an answer already.
-    fn end(&mut self, outcome: Outcome<W>) -> Option<W> {
+    fn set(&mut self, outcome: Outcome<W>) -> Option<W> {
         match std::mem::replace(self, outcome) {
             Outcome::Queued(waker) => Some(waker),
             Outcome::Admitted { .. } | Outcome::Refused(_) => None,

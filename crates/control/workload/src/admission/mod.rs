@@ -1,15 +1,15 @@
 //! Admission to a cluster: a limited number of statements runs at a time, and the others wait in a fair queue.
 //!
-//! - `facts.rs`: limits, modes, refusals and statistics
+//! - `state.rs`: limits, modes, refusals and statistics
 //! - `gate.rs`: the decisions, over plain data
 //! - `fair_queue.rs`: the order of waiting statements
 //!
 //! This file has the lock around the gate, and futures that wait by wakers, so that they work under every executor and
 //! in simulated time. Wakers are neither woken nor dropped under the lock, because both may call back into this module.
 
-mod facts;
 mod fair_queue;
 mod gate;
+mod state;
 
 #[cfg(test)]
 mod tests;
@@ -21,11 +21,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use cluster_model::Activity;
-use gate::{Claim, Enter, Gate, Left, Ticket};
+use gate::{ClaimResult, EnterResult, Gate, LeaveResult, QueueTicket};
 use parking_lot::Mutex;
 use types::{Clock, Oid, QueryId};
 
-pub use facts::{Limits, Mode, Queued, Refusal, Snapshot, Totals};
+pub use state::{AdmissionMode, AdmissionSnapshot, AdmissionStatistics, Limits, QueuedStatement, Refusal};
 
 /// Request of a statement to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Admission {
 impl Admission {
     /// Creates an admission control without running or waiting statements.
     #[must_use]
-    pub fn new(limits: Limits, mode: Mode, clock: Arc<dyn Clock>) -> Arc<Admission> {
+    pub fn new(limits: Limits, mode: AdmissionMode, clock: Arc<dyn Clock>) -> Arc<Admission> {
         let gate = Gate::new(limits, mode, clock.now_us());
         Arc::new(Admission { gate: Mutex::new(gate), clock })
     }
@@ -58,7 +58,7 @@ impl Admission {
     /// Returns a future that waits for admission. The statement enters the queue when the future is first polled, and
     /// leaves it when the future is dropped.
     pub fn admit(self: &Arc<Self>, request: Request) -> Admit {
-        Admit { admission: Arc::clone(self), request, place: Place::Outside }
+        Admit { admission: Arc::clone(self), request, state: AdmitState::Initial }
     }
 
     /// Admits a statement without waiting; `None` if it would have to wait or is refused.
@@ -88,7 +88,7 @@ impl Admission {
     }
 
     /// Changes the mode.
-    pub fn set_mode(&self, mode: Mode) {
+    pub fn set_mode(&self, mode: AdmissionMode) {
         let (now, now_us) = (self.clock.monotonic(), self.clock.now_us());
         let told = self.gate.lock().set_mode(mode, now, now_us);
         told.into_iter().for_each(Waker::wake);
@@ -102,7 +102,7 @@ impl Admission {
 
     /// Returns all state for display, with waiting statements in the order of their admission.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> AdmissionSnapshot {
         let now = self.clock.monotonic();
         self.gate.lock().snapshot(now)
     }
@@ -124,14 +124,14 @@ impl Admission {
 pub struct Admit {
     admission: Arc<Admission>,
     request: Request,
-    place: Place,
+    state: AdmitState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum AdmitState {
     /// Before the first poll.
-    Outside,
-    Waiting(Ticket),
+    Initial,
+    Waiting(QueueTicket),
     /// Admitted or refused.
     Done,
 }
@@ -141,42 +141,42 @@ impl Future for Admit {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let answer = match this.place {
-            Place::Outside => {
+        let answer = match this.state {
+            AdmitState::Initial => {
                 let clock = &this.admission.clock;
                 let entered =
                     this.admission.gate.lock().enter(this.request, || clock.monotonic(), || context.waker().clone());
                 match entered {
-                    Enter::Admitted => Ok(Duration::ZERO),
-                    Enter::Refused(refusal) => Err(refusal),
-                    Enter::Queued(ticket) => {
-                        this.place = Place::Waiting(ticket);
+                    EnterResult::Admitted => Ok(Duration::ZERO),
+                    EnterResult::Refused(refusal) => Err(refusal),
+                    EnterResult::Queued(ticket) => {
+                        this.state = AdmitState::Waiting(ticket);
                         return Poll::Pending;
                     }
                 }
             }
-            Place::Waiting(ticket) => {
-                let claim = this.admission.gate.lock().claim(ticket, || context.waker().clone());
+            AdmitState::Waiting(ticket) => {
+                let claim = this.admission.gate.lock().take_answer(ticket, || context.waker().clone());
                 match claim {
-                    Claim::Waiting(_) => return Poll::Pending,
-                    Claim::Admitted { waited } => Ok(waited),
-                    Claim::Refused(refusal) => Err(refusal),
+                    ClaimResult::Waiting(_) => return Poll::Pending,
+                    ClaimResult::Admitted { waited } => Ok(waited),
+                    ClaimResult::Refused(refusal) => Err(refusal),
                 }
             }
-            Place::Done => panic!("Admit was polled after it had completed"),
+            AdmitState::Done => panic!("Admit was polled after it had completed"),
         };
-        this.place = Place::Done;
+        this.state = AdmitState::Done;
         Poll::Ready(answer.map(|waited| this.admission.permit(&this.request, waited)))
     }
 }
 
 impl Drop for Admit {
     fn drop(&mut self) {
-        let Place::Waiting(ticket) = self.place else { return };
+        let AdmitState::Waiting(ticket) = self.state else { return };
         let clock = &self.admission.clock;
         // It may have been admitted since the last poll: then the next statement is admitted instead.
         let left = self.admission.gate.lock().leave(ticket, || (clock.monotonic(), clock.now_us()));
-        if let Left::Answered(Some(next)) = left {
+        if let LeaveResult::Answered(Some(next)) = left {
             next.wake();
         }
     }

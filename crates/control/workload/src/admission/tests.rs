@@ -6,12 +6,12 @@ use types::random::SeededRandom;
 use types::{ManualClock, Random, SystemClock};
 
 use super::*;
-use crate::fixtures::Flag;
+use crate::fixtures::CountingWaker;
 
 fn admission(running: u32) -> (Arc<Admission>, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
     let limits = Limits { running, ..Limits::default() };
-    (Admission::new(limits, Mode::Open, Arc::clone(&clock) as Arc<dyn Clock>), clock)
+    (Admission::new(limits, AdmissionMode::Open, Arc::clone(&clock) as Arc<dyn Clock>), clock)
 }
 
 fn request(statement: u64, user: u32) -> Request {
@@ -20,14 +20,14 @@ fn request(statement: u64, user: u32) -> Request {
 
 /// Waiting request with its waker.
 #[derive(Debug)]
-struct Asked {
-    flag: Flag,
+struct WaitingRequest {
+    flag: CountingWaker,
     future: Pin<Box<Admit>>,
 }
 
-impl Asked {
-    fn new(admission: &Arc<Admission>, request: Request) -> Asked {
-        let mut asked = Asked { flag: Flag::new(), future: Box::pin(admission.admit(request)) };
+impl WaitingRequest {
+    fn new(admission: &Arc<Admission>, request: Request) -> WaitingRequest {
+        let mut asked = WaitingRequest { flag: CountingWaker::new(), future: Box::pin(admission.admit(request)) };
         assert!(asked.poll().is_pending(), "the request waits");
         asked
     }
@@ -55,8 +55,8 @@ impl Asked {
     }
 }
 
-fn at_once(admission: &Arc<Admission>, request: Request) -> Permit {
-    let flag = Flag::new();
+fn admit_now(admission: &Arc<Admission>, request: Request) -> Permit {
+    let flag = CountingWaker::new();
     match pin!(admission.admit(request)).poll(&mut flag.context()) {
         Poll::Ready(Ok(permit)) => permit,
         other => panic!("expected an immediate admission, not {other:?}"),
@@ -64,13 +64,13 @@ fn at_once(admission: &Arc<Admission>, request: Request) -> Permit {
 }
 
 #[test]
-fn so_many_run_and_the_others_wait_for_them() {
+fn statements_beyond_the_limit_wait() {
     let (admission, clock) = admission(2);
-    let first = at_once(&admission, request(1, 1));
-    let second = at_once(&admission, request(2, 1));
+    let first = admit_now(&admission, request(1, 1));
+    let second = admit_now(&admission, request(2, 1));
     assert_eq!(first.waited(), Duration::ZERO);
-    let mut third = Asked::new(&admission, request(3, 1));
-    let mut fourth = Asked::new(&admission, request(4, 1));
+    let mut third = WaitingRequest::new(&admission, request(3, 1));
+    let mut fourth = WaitingRequest::new(&admission, request(4, 1));
     assert_eq!((admission.activity().running, admission.activity().queued), (2, 2));
     assert!(admission.try_admit(&request(9, 9)).is_none());
     clock.advance(Duration::from_millis(250));
@@ -83,18 +83,18 @@ fn so_many_run_and_the_others_wait_for_them() {
     assert!(admission.try_admit(&request(9, 9)).is_some(), "all permits are released");
     let totals = admission.snapshot().totals;
     assert_eq!((totals.admitted, totals.waited, totals.cancelled, totals.refused), (5, 2, 0, 0));
-    assert_eq!((totals.wait, totals.longest_wait), (Duration::from_millis(500), Duration::from_millis(250)));
+    assert_eq!((totals.total_wait, totals.longest_wait), (Duration::from_millis(500), Duration::from_millis(250)));
 }
 
 #[test]
-fn a_superuser_has_a_place_while_others_hold_all_of_them() {
+fn one_superuser_may_exceed_the_limit() {
     let (admission, _) = admission(2);
     let superuser = Request { is_superuser: true, ..request(3, 3) };
-    let held = [at_once(&admission, request(1, 1)), at_once(&admission, request(2, 1))];
-    let waiting = Asked::new(&admission, request(4, 1));
+    let held = [admit_now(&admission, request(1, 1)), admit_now(&admission, request(2, 1))];
+    let waiting = WaitingRequest::new(&admission, request(4, 1));
     let beyond = admission.try_admit(&superuser).expect("a superuser may exceed the limit");
     assert!(admission.try_admit(&superuser).is_none(), "only one superuser may exceed the limit");
-    let mut late = Asked::new(&admission, superuser);
+    let mut late = WaitingRequest::new(&admission, superuser);
     assert_eq!((admission.activity().running, admission.activity().queued), (3, 2));
     drop(beyond);
     assert_eq!(waiting.flag.wakes(), 0, "the limit was exceeded before");
@@ -102,19 +102,20 @@ fn a_superuser_has_a_place_while_others_hold_all_of_them() {
     assert!(admission.try_admit(&superuser).is_some(), "the next superuser may exceed the limit");
     drop((held, waiting));
     let normal = admission.try_admit(&superuser).expect("no statement runs");
-    let other = at_once(&admission, request(5, 1));
+    let other = admit_now(&admission, request(5, 1));
     assert!(admission.try_admit(&superuser).is_none(), "a superuser runs already");
     drop((normal, other));
-    admission.set_mode(Mode::Closed);
+    admission.set_mode(AdmissionMode::Closed);
     assert!(admission.try_admit(&superuser).is_none(), "a closed admission refuses superusers too");
 }
 
 #[test]
-fn users_take_turns_and_each_users_statements_go_in_order() {
+fn users_take_turns_in_order_of_arrival() {
     let (admission, _) = admission(1);
-    let runs = at_once(&admission, request(0, 1));
+    let runs = admit_now(&admission, request(0, 1));
     let asks = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)];
-    let mut asked: Vec<Asked> = asks.map(|(statement, user)| Asked::new(&admission, request(statement, user))).into();
+    let mut asked: Vec<WaitingRequest> =
+        asks.map(|(statement, user)| WaitingRequest::new(&admission, request(statement, user))).into();
     let shown: Vec<u64> = admission.snapshot().queued.iter().map(|queued| queued.statement.0).collect();
     assert_eq!(shown, [1, 4, 6, 2, 5, 3]);
     let mut runs = Some(runs);
@@ -125,25 +126,25 @@ fn users_take_turns_and_each_users_statements_go_in_order() {
 }
 
 #[test]
-fn a_users_weight_is_how_many_go_in_its_turn() {
+fn the_weight_is_the_number_of_statements_per_turn() {
     let (admission, _) = admission(1);
-    let _runs = at_once(&admission, request(0, 1));
+    let _runs = admit_now(&admission, request(0, 1));
     let heavy = |statement| Request { weight: 3, ..request(statement, 1) };
-    let _asked: Vec<Asked> = (1..=6)
+    let _asked: Vec<WaitingRequest> = (1..=6)
         .map(heavy)
         .chain((7..=9).map(|statement| request(statement, 2)))
-        .map(|request| Asked::new(&admission, request))
+        .map(|request| WaitingRequest::new(&admission, request))
         .collect();
     let shown: Vec<u64> = admission.snapshot().queued.iter().map(|queued| queued.statement.0).collect();
     assert_eq!(shown, [1, 2, 3, 7, 4, 5, 6, 8, 9]);
 }
 
 #[test]
-fn who_is_cancelled_while_it_waits_is_told() {
+fn a_cancelled_request_is_refused() {
     let (admission, _) = admission(1);
-    let runs = at_once(&admission, request(1, 1));
-    let mut second = Asked::new(&admission, request(2, 1));
-    let mut third = Asked::new(&admission, request(3, 1));
+    let runs = admit_now(&admission, request(1, 1));
+    let mut second = WaitingRequest::new(&admission, request(2, 1));
+    let mut third = WaitingRequest::new(&admission, request(3, 1));
     assert!(!admission.cancel(QueryId(1)), "running statements cannot be cancelled here");
     assert!(!admission.cancel(QueryId(9)), "unknown statements cannot be cancelled");
     assert!(admission.cancel(QueryId(2)));
@@ -155,12 +156,12 @@ fn who_is_cancelled_while_it_waits_is_told() {
 }
 
 #[test]
-fn who_goes_away_at_the_moment_it_is_admitted_lets_the_next_one_run() {
+fn an_admitted_request_that_is_dropped_admits_the_next() {
     let (admission, _) = admission(1);
-    let runs = at_once(&admission, request(1, 1));
-    let second = Asked::new(&admission, request(2, 1));
-    let third = Asked::new(&admission, request(3, 2));
-    let mut fourth = Asked::new(&admission, request(4, 3));
+    let runs = admit_now(&admission, request(1, 1));
+    let second = WaitingRequest::new(&admission, request(2, 1));
+    let third = WaitingRequest::new(&admission, request(3, 2));
+    let mut fourth = WaitingRequest::new(&admission, request(4, 3));
     drop(runs);
     assert_eq!((second.flag.wakes(), third.flag.wakes()), (1, 0), "the second request is admitted");
     assert!(!admission.cancel(QueryId(2)), "an admitted statement cannot be cancelled");
@@ -174,10 +175,10 @@ fn who_goes_away_at_the_moment_it_is_admitted_lets_the_next_one_run() {
 }
 
 #[test]
-fn a_refusal_that_nobody_comes_for_leaves_nothing() {
+fn an_unclaimed_refusal_leaves_no_entry() {
     let (admission, _) = admission(1);
-    let runs = at_once(&admission, request(1, 1));
-    let second = Asked::new(&admission, request(2, 1));
+    let runs = admit_now(&admission, request(1, 1));
+    let second = WaitingRequest::new(&admission, request(2, 1));
     assert!(admission.cancel(QueryId(2)));
     drop((second, runs));
     assert!(admission.gate.lock().is_clean());
@@ -186,9 +187,9 @@ fn a_refusal_that_nobody_comes_for_leaves_nothing() {
 #[test]
 fn the_newest_waker_is_woken() {
     let (admission, _) = admission(1);
-    let runs = at_once(&admission, request(1, 1));
-    let mut second = Asked::new(&admission, request(2, 1));
-    let old = std::mem::replace(&mut second.flag, Flag::new());
+    let runs = admit_now(&admission, request(1, 1));
+    let mut second = WaitingRequest::new(&admission, request(2, 1));
+    let old = std::mem::replace(&mut second.flag, CountingWaker::new());
     assert!(second.poll().is_pending());
     drop(runs);
     assert_eq!(old.wakes(), 0);
@@ -199,41 +200,42 @@ fn the_newest_waker_is_woken() {
 fn a_full_queue_refuses() {
     let (admission, _) = admission(1);
     admission.set_limits(Limits { running: 1, queued: 1 });
-    let _runs = at_once(&admission, request(1, 1));
-    let _second = Asked::new(&admission, request(2, 1));
-    let flag = Flag::new();
+    let _runs = admit_now(&admission, request(1, 1));
+    let _second = WaitingRequest::new(&admission, request(2, 1));
+    let flag = CountingWaker::new();
     let third = pin!(admission.admit(request(3, 1))).poll(&mut flag.context());
     assert!(matches!(third, Poll::Ready(Err(Refusal::QueueFull { limit: 1 }))), "{third:?}");
     assert_eq!(admission.snapshot().totals.refused, 1);
 }
 
 #[test]
-fn a_gate_holds_opens_and_closes() {
+fn the_mode_holds_opens_and_closes() {
     let (admission, _) = admission(1);
-    admission.set_mode(Mode::Holding);
+    admission.set_mode(AdmissionMode::Holding);
     assert!(admission.try_admit(&request(9, 9)).is_none());
-    let mut first = Asked::new(&admission, request(1, 1));
-    let mut second = Asked::new(&admission, request(2, 1));
-    admission.set_mode(Mode::Open);
+    let mut first = WaitingRequest::new(&admission, request(1, 1));
+    let mut second = WaitingRequest::new(&admission, request(2, 1));
+    admission.set_mode(AdmissionMode::Open);
     let first = first.admitted();
     assert_eq!(second.flag.wakes(), 0, "only one is admitted at a time");
-    admission.set_mode(Mode::Closed);
+    admission.set_mode(AdmissionMode::Closed);
     assert_eq!(second.refused(), Refusal::Closed);
-    let flag = Flag::new();
+    let flag = CountingWaker::new();
     let third = pin!(admission.admit(request(3, 1))).poll(&mut flag.context());
     assert!(matches!(third, Poll::Ready(Err(Refusal::Closed))), "{third:?}");
     assert_eq!(admission.activity().running, 1, "running statements continue");
     drop(first);
     assert_eq!(admission.activity().running, 0);
-    admission.set_mode(Mode::Open);
-    drop(at_once(&admission, request(4, 1)));
+    admission.set_mode(AdmissionMode::Open);
+    drop(admit_now(&admission, request(4, 1)));
 }
 
 #[test]
-fn more_room_lets_more_run_and_less_room_ends_nobody() {
+fn limits_change_without_ending_statements() {
     let (admission, _) = admission(1);
-    let first = at_once(&admission, request(1, 1));
-    let mut asked: Vec<Asked> = (2..=4).map(|statement| Asked::new(&admission, request(statement, 1))).collect();
+    let first = admit_now(&admission, request(1, 1));
+    let mut asked: Vec<WaitingRequest> =
+        (2..=4).map(|statement| WaitingRequest::new(&admission, request(statement, 1))).collect();
     admission.set_limits(Limits { running: 3, ..Limits::default() });
     let second = asked[0].admitted();
     let third = asked[1].admitted();
@@ -247,20 +249,20 @@ fn more_room_lets_more_run_and_less_room_ends_nobody() {
 }
 
 #[test]
-fn idleness_begins_when_the_last_has_gone() {
+fn idle_time_starts_with_the_last_statements_end() {
     let (admission, clock) = admission(1);
     assert_eq!(admission.activity().idle_since, Some(0));
     clock.advance(Duration::from_micros(10));
-    let runs = at_once(&admission, request(1, 1));
+    let runs = admit_now(&admission, request(1, 1));
     assert_eq!(admission.activity().idle_since, None);
-    let waits = Asked::new(&admission, request(2, 1));
+    let waits = WaitingRequest::new(&admission, request(2, 1));
     drop(waits);
     assert_eq!(admission.activity().idle_since, None);
     clock.advance(Duration::from_micros(10));
     drop(runs);
     assert_eq!(admission.activity().idle_since, Some(20));
-    admission.set_mode(Mode::Holding);
-    let waits = Asked::new(&admission, request(3, 1));
+    admission.set_mode(AdmissionMode::Holding);
+    let waits = WaitingRequest::new(&admission, request(3, 1));
     assert_eq!(admission.activity(), Activity { running: 0, queued: 1, idle_since: None });
     clock.advance(Duration::from_micros(10));
     assert!(admission.cancel(QueryId(3)));
@@ -280,14 +282,14 @@ fn random_statements_never_lose_their_turn() {
         let limit = 1 + u32::try_from(below(4)).expect("the number fits into 32 bits");
         let (admission, _) = admission(limit);
         let mut running: Vec<Permit> = Vec::new();
-        let mut waiting: VecDeque<(u64, u32, Asked)> = VecDeque::new();
+        let mut waiting: VecDeque<(u64, u32, WaitingRequest)> = VecDeque::new();
         for statement in 0..300 {
             match below(10) {
                 0..4 => {
                     let user = u32::try_from(below(3)).expect("the number fits into 32 bits");
                     let weight = 1 + u32::try_from(below(3)).expect("the number fits into 32 bits");
-                    let mut asked = Asked {
-                        flag: Flag::new(),
+                    let mut asked = WaitingRequest {
+                        flag: CountingWaker::new(),
                         future: Box::pin(admission.admit(Request { weight, ..request(statement, user) })),
                     };
                     match asked.poll() {
@@ -316,7 +318,7 @@ fn random_statements_never_lose_their_turn() {
                 let (statement, user, mut asked) = waiting.remove(at).expect("the request is in the queue");
                 running.push(asked.admitted());
                 waits += 1;
-                let earlier = |(other, of, asked): &&(u64, u32, Asked)| {
+                let earlier = |(other, of, asked): &&(u64, u32, WaitingRequest)| {
                     *of == user && *other < statement && asked.flag.wakes() == 0
                 };
                 assert_eq!(waiting.iter().find(earlier).map(|one| one.0), None, "seed {seed}: {statement} overtook");
@@ -348,7 +350,7 @@ fn threads_lose_no_wakeup() {
     const THREADS: u32 = 8;
     const ROUNDS: u64 = 3_000;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let admission = Admission::new(Limits { running: 2, ..Limits::default() }, Mode::Open, clock);
+    let admission = Admission::new(Limits { running: 2, ..Limits::default() }, AdmissionMode::Open, clock);
     let (inside, admitted) = (AtomicU32::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..THREADS {

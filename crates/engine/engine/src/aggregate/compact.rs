@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::Groups;
-use super::keys::KeyForm;
+use super::keys::KeyEncoding;
 use super::state::State;
 use crate::Result;
 
@@ -13,7 +13,7 @@ mod tests;
 /// Keys and aggregate states of groups, without the table that finds a group by its key.
 #[derive(Debug, Default)]
 pub struct CompactGroups {
-    keys: Vec<KeyForm>,
+    keys: Vec<KeyEncoding>,
     /// Words of the keys, group by group.
     words: Vec<i64>,
     /// Number of words of a key.
@@ -40,7 +40,7 @@ impl CompactGroups {
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + self.words.capacity() * 8
-            + self.keys.iter().map(|key| size_of::<KeyForm>() + key.memory_bytes()).sum::<usize>()
+            + self.keys.iter().map(|key| size_of::<KeyEncoding>() + key.memory_bytes()).sum::<usize>()
             + self.states.iter().map(|state| size_of::<State>() + state.memory_bytes()).sum::<usize>()
     }
 }
@@ -49,8 +49,8 @@ impl Groups {
     /// Takes all groups out and starts anew; the forms of the keys stay.
     #[must_use]
     pub fn take(&mut self) -> Self {
-        let mut next = Self::looking_at(&self.spec, self.reduction.few());
-        next.keys = self.keys.iter().map(KeyForm::empty).collect();
+        let mut next = Self::with_first_check(&self.spec, self.reduction.first_check());
+        next.keys = self.keys.iter().map(KeyEncoding::empty).collect();
         std::mem::replace(self, next)
     }
 
@@ -59,9 +59,9 @@ impl Groups {
     ///
     /// # Errors
     /// Internal errors only, or as [`Groups::merge`] for border groups of clustered rows.
-    pub fn compact(self) -> Result<Option<CompactGroups>> {
-        let all = self.whole()?;
-        if all.is_aside() || !all.carried.is_empty() {
+    pub fn into_compact(self) -> Result<Option<CompactGroups>> {
+        let all = self.with_border_merged()?;
+        if all.has_flushed() || !all.carried.is_empty() {
             return Ok(None);
         }
         let Some(table) = &all.table else { return Ok(Some(CompactGroups::default())) };
@@ -69,8 +69,8 @@ impl Groups {
         let every: Vec<u32> = (0..).take(groups).collect();
         let mut words = table.words_of(&every);
         // Drops strings of input dictionaries that no group has.
-        let mut keys: Vec<KeyForm> = all.keys.iter().map(KeyForm::empty).collect();
-        translate(&mut keys, &all.keys, &mut words, stride)?;
+        let mut keys: Vec<KeyEncoding> = all.keys.iter().map(KeyEncoding::empty).collect();
+        translate_keys(&mut keys, &all.keys, &mut words, stride)?;
         let mut states = all.states;
         let states = states.iter_mut().map(|state| state.take(&every)).collect();
         Ok(Some(CompactGroups { keys, words, stride, groups, states }))
@@ -80,14 +80,14 @@ impl Groups {
     ///
     /// # Errors
     /// As [`Groups::merge`].
-    pub fn add_compact(&mut self, other: &CompactGroups, stop: &AtomicBool) -> Result<()> {
+    pub fn merge_compact(&mut self, other: &CompactGroups, stop: &AtomicBool) -> Result<()> {
         if other.is_empty() {
             return Ok(());
         }
         let mut words = other.words.clone();
-        translate(&mut self.keys, &other.keys, &mut words, other.stride)?;
-        let (found, _) = self.find_words(&words, other.stride, other.groups, stop)?;
-        self.rows += other.groups;
+        translate_keys(&mut self.keys, &other.keys, &mut words, other.stride)?;
+        let (found, _) = self.find_or_insert_keys(&words, other.stride, other.groups, stop)?;
+        self.table_rows += other.groups;
         let every: Vec<u32> = (0..).take(other.groups).collect();
         for (mine, theirs) in self.states.iter_mut().zip(&other.states) {
             mine.merge(&found, theirs, &every)?;
@@ -97,11 +97,16 @@ impl Groups {
 }
 
 /// Translates the words of keys from the encoding `theirs` to the encoding `mine`.
-pub(super) fn translate(mine: &mut [KeyForm], theirs: &[KeyForm], words: &mut [i64], stride: usize) -> Result<()> {
+pub(super) fn translate_keys(
+    mine: &mut [KeyEncoding],
+    theirs: &[KeyEncoding],
+    words: &mut [i64],
+    stride: usize,
+) -> Result<()> {
     let mut at = 0;
     for (number, (mine, form)) in mine.iter_mut().zip(theirs).enumerate() {
         mine.translate(form, words, stride, at, |nulls| nulls >> number & 1 == 1)?;
-        at += mine.words();
+        at += mine.word_count();
     }
     Ok(())
 }

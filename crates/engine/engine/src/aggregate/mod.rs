@@ -5,60 +5,60 @@
 //!
 //! - `groups.rs`: the aggregation of one worker, and its result rows.
 //! - `keys.rs`: group keys encoded as 64-bit words.
-//! - `table.rs`: from the words of a key to the number of its group, by a direct index; `hashed.rs`: the hash table for
+//! - `table.rs`: from the words of a key to the number of its group, by a direct index; `hash_table.rs`: the hash table for
 //!   other keys.
-//! - `state.rs`: aggregate states of all groups; `totals.rs` (counts and sums), `sum256.rs`, `least.rs` (MIN and MAX)
+//! - `state.rs`: aggregate states of all groups; `sums.rs` (counts and sums), `sum256.rs`, `min_max.rs` (MIN and MAX)
 //!   and `moments.rs` (variance) are their loops; `carried.rs`: values that functionally depend on the keys.
-//! - `reduction.rs`: the decision to flush a table that does not reduce rows; `pieces.rs`: flushed groups in radix
+//! - `reduction.rs`: the decision to flush a table that does not reduce rows; `flushed.rs`: flushed groups in radix
 //!   partitions.
 //! - `merge.rs`: merges the groups of one worker into those of another.
-//! - `common.rs`: unifies the string dictionaries of the workers; `divided.rs`: merges flushed groups partition by
+//! - `unify.rs`: unifies the string dictionaries of the workers; `partitioned.rs`: merges flushed groups partition by
 //!   partition.
-//! - `sets.rs`: grouping sets in one table; `levels.rs`: grouping sets partition by partition.
-//! - `partial.rs`: drains groups to spill files, and the specification that aggregates them a second time.
+//! - `sets.rs`: grouping sets in one table; `set_evaluation.rs`: grouping sets partition by partition.
+//! - `drain.rs`: drains groups to spill files, and the specification that aggregates them a second time.
 //! - `compact.rs`: groups without their table, for the cache of aggregation results.
 
 mod carried;
-mod common;
 mod compact;
-mod divided;
+mod drain;
+mod flushed;
 mod groups;
-mod hashed;
+mod hash_table;
 mod keys;
-mod least;
-mod levels;
 mod merge;
+mod min_max;
 mod moments;
-mod partial;
-mod pieces;
+mod partitioned;
 mod reduction;
+mod set_evaluation;
 mod sets;
 mod state;
 mod sum256;
+mod sums;
 mod table;
-mod totals;
+mod unify;
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod timing;
 
-pub use common::{Common, Shard, Sorted};
 pub use compact::CompactGroups;
-pub use divided::Divided;
+pub use flushed::{FlushedGroups, FlushedRun};
 pub use groups::{GroupRows, Groups};
-pub(crate) use keys::float_word;
-pub use levels::{Coarser, Levels, PartOfSet};
+pub(crate) use keys::encode_float;
 pub use moments::Moments;
-pub use pieces::{Aside, Piece};
-pub use sets::{GroupingSet, Level};
-pub use state::{Kept, StateSpec};
-pub(crate) use state::{ints, narrowest};
+pub use partitioned::PartitionedGroups;
+pub use set_evaluation::{SetDerivation, SetEvaluation, SetPartition};
+pub use sets::{GroupingSet, SetGroups};
+pub use state::{AggregateKind, StateSpec};
+pub(crate) use state::{int_column, narrowest_data};
 pub use sum256::from_binary as sums256_from_binary;
 pub(crate) use sum256::{square, to_binary as sums256_to_binary};
-pub(crate) use totals::{float_sum, numeric_overflow};
+pub(crate) use sums::{checked_float_add, numeric_overflow};
+pub use unify::{StringShard, StringUnifier, WorkerGroups};
 
-use crate::Form;
+use crate::PhysicalType;
 
 /// Aggregation specification: group keys, carried columns, aggregate states and grouping sets.
 #[derive(Debug, Clone, Default)]
@@ -75,11 +75,11 @@ pub struct AggregateSpec {
     pub sets: Vec<GroupingSet>,
     /// Id of the grand total's set, where input rows are already grouped by grouping sets and the last key is the id of
     /// a row's set. The grand total is a result row even of no input rows.
-    pub total: Option<i64>,
+    pub grand_total_id: Option<i64>,
     /// Index into `keys` of the key that the input is clustered by: of the values in one run of rows only the smallest
     /// and the largest may occur in other runs.
     pub clustered: Option<usize>,
-    /// Forms of the keys' types, in the order of `keys`; if empty, the first batch decides. Keys of [`Form::Wide`] are
-    /// encoded as two words each; in keys of [`Form::Ints`] a 128-bit number is an error.
-    pub key_forms: Vec<Form>,
+    /// Forms of the keys' types, in the order of `keys`; if empty, the first batch decides. Keys of [`PhysicalType::WideInts`] are
+    /// encoded as two words each; in keys of [`PhysicalType::Ints`] a 128-bit number is an error.
+    pub key_forms: Vec<PhysicalType>,
 }

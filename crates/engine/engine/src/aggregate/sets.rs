@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::carried::Carried;
-use super::keys::{KeyForm, Words};
-use super::state::{Kept, State};
-use super::table::Table;
-use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Result};
+use super::carried::CarriedColumn;
+use super::keys::{KeyEncoding, KeyWords};
+use super::state::{AggregateKind, State};
+use super::table::GroupTable;
+use crate::{BATCH_ROWS, Batch, Bitmap, Bounds, Column, ColumnData, Error, Result};
 
 /// Grouping set: some of the keys; the others are NULL in its result rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,47 +21,47 @@ pub struct GroupingSet {
 
 /// Groups of one grouping set, or of one partition of it, by the keys that the set has.
 #[derive(Debug)]
-pub struct Level {
+pub struct SetGroups {
     pub(super) absent: Vec<bool>,
-    pub(super) table: Option<Table>,
-    pub(super) carried: Vec<Carried>,
+    pub(super) table: Option<GroupTable>,
+    pub(super) carried: Vec<CarriedColumn>,
     pub(super) states: Vec<State>,
 }
 
 impl GroupingSet {
     /// Returns whether a set with these absent keys can be derived from this one.
-    pub(super) fn has(&self, absent: &[bool]) -> bool {
+    pub(super) fn can_derive(&self, absent: &[bool]) -> bool {
         self.absent.iter().zip(absent).all(|(here, there)| *there || !*here)
     }
 }
 
 /// Returns the set of all keys, then the others, those with more keys first.
-pub(super) fn finest_first(sets: &[GroupingSet]) -> Result<(&GroupingSet, Vec<&GroupingSet>)> {
+pub(super) fn sort_finest_first(sets: &[GroupingSet]) -> Result<(&GroupingSet, Vec<&GroupingSet>)> {
     let mut order: Vec<&GroupingSet> = sets.iter().collect();
     order.sort_by_key(|set| set.absent.iter().filter(|absent| **absent).count());
     let finest = order.split_first().filter(|(all, _)| !all.absent.contains(&true));
-    let (all, coarser) = finest.ok_or(Error::Form("grouping sets without a set of all keys"))?;
+    let (all, coarser) = finest.ok_or(Error::Internal("grouping sets without a set of all keys"))?;
     Ok((all, coarser.to_vec()))
 }
 
-impl Level {
+impl SetGroups {
     /// Creates the groups of the set of all keys.
-    pub(super) fn finest(keys: usize, table: Option<Table>, carried: Vec<Carried>, states: Vec<State>) -> Self {
+    pub(super) fn new(keys: usize, table: Option<GroupTable>, carried: Vec<CarriedColumn>, states: Vec<State>) -> Self {
         Self { absent: vec![false; keys], table, carried, states }
     }
 
     pub(super) fn groups(&self) -> usize {
-        self.table.as_ref().map_or_else(|| usize::from(self.absent.iter().all(|absent| *absent)), Table::len)
+        self.table.as_ref().map_or_else(|| usize::from(self.absent.iter().all(|absent| *absent)), GroupTable::len)
     }
 
     /// Derives the groups of a coarser set, in which the keys `absent` are missing.
-    pub(super) fn coarser(&self, forms: &[KeyForm], kept: &[Kept], absent: &[bool]) -> Result<Self> {
+    pub(super) fn derive(&self, forms: &[KeyEncoding], kept: &[AggregateKind], absent: &[bool]) -> Result<Self> {
         let mut states: Vec<State> = kept.iter().map(|kept| State::new(*kept)).collect();
         let Some(finer) = &self.table else {
             return Ok(Self { absent: absent.to_vec(), table: None, carried: Vec::new(), states });
         };
-        let (places, mask) = self.words_of(forms, absent);
-        let mut table = Table::new(places.len());
+        let (places, mask) = self.remaining_words(forms, absent);
+        let mut table = GroupTable::new(places.len());
         let stride = finer.stride();
         let (mut found, mut part) = (Vec::with_capacity(finer.len()), Vec::new());
         for start in (0..finer.len()).step_by(BATCH_ROWS) {
@@ -72,10 +72,13 @@ impl Level {
                 let values: Vec<i64> = (start..end).map(word).collect();
                 let bounds =
                     values.iter().fold((i64::MAX, i64::MIN), |(min, max), word| (min.min(*word), max.max(*word)));
-                Words { values: Arc::new(values), bounds: Some(Bounds { min: bounds.0.into(), max: bounds.1.into() }) }
+                KeyWords {
+                    values: Arc::new(values),
+                    bounds: Some(Bounds { min: bounds.0.into(), max: bounds.1.into() }),
+                }
             });
-            let words: Vec<Words> = words.collect();
-            table.groups_of(&words, end - start, start, &mut part);
+            let words: Vec<KeyWords> = words.collect();
+            table.find_or_insert(&words, end - start, start, &mut part);
             found.extend_from_slice(&part);
         }
         let all: Vec<u32> = (0..).take(finer.len()).collect();
@@ -88,14 +91,14 @@ impl Level {
 
     /// Returns the indices of the words that remain in a coarser set, the null word last, and a mask of the null bits
     /// that remain.
-    fn words_of(&self, forms: &[KeyForm], absent: &[bool]) -> (Vec<usize>, i64) {
+    fn remaining_words(&self, forms: &[KeyEncoding], absent: &[bool]) -> (Vec<usize>, i64) {
         let (mut places, mut mask, mut at) = (Vec::new(), 0, 0);
         for (key, form) in forms.iter().enumerate().filter(|(key, _)| !self.absent[*key]) {
             if !absent[key] {
-                places.extend(at..at + form.words());
+                places.extend(at..at + form.word_count());
                 mask |= 1 << key;
             }
-            at += form.words();
+            at += form.word_count();
         }
         if !places.is_empty() {
             places.push(at);
@@ -104,33 +107,36 @@ impl Level {
     }
 
     /// Returns one row for each group: all keys, the set's `id` if there is one, carried columns, then states.
-    pub(super) fn rows(self, forms: &[KeyForm], id: Option<i64>) -> Result<Batch> {
+    pub(super) fn into_rows(self, forms: &[KeyEncoding], id: Option<i64>) -> Result<Batch> {
         let rows = self.groups();
-        let words = self.table.as_ref().map_or(&[][..], Table::words);
-        let stride = self.table.as_ref().map_or(1, Table::stride).max(1);
+        let words = self.table.as_ref().map_or(&[][..], GroupTable::words);
+        let stride = self.table.as_ref().map_or(1, GroupTable::stride).max(1);
         let mut columns = Vec::with_capacity(forms.len() + self.states.len());
         let mut at = 0;
         for (key, form) in forms.iter().enumerate() {
             if self.absent[key] {
-                let none = Column::new(form.values(&[], 1, 0)?);
+                let none = Column::new(form.decode(&[], 1, 0)?);
                 columns.push(none.nulls_like(rows));
                 continue;
             }
-            let data: Data = form.values(words, stride, at)?;
+            let data: ColumnData = form.decode(words, stride, at)?;
             let is_null = |row: usize| words[row * stride + stride - 1] >> key & 1 == 1;
             let has_null = (0..rows).any(is_null);
-            let validity = has_null.then(|| Arc::new(Bits::of(rows, |row| !is_null(row))));
+            let validity = has_null.then(|| Arc::new(Bitmap::from_fn(rows, |row| !is_null(row))));
             columns.push(Column { data, validity });
-            at += form.words();
+            at += form.word_count();
         }
         if let Some(id) = id {
-            columns.push(Column::new(Data::Ints { values: Arc::new(vec![id; rows]), bounds: Bounds::of(id.into()) }));
+            columns.push(Column::new(ColumnData::Ints {
+                values: Arc::new(vec![id; rows]),
+                bounds: Bounds::from_value(id.into()),
+            }));
         }
         for carried in &self.carried {
-            columns.push(carried.column()?);
+            columns.push(carried.concat()?);
         }
         for state in self.states {
-            columns.push(state.column(rows)?);
+            columns.push(state.into_column(rows)?);
         }
         Ok(Batch { rows, columns })
     }

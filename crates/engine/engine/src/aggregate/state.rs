@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::least::Least;
+use super::min_max::MinMax;
 use super::moments::Moments;
 use super::sum256::Sums256;
-use super::totals::{Rows, add_counts, add_floats, add_ints, add_wide, float_sum, numeric_overflow};
-use crate::{Bits, Bounds, Column, Data, Error, Form, Result};
+use super::sums::{RowGroups, add_counts, add_floats, add_ints, add_wide, checked_float_add, numeric_overflow};
+use crate::{Bitmap, Bounds, Column, ColumnData, Error, PhysicalType, Result};
 
 /// One aggregate of a group: its kind, input column and FILTER column.
 #[derive(Debug, Clone)]
 pub struct StateSpec {
     /// Aggregate to compute.
-    pub kept: Kept,
+    pub kind: AggregateKind,
     /// Input column, whose NULLs are skipped; `None` counts rows.
     pub column: Option<usize>,
     /// Boolean column of the FILTER clause: only rows for which it is true are aggregated.
@@ -22,7 +22,7 @@ pub struct StateSpec {
 
 /// Aggregate that is computed for each group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kept {
+pub enum AggregateKind {
     /// Number of rows or of non-NULL values, as 64-bit integers.
     Count,
     /// Sum of integers or of unscaled numerics, as 128-bit integers; 0 if there are no values.
@@ -32,12 +32,12 @@ pub enum Kept {
     Sum256 { of_squares: bool },
     /// Sum of `float8`; 0 if there are no values.
     FloatSum,
-    /// Count, mean and sum of squared deviations of `float8`, as binary values that [`Moments::of_array`] decodes.
+    /// Count, mean and sum of squared deviations of `float8`, as binary values that [`Moments::from_array`] decodes.
     Moments,
     /// Minimum of a column of this form; NULL if there are no values.
-    Min(Form),
+    Min(PhysicalType),
     /// Maximum of a column of this form; NULL if there are no values.
-    Max(Form),
+    Max(PhysicalType),
 }
 
 /// States of one aggregate, indexed by group.
@@ -48,19 +48,19 @@ pub(super) enum State {
     Sum256(Sums256),
     FloatSum(Vec<f64>),
     Moments(Vec<Moments>),
-    Least { values: Least, is_max: bool },
+    MinMax { values: MinMax, is_max: bool },
 }
 
 impl State {
-    pub(super) fn new(kept: Kept) -> Self {
+    pub(super) fn new(kept: AggregateKind) -> Self {
         match kept {
-            Kept::Count => Self::Count(Vec::new()),
-            Kept::Sum => Self::Sum(Vec::new()),
-            Kept::Sum256 { of_squares } => Self::Sum256(Sums256::new(of_squares)),
-            Kept::FloatSum => Self::FloatSum(Vec::new()),
-            Kept::Moments => Self::Moments(Vec::new()),
-            Kept::Min(form) => Self::Least { values: Least::new(form), is_max: false },
-            Kept::Max(form) => Self::Least { values: Least::new(form), is_max: true },
+            AggregateKind::Count => Self::Count(Vec::new()),
+            AggregateKind::Sum => Self::Sum(Vec::new()),
+            AggregateKind::Sum256 { of_squares } => Self::Sum256(Sums256::new(of_squares)),
+            AggregateKind::FloatSum => Self::FloatSum(Vec::new()),
+            AggregateKind::Moments => Self::Moments(Vec::new()),
+            AggregateKind::Min(form) => Self::MinMax { values: MinMax::new(form), is_max: false },
+            AggregateKind::Max(form) => Self::MinMax { values: MinMax::new(form), is_max: true },
         }
     }
 
@@ -72,46 +72,63 @@ impl State {
             Self::Sum256(sums) => sums.resize(groups),
             Self::FloatSum(sums) => sums.resize(groups, 0.0),
             Self::Moments(moments) => moments.resize(groups, Moments::default()),
-            Self::Least { values, .. } => values.resize(groups),
+            Self::MinMax { values, .. } => values.resize(groups),
         }
     }
 
     /// Adds the value of each row to the state of the row's group. Only rows whose bit in `counts` is set are added;
     /// all without `counts`.
-    pub(super) fn add(&mut self, rows: &Rows<'_>, column: Option<&Column>, counts: Option<&Bits>) -> Result<()> {
+    pub(super) fn add(
+        &mut self,
+        rows: &RowGroups<'_>,
+        column: Option<&Column>,
+        counted: Option<&Bitmap>,
+    ) -> Result<()> {
         let groups = rows.groups;
         match self {
             Self::Count(totals) => {
-                add_counts(totals, rows, counts);
+                add_counts(totals, rows, counted);
                 Ok(())
             }
-            Self::Sum(sums) => match &column.ok_or(Error::Form("a sum without an input column"))?.data {
-                Data::Ints { values, bounds } => add_ints(sums, groups, values, *bounds, counts),
-                Data::Wide(values) => add_wide(sums, groups, values, counts),
-                _ => Err(Error::Form("the input of an exact sum is not an exact number")),
+            Self::Sum(sums) => match &column.ok_or(Error::Internal("a sum without an input column"))?.data {
+                ColumnData::Ints { values, bounds } => add_ints(sums, groups, values, *bounds, counted),
+                ColumnData::WideInts(values) => add_wide(sums, groups, values, counted),
+                _ => Err(Error::Internal("the input of an exact sum is not an exact number")),
             },
             Self::FloatSum(sums) => {
-                let Data::Floats(values) = &column.ok_or(Error::Form("a sum without an input column"))?.data else {
-                    return Err(Error::Form("the input of a float8 sum is not float8"));
+                let ColumnData::Floats(values) = &column.ok_or(Error::Internal("a sum without an input column"))?.data
+                else {
+                    return Err(Error::Internal("the input of a float8 sum is not float8"));
                 };
-                add_floats(sums, groups, values, counts)
+                add_floats(sums, groups, values, counted)
             }
-            Self::Sum256(sums) => sums.add(groups, column.ok_or(Error::Form("a sum without an input column"))?, counts),
-            Self::Moments(moments) => match &column.ok_or(Error::Form("a variance without an input column"))?.data {
-                Data::Floats(values) => {
-                    each(counts, groups.len(), |row| moments[groups[row] as usize].add(values[row]));
-                    Ok(())
-                }
-                Data::Opaque(array) => {
-                    let others = Moments::of_array(array)?;
-                    each(counts, groups.len(), |row| moments[groups[row] as usize].merge(others[row]));
-                    Ok(())
-                }
-                _ => Err(Error::Form("the input of a variance is neither float8 nor partial states")),
-            },
-            Self::Least { values, is_max } => {
-                values.add(*is_max, groups, column.ok_or(Error::Form("MIN or MAX without an input column"))?, counts)
+            Self::Sum256(sums) => {
+                sums.add(groups, column.ok_or(Error::Internal("a sum without an input column"))?, counted)
             }
+            Self::Moments(moments) => {
+                match &column.ok_or(Error::Internal("a variance without an input column"))?.data {
+                    ColumnData::Floats(values) => {
+                        for_each_counted_row(counted, groups.len(), |row| {
+                            moments[groups[row] as usize].add(values[row])
+                        });
+                        Ok(())
+                    }
+                    ColumnData::Opaque(array) => {
+                        let others = Moments::from_array(array)?;
+                        for_each_counted_row(counted, groups.len(), |row| {
+                            moments[groups[row] as usize].merge(others[row])
+                        });
+                        Ok(())
+                    }
+                    _ => Err(Error::Internal("the input of a variance is neither float8 nor partial states")),
+                }
+            }
+            Self::MinMax { values, is_max } => values.add(
+                *is_max,
+                groups,
+                column.ok_or(Error::Internal("MIN or MAX without an input column"))?,
+                counted,
+            ),
         }
     }
 
@@ -128,14 +145,14 @@ impl State {
             (Self::Sum256(mine), Self::Sum256(theirs)) => mine.merge(theirs, pairs())?,
             (Self::FloatSum(mine), Self::FloatSum(theirs)) => {
                 for (from, to) in pairs() {
-                    mine[to] = float_sum(mine[to], theirs[from])?;
+                    mine[to] = checked_float_add(mine[to], theirs[from])?;
                 }
             }
             (Self::Moments(mine), Self::Moments(theirs)) => pairs().for_each(|(from, to)| mine[to].merge(theirs[from])),
-            (Self::Least { values, is_max }, Self::Least { values: theirs, .. }) => {
+            (Self::MinMax { values, is_max }, Self::MinMax { values: theirs, .. }) => {
                 values.merge(*is_max, groups, theirs, some)?
             }
-            _ => return Err(Error::Form("merged states are of different aggregates")),
+            _ => return Err(Error::Internal("merged states are of different aggregates")),
         }
         Ok(())
     }
@@ -144,38 +161,38 @@ impl State {
     /// undefined.
     pub(super) fn take(&mut self, groups: &[u32]) -> Self {
         match self {
-            Self::Count(counts) => Self::Count(picked(counts, groups)),
-            Self::Sum(sums) => Self::Sum(picked(sums, groups)),
-            Self::Sum256(sums) => Self::Sum256(sums.picked(groups)),
-            Self::FloatSum(sums) => Self::FloatSum(picked(sums, groups)),
-            Self::Moments(moments) => Self::Moments(picked(moments, groups)),
-            Self::Least { values, is_max } => Self::Least { values: values.take(groups), is_max: *is_max },
+            Self::Count(counts) => Self::Count(gather(counts, groups)),
+            Self::Sum(sums) => Self::Sum(gather(sums, groups)),
+            Self::Sum256(sums) => Self::Sum256(sums.gather(groups)),
+            Self::FloatSum(sums) => Self::FloatSum(gather(sums, groups)),
+            Self::Moments(moments) => Self::Moments(gather(moments, groups)),
+            Self::MinMax { values, is_max } => Self::MinMax { values: values.take(groups), is_max: *is_max },
         }
     }
 
     /// Copies the states of a range of groups.
-    pub(super) fn part(&self, groups: Range<usize>) -> Self {
+    pub(super) fn slice(&self, groups: Range<usize>) -> Self {
         match self {
             Self::Count(counts) => Self::Count(counts[groups].to_vec()),
             Self::Sum(sums) => Self::Sum(sums[groups].to_vec()),
-            Self::Sum256(sums) => Self::Sum256(sums.part(groups)),
+            Self::Sum256(sums) => Self::Sum256(sums.slice(groups)),
             Self::FloatSum(sums) => Self::FloatSum(sums[groups].to_vec()),
             Self::Moments(moments) => Self::Moments(moments[groups].to_vec()),
-            Self::Least { values, is_max } => Self::Least { values: values.part(groups), is_max: *is_max },
+            Self::MinMax { values, is_max } => Self::MinMax { values: values.slice(groups), is_max: *is_max },
         }
     }
 
     /// Converts the states to a column of `groups` rows.
-    pub(super) fn column(self, groups: usize) -> Result<Column> {
+    pub(super) fn into_column(self, groups: usize) -> Result<Column> {
         let mut state = self;
         state.resize(groups);
         Ok(match state {
-            Self::Count(counts) => ints(counts),
-            Self::Sum(sums) => Column::new(narrowest(sums)),
-            Self::Sum256(sums) => Column::new(Data::Opaque(sums.array()?)),
-            Self::FloatSum(sums) => Column::new(Data::Floats(Arc::new(sums))),
-            Self::Moments(moments) => Column::new(Data::Opaque(Moments::array(&moments))),
-            Self::Least { values, .. } => values.column(),
+            Self::Count(counts) => int_column(counts),
+            Self::Sum(sums) => Column::new(narrowest_data(sums)),
+            Self::Sum256(sums) => Column::new(ColumnData::Opaque(sums.to_array()?)),
+            Self::FloatSum(sums) => Column::new(ColumnData::Floats(Arc::new(sums))),
+            Self::Moments(moments) => Column::new(ColumnData::Opaque(Moments::to_array(&moments))),
+            Self::MinMax { values, .. } => values.into_column(),
         })
     }
 
@@ -186,37 +203,37 @@ impl State {
             Self::Sum256(sums) => sums.memory_bytes(),
             Self::FloatSum(sums) => sums.capacity() * 8,
             Self::Moments(moments) => moments.capacity() * size_of::<Moments>(),
-            Self::Least { values, .. } => values.memory_bytes(),
+            Self::MinMax { values, .. } => values.memory_bytes(),
         }
     }
 }
 
-pub(super) fn picked<T: Copy>(values: &[T], groups: &[u32]) -> Vec<T> {
+pub(super) fn gather<T: Copy>(values: &[T], groups: &[u32]) -> Vec<T> {
     groups.iter().map(|group| values[*group as usize]).collect()
 }
 
 /// Creates a column of integers, whose bounds include 0.
-pub(crate) fn ints(values: Vec<i64>) -> Column {
+pub(crate) fn int_column(values: Vec<i64>) -> Column {
     let (min, max) = values.iter().fold((0, 0), |(min, max), value| (*value.min(&min), *value.max(&max)));
-    Column::new(Data::Ints { values: Arc::new(values), bounds: Bounds { min: min.into(), max: max.into() } })
+    Column::new(ColumnData::Ints { values: Arc::new(values), bounds: Bounds { min: min.into(), max: max.into() } })
 }
 
 /// Stores integers in 64 bits if all fit, else in 128 bits.
-pub(crate) fn narrowest(sums: Vec<i128>) -> Data {
+pub(crate) fn narrowest_data(sums: Vec<i128>) -> ColumnData {
     let (min, max) = sums.iter().fold((0, 0), |(min, max), sum| (*sum.min(&min), *sum.max(&max)));
     let bounds = Bounds { min, max };
-    if !bounds.are_narrow() {
-        return Data::Wide(Arc::new(sums));
+    if !bounds.fit_i64() {
+        return ColumnData::WideInts(Arc::new(sums));
     }
     #[expect(clippy::cast_possible_truncation, reason = "all lie within bounds of 64 bits")]
     let values = sums.iter().map(|sum| *sum as i64).collect();
-    Data::Ints { values: Arc::new(values), bounds }
+    ColumnData::Ints { values: Arc::new(values), bounds }
 }
 
 /// Calls `tell` with each row whose bit in `counts` is set, or with every row if there is no `counts`.
-pub(super) fn each(counts: Option<&Bits>, rows: usize, tell: impl FnMut(usize)) {
-    match counts {
-        None => (0..rows).for_each(tell),
-        Some(bits) => bits.ones().for_each(tell),
+pub(super) fn for_each_counted_row(counted: Option<&Bitmap>, rows: usize, visit: impl FnMut(usize)) {
+    match counted {
+        None => (0..rows).for_each(visit),
+        Some(bits) => bits.ones().for_each(visit),
     }
 }

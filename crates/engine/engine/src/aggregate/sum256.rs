@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, LargeBinaryArray, LargeBinaryBuilder};
 use arrow::datatypes::{DataType, i256};
 
-use super::state::{each, picked};
-use super::totals::{add_ints, numeric_overflow};
-use crate::{Bits, Bounds, Column, Data, Error, Result};
+use super::state::{for_each_counted_row, gather};
+use super::sums::{add_ints, numeric_overflow};
+use crate::{Bitmap, Bounds, Column, ColumnData, Error, Result};
 
 /// A 256-bit sum for each group.
 #[derive(Debug)]
@@ -39,49 +39,51 @@ impl Sums256 {
     }
 
     /// Adds values, or partial sums (a binary column).
-    pub(super) fn add(&mut self, groups: &[u32], column: &Column, counts: Option<&Bits>) -> Result<()> {
+    pub(super) fn add(&mut self, groups: &[u32], column: &Column, counts: Option<&Bitmap>) -> Result<()> {
         match (&column.data, self.of_squares) {
-            (Data::Ints { values, bounds }, false) if self.has_room(groups.len(), magnitude(*bounds)) => {
+            (ColumnData::Ints { values, bounds }, false) if self.reserve_low(groups.len(), magnitude(*bounds)) => {
                 add_ints(&mut self.low, groups, values, *bounds, counts)
             }
-            (Data::Ints { values, .. }, false) => self.add_each(groups, counts, |row| i128::from(values[row])),
-            (Data::Ints { values, bounds }, true) => {
+            (ColumnData::Ints { values, .. }, false) => self.add_each(groups, counts, |row| i128::from(values[row])),
+            (ColumnData::Ints { values, bounds }, true) => {
                 let most = magnitude(*bounds).saturating_pow(2);
                 let square = |value: i64| i128::from(value) * i128::from(value);
-                if !self.has_room(groups.len(), most) {
+                if !self.reserve_low(groups.len(), most) {
                     return self.add_each(groups, counts, |row| square(values[row]));
                 }
                 let Ok(max) = i64::try_from(most) else {
-                    each(counts, groups.len(), |row| self.low[groups[row] as usize] += square(values[row]));
+                    for_each_counted_row(counts, groups.len(), |row| {
+                        self.low[groups[row] as usize] += square(values[row])
+                    });
                     return Ok(());
                 };
                 // The value at a NULL may be out of bounds, so that its square may wrap; it is not added.
                 let squares: Vec<i64> = values.iter().map(|value| value.wrapping_mul(*value)).collect();
                 add_ints(&mut self.low, groups, &squares, Bounds { min: 0, max: max.into() }, counts)
             }
-            (Data::Wide(values), false) => self.add_each(groups, counts, |row| values[row]),
-            (Data::Wide(values), true) => self.add_each_large(groups, counts, |row| square(values[row])),
-            (Data::Opaque(array), _) => {
+            (ColumnData::WideInts(values), false) => self.add_each(groups, counts, |row| values[row]),
+            (ColumnData::WideInts(values), true) => self.add_each_large(groups, counts, |row| square(values[row])),
+            (ColumnData::Opaque(array), _) => {
                 let others = from_binary(array)?;
                 self.add_each_large(groups, counts, |row| others[row])
             }
-            _ => Err(Error::Form("the input of an exact sum is not an exact number")),
+            _ => Err(Error::Internal("the input of an exact sum is not an exact number")),
         }
     }
 
     /// Returns whether `values` more values of magnitude at most `most` keep every sum in `low` within 128 bits, and
     /// raises `low_max` for them.
-    fn has_room(&mut self, values: usize, most: u128) -> bool {
+    fn reserve_low(&mut self, values: usize, most: u128) -> bool {
         let more = (values as u128).checked_mul(most);
         let total = more.and_then(|more| self.low_max.checked_add(more)).filter(|total| *total <= LOW_MAX);
         self.low_max = total.unwrap_or(LOW_MAX);
         total.is_some()
     }
 
-    fn add_each(&mut self, groups: &[u32], counts: Option<&Bits>, value: impl Fn(usize) -> i128) -> Result<()> {
+    fn add_each(&mut self, groups: &[u32], counts: Option<&Bitmap>, value: impl Fn(usize) -> i128) -> Result<()> {
         self.low_max = LOW_MAX;
         let mut added = Ok(());
-        each(counts, groups.len(), |row| {
+        for_each_counted_row(counts, groups.len(), |row| {
             let (group, value) = (groups[row] as usize, value(row));
             match self.low[group].checked_add(value) {
                 Some(total) => self.low[group] = total,
@@ -95,10 +97,10 @@ impl Sums256 {
         added
     }
 
-    fn add_each_large(&mut self, groups: &[u32], counts: Option<&Bits>, value: impl Fn(usize) -> i256) -> Result<()> {
+    fn add_each_large(&mut self, groups: &[u32], counts: Option<&Bitmap>, value: impl Fn(usize) -> i256) -> Result<()> {
         self.low_max = LOW_MAX;
         let mut added = Ok(());
-        each(counts, groups.len(), |row| {
+        for_each_counted_row(counts, groups.len(), |row| {
             let (group, value) = (groups[row] as usize, value(row));
             match value.to_i128().and_then(|value| self.low[group].checked_add(value)) {
                 Some(total) => self.low[group] = total,
@@ -133,7 +135,7 @@ impl Sums256 {
 
     /// Adds sums of `other`; `pairs` are a group of `other` and the group here that it is added to.
     pub(super) fn merge(&mut self, other: &Self, pairs: impl Iterator<Item = (usize, usize)>) -> Result<()> {
-        if other.high.is_empty() && self.has_room(1, other.low_max) {
+        if other.high.is_empty() && self.reserve_low(1, other.low_max) {
             pairs.for_each(|(from, to)| self.low[to] += other.low[from]);
             return Ok(());
         }
@@ -147,18 +149,18 @@ impl Sums256 {
         Ok(())
     }
 
-    pub(super) fn picked(&self, groups: &[u32]) -> Self {
-        let high = if self.high.is_empty() { Vec::new() } else { picked(&self.high, groups) };
-        Self { of_squares: self.of_squares, low: picked(&self.low, groups), high, low_max: self.low_max }
+    pub(super) fn gather(&self, groups: &[u32]) -> Self {
+        let high = if self.high.is_empty() { Vec::new() } else { gather(&self.high, groups) };
+        Self { of_squares: self.of_squares, low: gather(&self.low, groups), high, low_max: self.low_max }
     }
 
-    pub(super) fn part(&self, groups: Range<usize>) -> Self {
+    pub(super) fn slice(&self, groups: Range<usize>) -> Self {
         let high = if self.high.is_empty() { Vec::new() } else { self.high[groups.clone()].to_vec() };
         Self { of_squares: self.of_squares, low: self.low[groups].to_vec(), high, low_max: self.low_max }
     }
 
     /// Encodes the sums, as [`to_binary`] does.
-    pub(super) fn array(&self) -> Result<ArrayRef> {
+    pub(super) fn to_array(&self) -> Result<ArrayRef> {
         if self.high.is_empty() {
             return Ok(Arc::new(LargeBinaryArray::from_iter_values(self.low.iter().map(|sum| sum.to_le_bytes()))));
         }
@@ -202,9 +204,9 @@ pub(crate) fn to_binary(sums: &[i256]) -> ArrayRef {
 /// Decodes a column of sums.
 ///
 /// # Errors
-/// [`Error::Form`] if the column is not one of encoded sums.
+/// [`Error::Internal`] if the column is not one of encoded sums.
 pub fn from_binary(array: &ArrayRef) -> Result<Vec<i256>> {
-    let other = || Error::Form("a column without encoded 256-bit sums");
+    let other = || Error::Internal("a column without encoded 256-bit sums");
     if *array.data_type() != DataType::LargeBinary {
         return Err(other());
     }
@@ -246,14 +248,14 @@ mod tests {
                     let value = if of_squares { square(value) } else { i256::from_i128(value) };
                     expected[*group as usize] = expected[*group as usize].wrapping_add(value);
                 }
-                let column = Column::new(Data::Ints { values: Arc::new(values), bounds });
+                let column = Column::new(ColumnData::Ints { values: Arc::new(values), bounds });
                 sums.add(&groups, &column, None).expect("256 bits hold them");
                 let mut other = Sums256::new(of_squares);
                 other.resize(3);
                 other.add(&groups, &column, None).expect("256 bits hold them");
                 merged.merge(&other, (0..3).map(|group| (group, group))).expect("256 bits hold them");
                 let all =
-                    |sums: &Sums256| from_binary(&sums.array().expect("256 bits hold them")).expect("they are sums");
+                    |sums: &Sums256| from_binary(&sums.to_array().expect("256 bits hold them")).expect("they are sums");
                 assert_eq!((all(&sums), all(&merged)), (expected.to_vec(), expected.to_vec()), "{of_squares} {round}");
             }
         }
@@ -262,29 +264,29 @@ mod tests {
     #[test]
     fn squares_of_the_greatest_numbers_are_added_until_nothing_holds_them() {
         let most = 10_i128.pow(38) - 1;
-        let values = Column::new(Data::Wide(Arc::new(vec![most, -most, 3])));
+        let values = Column::new(ColumnData::WideInts(Arc::new(vec![most, -most, 3])));
         let mut sums = Sums256::new(true);
         sums.resize(2);
         sums.add(&[0, 0, 1], &values, None).expect("256 bits hold five of them");
         let square = i256::from_i128(most).wrapping_mul(i256::from_i128(most));
-        let all = |sums: &Sums256| from_binary(&sums.array().expect("256 bits hold them")).expect("they are sums");
+        let all = |sums: &Sums256| from_binary(&sums.to_array().expect("256 bits hold them")).expect("they are sums");
         assert_eq!(all(&sums), [square.wrapping_add(square), i256::from_i128(9)]);
 
-        let parts = Column::new(Data::Opaque(sums.array().expect("256 bits hold them")));
+        let parts = Column::new(ColumnData::Opaque(sums.to_array().expect("256 bits hold them")));
         let mut whole = Sums256::new(true);
         whole.resize(1);
         whole.add(&[0, 0], &parts, None).expect("sums are added, not squared again");
         assert_eq!(all(&whole), [square.wrapping_add(square).wrapping_add(i256::from_i128(9))]);
         let mut small = Sums256::new(false);
         small.resize(1);
-        let greatest = Column::new(Data::Wide(Arc::new(vec![i128::MAX, 1, -5])));
+        let greatest = Column::new(ColumnData::WideInts(Arc::new(vec![i128::MAX, 1, -5])));
         small.add(&[0; 3], &greatest, None).expect("a sum beyond 128 bits fits 256 bits");
         whole.merge(&small, std::iter::once((0, 0))).expect("256 bits hold it");
         small.merge(&whole, std::iter::once((0, 0))).expect("256 bits hold it");
         let beyond = i256::from_i128(i128::MAX).wrapping_sub(i256::from_i128(4));
         let two = beyond.wrapping_add(beyond);
         assert_eq!(all(&small), [two.wrapping_add(square).wrapping_add(square).wrapping_add(i256::from_i128(9))]);
-        let four = || Column::new(Data::Wide(Arc::new(vec![most; 4])));
+        let four = || Column::new(ColumnData::WideInts(Arc::new(vec![most; 4])));
         let refused = whole.add(&[0; 4], &four(), None).expect_err("nothing holds six");
         assert_eq!(refused.to_string(), numeric_overflow().to_string());
         assert!(from_binary(&(Arc::new(LargeBinaryArray::from(vec![b"x".as_slice()])) as ArrayRef)).is_err());

@@ -3,13 +3,15 @@ use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
-use super::{AggregateSpec, Aside, Divided, GroupRows, GroupingSet, Groups, Kept, StateSpec};
-use crate::{Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, Strings};
+use super::{
+    AggregateKind, AggregateSpec, FlushedGroups, GroupRows, GroupingSet, Groups, PartitionedGroups, StateSpec,
+};
+use crate::{Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, Error, NEVER_STOPPED, PhysicalType};
 
 /// Deterministic random number generator (xorshift).
-pub(super) struct Chance(pub(super) u64);
+pub(super) struct Random(pub(super) u64);
 
-impl Chance {
+impl Random {
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -20,39 +22,46 @@ impl Chance {
 
 fn ints(values: &[Option<i64>]) -> Column {
     let has_null = values.iter().any(Option::is_none);
-    let validity = has_null.then(|| Arc::new(Bits::of(values.len(), |row| values[row].is_some())));
+    let validity = has_null.then(|| Arc::new(Bitmap::from_fn(values.len(), |row| values[row].is_some())));
     let values: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
-    let bounds = values.iter().fold(Bounds::of(0), |bounds, value| bounds.or(Bounds::of((*value).into())));
-    Column { data: Data::Ints { values: Arc::new(values), bounds }, validity }
+    let bounds =
+        values.iter().fold(Bounds::from_value(0), |bounds, value| bounds.union(Bounds::from_value((*value).into())));
+    Column { data: ColumnData::Ints { values: Arc::new(values), bounds }, validity }
 }
 
 /// Creates a column of dictionary codes, some of them NULL, and its values. The dictionary may have equal strings.
-fn codes(chance: &mut Chance, rows: usize) -> (Column, Vec<Option<String>>) {
+fn codes(chance: &mut Random, rows: usize) -> (Column, Vec<Option<String>>) {
     let strings: Vec<String> = (0..5).map(|_| format!("s{}", chance.below(9))).collect();
     let codes: Vec<u32> = (0..rows).map(|_| u32::try_from(chance.below(5)).unwrap()).collect();
-    let valid = Arc::new(Bits::of(rows, |_| chance.below(9) != 0));
+    let valid = Arc::new(Bitmap::from_fn(rows, |_| chance.below(9) != 0));
     let value = |(row, code): (usize, &u32)| valid.get(row).then(|| strings[*code as usize].clone());
     let values = codes.iter().enumerate().map(value).collect();
-    let strings = Strings::new(StringViewArray::from_iter_values(strings));
-    (Column { data: Data::Codes { codes: Arc::new(codes), strings }, validity: Some(valid) }, values)
+    let strings = Dictionary::new(StringViewArray::from_iter_values(strings));
+    (
+        Column {
+            data: ColumnData::Dictionary { indices: Arc::new(codes), dictionary: strings },
+            validity: Some(valid),
+        },
+        values,
+    )
 }
 
 type Expected = BTreeMap<(Option<i64>, Option<String>), (i64, i64, i128, Option<i64>, Option<i64>)>;
 
 /// Simulates spilling: drains groups from workers at random and aggregates them a second time.
-struct Again {
+struct SpillSimulation {
     spec: Arc<AggregateSpec>,
     groups: Groups,
     once_in: u64,
 }
 
-impl Again {
+impl SpillSimulation {
     /// Drains once in so many times on average; never if that is 0.
     fn new(spec: &Arc<AggregateSpec>, once_in: u64) -> Self {
-        Self { spec: Arc::clone(spec), groups: Groups::new(&Arc::new(spec.of_partial())), once_in }
+        Self { spec: Arc::clone(spec), groups: Groups::new(&Arc::new(spec.merge_spec())), once_in }
     }
 
-    fn may_take(&mut self, part: &mut Groups, chance: &mut Chance) {
+    fn maybe_drain(&mut self, part: &mut Groups, chance: &mut Random) {
         if self.once_in != 0 && chance.below(self.once_in) == 0 {
             part.drain(&mut |batch| self.groups.add(&batch)).unwrap();
         }
@@ -60,39 +69,46 @@ impl Again {
 
     /// Returns the groups of all workers. Without draining they are merged by partition, or else one worker after the
     /// other.
-    fn all(self, mut parts: Vec<Groups>, is_divided: bool) -> GroupRows {
+    fn into_rows(self, mut parts: Vec<Groups>, is_divided: bool) -> GroupRows {
         let Self { spec, mut groups, once_in } = self;
         if once_in != 0 {
             parts.iter_mut().for_each(|part| part.drain(&mut |batch| groups.add(&batch)).unwrap());
             return groups.finish().unwrap();
         }
         if is_divided {
-            let aside: Vec<Aside> = parts.into_iter().flat_map(|part| part.put_aside().unwrap()).collect();
-            return Divided::of(&spec, aside).unwrap().all(&spec, &GOES_ON).unwrap();
+            let aside: Vec<FlushedGroups> =
+                parts.into_iter().flat_map(|part| part.flush_to_partitions().unwrap()).collect();
+            return PartitionedGroups::from_workers(&spec, aside).unwrap().all_rows(&spec, &NEVER_STOPPED).unwrap();
         }
         let mut all = parts.pop().unwrap();
-        parts.into_iter().for_each(|part| all.merge(part, &GOES_ON).unwrap());
+        parts.into_iter().for_each(|part| all.merge(part, &NEVER_STOPPED).unwrap());
         all.finish().unwrap()
     }
 }
 
 /// Compares the groups of several workers, with keys from a domain, to those of a map.
 fn grouped(seed: u64, domain: u64, workers: usize) {
-    let mut chance = Chance(seed | 1);
+    let mut chance = Random(seed | 1);
     let spec = Arc::new(AggregateSpec {
         keys: vec![0, 1],
-        states: [Kept::Count, Kept::Count, Kept::Sum, Kept::Min(Form::Ints), Kept::Max(Form::Ints)]
-            .into_iter()
-            .enumerate()
-            .map(|(number, kept)| StateSpec { kept, column: (0 < number).then_some(2), filter: None })
-            .collect(),
+        states: [
+            AggregateKind::Count,
+            AggregateKind::Count,
+            AggregateKind::Sum,
+            AggregateKind::Min(PhysicalType::Ints),
+            AggregateKind::Max(PhysicalType::Ints),
+        ]
+        .into_iter()
+        .enumerate()
+        .map(|(number, kept)| StateSpec { kind: kept, column: (0 < number).then_some(2), filter: None })
+        .collect(),
         ..AggregateSpec::default()
     });
     let mut expected = Expected::new();
-    let mut again = Again::new(&spec, seed % 3);
+    let mut again = SpillSimulation::new(&spec, seed % 3);
     // Small tables are checked soon and flushed to partitions then.
     let few = [1, 100, 2_000, usize::MAX][chance.below(4) as usize];
-    let mut parts: Vec<Groups> = (0..workers).map(|_| Groups::looking_at(&spec, few)).collect();
+    let mut parts: Vec<Groups> = (0..workers).map(|_| Groups::with_first_check(&spec, few)).collect();
     for part in &mut parts {
         for _ in 0..chance.below(6) {
             let rows = chance.below(3000) as usize + 1;
@@ -114,18 +130,20 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
                 }
             }
             part.add(&Batch { rows, columns: vec![ints(&keys), texts, ints(&values)] }).unwrap();
-            again.may_take(part, &mut chance);
+            again.maybe_drain(part, &mut chance);
         }
     }
-    let rows = again.all(parts, chance.below(2) == 0);
+    let rows = again.into_rows(parts, chance.below(2) == 0);
     let mut found = Expected::new();
     for batch in &rows.parts {
         let number = |column: usize, row: usize| {
-            let Data::Ints { values, .. } = &batch.columns[column].data else { panic!("not integers") };
+            let ColumnData::Ints { values, .. } = &batch.columns[column].data else { panic!("not integers") };
             batch.columns[column].is_valid(row).then(|| values[row])
         };
         for row in 0..batch.rows {
-            let Data::Codes { codes, strings } = &batch.columns[1].data else { panic!("not codes") };
+            let ColumnData::Dictionary { indices: codes, dictionary: strings } = &batch.columns[1].data else {
+                panic!("not codes")
+            };
             let text = batch.columns[1].is_valid(row).then(|| strings.get(codes[row]).to_owned());
             let key = (number(0, row), text);
             let sum = i128::from(number(4, row).unwrap());
@@ -148,8 +166,8 @@ fn groups_are_those_of_a_map() {
 #[test]
 fn without_keys_there_is_one_group_also_of_no_rows() {
     let states = vec![
-        StateSpec { kept: Kept::Count, column: None, filter: None },
-        StateSpec { kept: Kept::Max(Form::Ints), column: Some(0), filter: None },
+        StateSpec { kind: AggregateKind::Count, column: None, filter: None },
+        StateSpec { kind: AggregateKind::Max(PhysicalType::Ints), column: Some(0), filter: None },
     ];
     let spec = Arc::new(AggregateSpec { states, ..AggregateSpec::default() });
     let rows = Groups::new(&spec).finish().unwrap();
@@ -158,34 +176,34 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
     assert!(batch.columns[0].is_valid(0) && !batch.columns[1].is_valid(0), "a count of 0, and no greatest value");
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(9)])] }).unwrap();
-    groups.merge(Groups::new(&spec), &GOES_ON).unwrap();
+    groups.merge(Groups::new(&spec), &NEVER_STOPPED).unwrap();
     let batch = groups.finish().unwrap().parts[0].clone();
-    let Data::Ints { values, .. } = &batch.columns[1].data else { panic!("not integers") };
+    let ColumnData::Ints { values, .. } = &batch.columns[1].data else { panic!("not integers") };
     assert_eq!(values.as_slice(), [9]);
 }
 
 #[test]
 fn numbers_of_64_bits_are_grouped_with_those_of_128_where_keys_have_words_for_so_many() {
-    let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
+    let states = vec![StateSpec { kind: AggregateKind::Count, column: None, filter: None }];
     let spec = |key_forms| {
         Arc::new(AggregateSpec { keys: vec![0], states: states.clone(), key_forms, ..AggregateSpec::default() })
     };
     let narrow = Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(4)])] };
-    let many = Column::new(Data::Wide(Arc::new(vec![4, i128::MAX])));
+    let many = Column::new(ColumnData::WideInts(Arc::new(vec![4, i128::MAX])));
     let many = Batch { rows: 2, columns: vec![many] };
 
     let mut groups = Groups::new(&spec(Vec::new()));
     groups.add(&narrow).expect("they are the first");
-    assert!(matches!(groups.add(&many), Err(Error::Form(_))), "no key of this type has 128 bits");
+    assert!(matches!(groups.add(&many), Err(Error::Internal(_))), "no key of this type has 128 bits");
 
-    let spec = spec(vec![Form::Wide]);
+    let spec = spec(vec![PhysicalType::WideInts]);
     let (mut groups, mut others) = (Groups::new(&spec), Groups::new(&spec));
     groups.add(&narrow).expect("they are the first");
     others.add(&many).expect("they are the first");
-    groups.merge(others, &GOES_ON).expect("all are wide");
+    groups.merge(others, &NEVER_STOPPED).expect("all are wide");
     let batch = groups.finish().expect("there are few").parts[0].clone();
-    let Data::Wide(values) = &batch.columns[0].data else { panic!("not wide") };
-    let Data::Ints { values: counts, .. } = &batch.columns[1].data else { panic!("not counts") };
+    let ColumnData::WideInts(values) = &batch.columns[0].data else { panic!("not wide") };
+    let ColumnData::Ints { values: counts, .. } = &batch.columns[1].data else { panic!("not counts") };
     let counted = |row: usize| (batch.columns[0].is_valid(row).then(|| values[row]), counts[row]);
     let mut counted: Vec<_> = (0..batch.rows).map(counted).collect();
     counted.sort_unstable();
@@ -194,13 +212,17 @@ fn numbers_of_64_bits_are_grouped_with_those_of_128_where_keys_have_words_for_so
 
 #[test]
 fn numbers_of_128_bits_beside_others_are_keys_of_the_same_groups() {
-    let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
-    let spec =
-        Arc::new(AggregateSpec { keys: vec![0], states, key_forms: vec![Form::Wide], ..AggregateSpec::default() });
+    let states = vec![StateSpec { kind: AggregateKind::Count, column: None, filter: None }];
+    let spec = Arc::new(AggregateSpec {
+        keys: vec![0],
+        states,
+        key_forms: vec![PhysicalType::WideInts],
+        ..AggregateSpec::default()
+    });
     let small = [-3, -1, 0, 2, 5, i64::MIN, i64::MAX];
     let mut groups = Groups::new(&spec);
     let as_small = ints(&small.map(Some));
-    let as_wide = Column::new(Data::Wide(Arc::new(small.map(i128::from).to_vec())));
+    let as_wide = Column::new(ColumnData::WideInts(Arc::new(small.map(i128::from).to_vec())));
     for column in [as_small.clone(), as_wide, as_small] {
         groups.add(&Batch { rows: small.len(), columns: vec![column] }).expect("both forms are numbers");
     }
@@ -211,41 +233,42 @@ fn numbers_of_128_bits_beside_others_are_keys_of_the_same_groups() {
 
 #[test]
 fn what_no_row_has_is_null_of_its_type() {
-    let least = |form| StateSpec { kept: Kept::Min(form), column: Some(1), filter: None };
-    let forms = [Form::Bools, Form::Ints, Form::Floats, Form::Texts];
+    let least = |form| StateSpec { kind: AggregateKind::Min(form), column: Some(1), filter: None };
+    let forms = [PhysicalType::Bools, PhysicalType::Ints, PhysicalType::Floats, PhysicalType::Texts];
     for form in forms {
         let spec = Arc::new(AggregateSpec { states: vec![least(form)], ..AggregateSpec::default() });
         let batch = Groups::new(&spec).finish().expect("one group of no rows").parts[0].clone();
-        assert_eq!((Form::of(&batch.columns[0]), batch.columns[0].is_valid(0)), (form, false));
+        assert_eq!((PhysicalType::from_column(&batch.columns[0]), batch.columns[0].is_valid(0)), (form, false));
         let set = GroupingSet { absent: vec![true], id: 1, is_hidden: false };
         let all = GroupingSet { absent: vec![false], id: 0, is_hidden: true };
         let spec = Arc::new(AggregateSpec {
             keys: vec![0],
             key_forms: vec![form],
-            states: vec![StateSpec { kept: Kept::Count, column: None, filter: None }],
+            states: vec![StateSpec { kind: AggregateKind::Count, column: None, filter: None }],
             sets: vec![set, all],
             ..AggregateSpec::default()
         });
         let rows = Groups::new(&spec).finish().expect("one group of no rows");
-        let columns: Vec<Form> = rows.parts.iter().map(|batch| Form::of(&batch.columns[0])).collect();
+        let columns: Vec<PhysicalType> =
+            rows.parts.iter().map(|batch| PhysicalType::from_column(&batch.columns[0])).collect();
         assert_eq!(columns, [form], "{rows:?}");
     }
 }
 
 #[test]
 fn floats_whose_sum_is_no_number_any_more_end_the_statement() {
-    let states = vec![StateSpec { kept: Kept::FloatSum, column: Some(0), filter: None }];
+    let states = vec![StateSpec { kind: AggregateKind::FloatSum, column: Some(0), filter: None }];
     let spec = Arc::new(AggregateSpec { states, ..AggregateSpec::default() });
-    let floats = |values: &[f64]| Column::new(Data::Floats(Arc::new(values.to_vec())));
+    let floats = |values: &[f64]| Column::new(ColumnData::Floats(Arc::new(values.to_vec())));
     let sum = |parts: &[&[f64]]| {
         let mut all = Groups::new(&spec);
         for part in parts {
             let mut groups = Groups::new(&spec);
             groups.add(&Batch { rows: part.len(), columns: vec![floats(part)] })?;
-            all.merge(groups, &GOES_ON)?;
+            all.merge(groups, &NEVER_STOPPED)?;
         }
         let batch = all.finish()?.parts[0].clone();
-        let Data::Floats(sums) = &batch.columns[0].data else { panic!("not floats") };
+        let ColumnData::Floats(sums) = &batch.columns[0].data else { panic!("not floats") };
         Ok::<f64, Error>(sums[0])
     };
     for parts in [[[f64::MAX, f64::MAX].as_slice(), &[1.0]], [&[f64::MAX], &[f64::MAX]]] {
@@ -257,7 +280,7 @@ fn floats_whose_sum_is_no_number_any_more_end_the_statement() {
 }
 
 fn numbers(column: &Column) -> Vec<Option<i64>> {
-    let Data::Ints { values, .. } = &column.data else { panic!("not integers") };
+    let ColumnData::Ints { values, .. } = &column.data else { panic!("not integers") };
     (0..values.len()).map(|row| column.is_valid(row).then(|| values[row])).collect()
 }
 
@@ -266,16 +289,16 @@ fn numbers(column: &Column) -> Vec<Option<i64>> {
 #[test]
 fn stretches_of_a_clustered_key_give_each_group_once() {
     for seed in 1..60 {
-        let mut chance = Chance(seed);
+        let mut chance = Random(seed);
         let spec = Arc::new(AggregateSpec {
             keys: vec![0],
             carried: vec![1],
-            states: vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }],
+            states: vec![StateSpec { kind: AggregateKind::Sum, column: Some(2), filter: None }],
             clustered: Some(0),
             ..AggregateSpec::default()
         });
         let mut workers = [Groups::new(&spec), Groups::new(&spec), Groups::new(&spec)];
-        let mut again = Again::new(&spec, seed % 4 * 3);
+        let mut again = SpillSimulation::new(&spec, seed % 4 * 3);
         let (mut expected, mut ended) = (HashMap::<i64, i64>::new(), 0);
         let mut found = HashMap::<i64, i64>::new();
         let mut take = |batch: &Batch| {
@@ -304,15 +327,15 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
                     keys.iter().map(|key| key.filter(|key| key % 3 != 0).map(|key| key * 7)).collect();
                 let columns = vec![ints(&keys), ints(&carried), ints(&values)];
                 worker.add(&Batch { rows: keys.len(), columns }).unwrap();
-                again.may_take(worker, &mut chance);
+                again.maybe_drain(worker, &mut chance);
             }
-            if let Some(rows) = worker.end_stretch().unwrap() {
+            if let Some(rows) = worker.end_run().unwrap() {
                 ended += rows.rows();
                 (0..).map_while(|number| rows.batch(number)).for_each(|batch| take(&batch));
             }
         }
         let is_whole = again.once_in == 0;
-        let rows = again.all(workers.into(), false);
+        let rows = again.into_rows(workers.into(), false);
         (0..).map_while(|number| rows.batch(number)).for_each(|batch| take(&batch));
         assert_eq!(found, expected, "seed {seed}");
         assert!(!is_whole || expected.len() < 200 || 0 < ended, "most groups are within a stretch");
@@ -322,20 +345,20 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
 #[test]
 fn sets_are_the_groups_by_fewer_keys() {
     for seed in 1..30 {
-        let mut chance = Chance(seed);
+        let mut chance = Random(seed);
         // The set of all keys may be hidden, serving only to derive others.
         let hides = seed % 2 == 0;
         let set = |absent: [bool; 2], id| GroupingSet { absent: absent.to_vec(), id, is_hidden: hides && id == 0 };
         let spec = Arc::new(AggregateSpec {
             keys: vec![0, 1],
-            states: vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }],
+            states: vec![StateSpec { kind: AggregateKind::Sum, column: Some(2), filter: None }],
             sets: vec![set([true, true], 3), set([false, false], 0), set([true, false], 2), set([false, true], 1)],
             ..AggregateSpec::default()
         });
         // One worker or two, whose groups all stay in the table or are flushed early.
         let few = [1, 1_000, usize::MAX][chance.below(3) as usize];
-        let mut workers: Vec<Groups> = (0..1 + seed % 2).map(|_| Groups::looking_at(&spec, few)).collect();
-        let mut again = Again::new(&spec, seed % 3);
+        let mut workers: Vec<Groups> = (0..1 + seed % 2).map(|_| Groups::with_first_check(&spec, few)).collect();
+        let mut again = SpillSimulation::new(&spec, seed % 3);
         let mut expected = HashMap::<(i64, Option<i64>, Option<i64>), i64>::new();
         for _ in 0..chance.below(4) {
             let rows = 1 + chance.below(6_000) as usize;
@@ -354,12 +377,12 @@ fn sets_are_the_groups_by_fewer_keys() {
             }
             let groups = &mut workers[chance.below(1 + seed % 2) as usize];
             groups.add(&Batch { rows, columns: vec![ints(&one), ints(&other), ints(&values)] }).unwrap();
-            again.may_take(groups, &mut chance);
+            again.maybe_drain(groups, &mut chance);
         }
         if again.once_in == 0 || !expected.is_empty() {
             expected.entry((3, None, None)).or_default();
         }
-        let rows = again.all(workers, seed % 5 == 0 && !expected.is_empty());
+        let rows = again.into_rows(workers, seed % 5 == 0 && !expected.is_empty());
         let mut found = HashMap::new();
         for batch in (0..).map_while(|number| rows.batch(number)) {
             let columns: Vec<_> = batch.columns.iter().map(numbers).collect();
@@ -375,8 +398,8 @@ fn sets_are_the_groups_by_fewer_keys() {
 
 #[test]
 fn the_set_without_keys_has_a_group_of_no_rows() {
-    let states = vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }];
-    let spec = AggregateSpec { keys: vec![0, 1], states, total: Some(1), ..AggregateSpec::default() };
+    let states = vec![StateSpec { kind: AggregateKind::Sum, column: Some(2), filter: None }];
+    let spec = AggregateSpec { keys: vec![0, 1], states, grand_total_id: Some(1), ..AggregateSpec::default() };
     let spec = Arc::new(spec);
     let rows = Groups::new(&spec).finish().unwrap();
     let batch = rows.batch(0).unwrap();
@@ -384,6 +407,6 @@ fn the_set_without_keys_has_a_group_of_no_rows() {
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 1, columns: vec![ints(&[Some(4)]), ints(&[Some(0)]), ints(&[Some(9)])] }).unwrap();
     // The grand total is not a group of each partition.
-    let divided = Divided::of(&spec, groups.put_aside().unwrap()).unwrap();
-    assert_eq!(divided.all(&spec, &GOES_ON).unwrap().rows(), 1);
+    let divided = PartitionedGroups::from_workers(&spec, groups.flush_to_partitions().unwrap()).unwrap();
+    assert_eq!(divided.all_rows(&spec, &NEVER_STOPPED).unwrap().rows(), 1);
 }

@@ -6,34 +6,34 @@ use std::time::Duration;
 
 use arrow::array::StringViewArray;
 
-use super::reduction::FEW_GROUPS;
-use super::tests::Chance;
-use super::{AggregateSpec, Aside, Common, Groups, Kept, StateSpec};
-use crate::{BATCH_ROWS, Batch, Bounds, Column, Data, GOES_ON, Strings};
+use super::reduction::CACHED_TABLE_GROUPS;
+use super::tests::Random;
+use super::{AggregateKind, AggregateSpec, FlushedGroups, Groups, StateSpec, StringUnifier};
+use crate::{BATCH_ROWS, Batch, Bounds, Column, ColumnData, Dictionary, NEVER_STOPPED};
 
 /// Rows of each worker.
 const ROWS: usize = 2_000_000;
 const WORKERS: usize = 2;
 
 /// Returns the CPU time of this thread, which other threads' load does not change.
-fn running() -> Duration {
+fn cpu_time() -> Duration {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("schedstat is readable");
     Duration::from_nanos(statistics.split(' ').next().and_then(|time| time.parse().ok()).expect("a CPU time"))
 }
 
 fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
-    let start = running();
+    let start = cpu_time();
     let result = run();
-    (result, (running() - start).as_secs_f64() * 1e9 / (ROWS * WORKERS) as f64)
+    (result, (cpu_time() - start).as_secs_f64() * 1e9 / (ROWS * WORKERS) as f64)
 }
 
 /// Creates a column of integers with the bounds of all batches.
 fn numbers(values: Vec<i64>, bounds: Bounds) -> Column {
-    Column::new(Data::Ints { values: Arc::new(values), bounds })
+    Column::new(ColumnData::Ints { values: Arc::new(values), bounds })
 }
 
 /// Creates the rows of a worker: keys, then a value.
-fn batches(keys: &[Keys], worker: usize, chance: &mut Chance) -> Vec<Batch> {
+fn batches(keys: &[Keys], worker: usize, chance: &mut Random) -> Vec<Batch> {
     let mut all = Vec::new();
     for start in (0..ROWS).step_by(BATCH_ROWS) {
         let rows = start..ROWS.min(start + BATCH_ROWS);
@@ -47,26 +47,26 @@ fn batches(keys: &[Keys], worker: usize, chance: &mut Chance) -> Vec<Batch> {
 /// Distribution of the keys.
 enum Keys {
     /// Random keys: the number of distinct keys, and the distance between them.
-    Any(u64, i64),
+    Random(u64, i64),
     /// Unique keys in a scattered order, with this distance between them.
-    Once(i64),
+    Unique(i64),
     /// Ascending keys, each repeated so many times.
     Ordered(usize),
     /// Random strings of a dictionary.
-    Strings(Arc<Strings>),
+    Strings(Arc<Dictionary>),
     /// Unique strings without a dictionary.
-    Texts,
+    UniqueTexts,
 }
 
 impl Keys {
-    fn column(&self, worker: usize, rows: std::ops::Range<usize>, chance: &mut Chance) -> Column {
+    fn column(&self, worker: usize, rows: std::ops::Range<usize>, chance: &mut Random) -> Column {
         let jumping = |row: usize| ((worker * ROWS + row) * 7_368_787 % (ROWS * WORKERS)) as i64;
         match self {
-            Self::Any(count, factor) => {
+            Self::Random(count, factor) => {
                 let values = rows.map(|_| chance.below(*count) as i64 * factor).collect();
                 numbers(values, Bounds { min: 0, max: *count as i128 * i128::from(*factor) })
             }
-            Self::Once(factor) => {
+            Self::Unique(factor) => {
                 let values = rows.map(|row| jumping(row) * factor).collect();
                 numbers(values, Bounds { min: 0, max: (ROWS * WORKERS) as i128 * i128::from(*factor) })
             }
@@ -77,11 +77,11 @@ impl Keys {
             }
             Self::Strings(strings) => {
                 let codes = rows.map(|_| chance.below(strings.len() as u64) as u32).collect();
-                Column::new(Data::Codes { codes: Arc::new(codes), strings: Arc::clone(strings) })
+                Column::new(ColumnData::Dictionary { indices: Arc::new(codes), dictionary: Arc::clone(strings) })
             }
-            Self::Texts => {
+            Self::UniqueTexts => {
                 let texts = rows.map(|row| format!("Customer#{:012}", jumping(row)));
-                Column::new(Data::Texts(StringViewArray::from_iter_values(texts)))
+                Column::new(ColumnData::Texts(StringViewArray::from_iter_values(texts)))
             }
         }
     }
@@ -91,40 +91,45 @@ impl Keys {
 /// wait, and of all workers while they merge.
 fn measure(name: &str, keys: &[Keys]) {
     let states = vec![
-        StateSpec { kept: Kept::Count, column: None, filter: None },
-        StateSpec { kept: Kept::Sum, column: Some(keys.len()), filter: None },
+        StateSpec { kind: AggregateKind::Count, column: None, filter: None },
+        StateSpec { kind: AggregateKind::Sum, column: Some(keys.len()), filter: None },
     ];
     let spec = Arc::new(AggregateSpec { keys: (0..keys.len()).collect(), states, ..AggregateSpec::default() });
-    let mut chance = Chance(7);
+    let mut chance = Random(7);
     let batches: Vec<_> = (0..WORKERS).map(|worker| batches(keys, worker, &mut chance)).collect();
     for (how, few, in_parts) in [
         ("one table", usize::MAX, false),
         ("one table, then parts", usize::MAX, true),
-        ("a few in a table", FEW_GROUPS, false),
+        ("a few in a table", CACHED_TABLE_GROUPS, false),
     ] {
         let add = |batches: &Vec<Batch>| {
-            let mut groups = Groups::looking_at(&spec, few);
+            let mut groups = Groups::with_first_check(&spec, few);
             batches.iter().for_each(|batch| groups.add(batch).expect("rows"));
             groups
         };
         let (mut groups, adding) = timed(|| batches.iter().map(add).collect::<Vec<Groups>>());
         let bytes: usize = groups.iter().map(Groups::memory_bytes).sum();
-        let (rows, one, together) = if in_parts || groups.iter().any(Groups::is_aside) {
-            let (aside, putting) =
-                timed(|| groups.into_iter().flat_map(|part| part.put_aside().expect("keys")).map(Aside::sorted));
+        let (rows, one, together) = if in_parts || groups.iter().any(Groups::has_flushed) {
+            let (aside, putting) = timed(|| {
+                groups
+                    .into_iter()
+                    .flat_map(|part| part.flush_to_partitions().expect("keys"))
+                    .map(FlushedGroups::partition_strings)
+            });
             let (aside, collecting) = timed(|| aside.collect());
-            let (common, begun) = timed(|| Common::of(&spec, aside).expect("one form"));
-            let (shards, numbering) =
-                timed(|| (0..common.shards()).map(|shard| common.shard(shard).expect("few strings")).collect());
-            let (divided, ended) = timed(|| common.divided(shards).expect("few strings"));
+            let (common, begun) = timed(|| StringUnifier::try_new(&spec, aside).expect("one form"));
+            let (shards, numbering) = timed(|| {
+                (0..common.shard_count()).map(|shard| common.number_shard(shard).expect("few strings")).collect()
+            });
+            let (divided, ended) = timed(|| common.into_partitioned(shards).expect("few strings"));
             let one = begun + ended;
-            let (rows, together) = timed(|| divided.all(&spec, &GOES_ON).expect("groups").rows());
+            let (rows, together) = timed(|| divided.all_rows(&spec, &NEVER_STOPPED).expect("groups").rows());
             (rows, one, putting + collecting + numbering + together)
         } else {
             let (rows, one) = timed(|| {
                 groups.sort_by_key(Groups::len);
                 let mut all = groups.pop().expect("workers");
-                groups.into_iter().for_each(|part| all.merge(part, &GOES_ON).expect("groups"));
+                groups.into_iter().for_each(|part| all.merge(part, &NEVER_STOPPED).expect("groups"));
                 all.finish().expect("groups").rows()
             });
             (rows, one, 0.0)
@@ -142,22 +147,22 @@ fn measure(name: &str, keys: &[Keys]) {
 fn nanoseconds_of_a_grouped_row() {
     const FAR: i64 = 1_000_003;
     let strings = |count: usize| {
-        Keys::Strings(Strings::new(StringViewArray::from_iter_values(
+        Keys::Strings(Dictionary::new(StringViewArray::from_iter_values(
             (0..count).map(|number| format!("string {number:09}")),
         )))
     };
-    measure("once, sparse", &[Keys::Once(FAR)]);
-    measure("once, two keys", &[Keys::Once(FAR), Keys::Any(100, FAR)]);
-    measure("once, dense", &[Keys::Once(1)]);
-    measure("once, texts", &[Keys::Texts]);
-    measure("20 k strings, 3 k days", &[strings(20_000), Keys::Any(3_000, 1)]);
-    measure("2 M sparse", &[Keys::Any(2_000_000, FAR)]);
-    measure("1 M sparse", &[Keys::Any(1_000_000, FAR)]);
-    measure("400 k sparse", &[Keys::Any(400_000, FAR)]);
-    measure("100 k sparse", &[Keys::Any(100_000, FAR)]);
-    measure("10 k sparse", &[Keys::Any(10_000, FAR)]);
-    measure("1 M dense", &[Keys::Any(1_000_000, 1)]);
-    measure("100 k dense", &[Keys::Any(100_000, 1)]);
+    measure("once, sparse", &[Keys::Unique(FAR)]);
+    measure("once, two keys", &[Keys::Unique(FAR), Keys::Random(100, FAR)]);
+    measure("once, dense", &[Keys::Unique(1)]);
+    measure("once, texts", &[Keys::UniqueTexts]);
+    measure("20 k strings, 3 k days", &[strings(20_000), Keys::Random(3_000, 1)]);
+    measure("2 M sparse", &[Keys::Random(2_000_000, FAR)]);
+    measure("1 M sparse", &[Keys::Random(1_000_000, FAR)]);
+    measure("400 k sparse", &[Keys::Random(400_000, FAR)]);
+    measure("100 k sparse", &[Keys::Random(100_000, FAR)]);
+    measure("10 k sparse", &[Keys::Random(10_000, FAR)]);
+    measure("1 M dense", &[Keys::Random(1_000_000, 1)]);
+    measure("100 k dense", &[Keys::Random(100_000, 1)]);
     measure("four of each in order", &[Keys::Ordered(4)]);
-    measure("ten groups", &[Keys::Any(10, 1)]);
+    measure("ten groups", &[Keys::Random(10, 1)]);
 }

@@ -11,7 +11,7 @@ pub trait Fallback: fmt::Debug + Send + Sync {
     /// Returns the slow expression over the same columns.
     ///
     /// # Errors
-    /// Returns `Error::Form` if it cannot be evaluated over arrays.
+    /// Returns `Error::Internal` if it cannot be evaluated over arrays.
     fn expression(&self) -> Result<Expression>;
 }
 

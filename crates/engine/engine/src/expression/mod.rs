@@ -9,44 +9,44 @@
 //! - `digest`: digests that identify expressions
 
 mod arithmetic;
+mod arrow_function;
 mod case;
+mod columnar_value;
 mod compare;
-mod computed;
 mod date;
 mod digest;
 mod division;
 mod fallback;
 mod float;
-mod foreign;
 mod logic;
-mod memory;
 mod rounding;
 mod sign;
+mod state;
 mod text;
-mod text_pair;
+mod text_operators;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-pub use arithmetic::Operation;
-pub use blocks::{Comparison, Pattern, TextCondition};
+pub use arithmetic::ArithmeticOperation;
+pub use arrow_function::ArrowFunction;
+pub use blocks::{Comparison, LikePattern, TextCondition};
+pub(crate) use columnar_value::ColumnarValue;
 pub(crate) use compare::float_order;
-pub(crate) use computed::Computed;
 pub use date::TimeUnit;
 pub use division::Division;
 pub use fallback::Fallback;
-pub use foreign::Foreign;
-pub use memory::{Calls, Memory, function_id};
 pub use rounding::Rounding;
-pub use sign::Sign;
+pub use sign::SignOperation;
+pub use state::{CallCosts, ExpressionState, function_id};
 pub use text::{TextCall, TextFunction};
 use types::{DatePart, Interval};
 
-use crate::portions::{ErrorGranularity, in_portions};
-use crate::vector::append;
-use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
+use crate::portions::{ErrorGranularity, compute_in_portions};
+use crate::vector::concat_bitmaps;
+use crate::{Batch, Bitmap, Bounds, Column, ColumnData, Error, Result};
 
 /// Scalar expression over the columns of a batch. "Exact numbers" are integers and numerics; a numeric is stored as
 /// its unscaled digits.
@@ -58,17 +58,17 @@ pub enum Expression {
     Constant(Column),
     /// Addition, subtraction or multiplication of exact numbers.
     Arithmetic {
-        operation: Operation,
+        operation: ArithmeticOperation,
         left: Box<Expression>,
         right: Box<Expression>,
         /// Powers of ten that the sides are multiplied by first, so that both have the same scale.
         factors: (i64, i64),
         /// Range of the result's type.
-        limits: Bounds,
+        result_range: Bounds,
     },
     /// Addition, subtraction or multiplication of `float8`.
     FloatArithmetic {
-        operation: Operation,
+        operation: ArithmeticOperation,
         left: Box<Expression>,
         right: Box<Expression>,
     },
@@ -81,35 +81,35 @@ pub enum Expression {
         limits: Bounds,
     },
     /// Division of `float8`.
-    FloatQuotient {
+    FloatDivide {
         left: Box<Expression>,
         right: Box<Expression>,
         /// Whether division by zero, overflow and underflow are errors. They are not in an average, as in PostgreSQL.
         is_checked: bool,
     },
     /// Conversion of an exact number with `scale` digits after the decimal point to `float8`.
-    Float {
+    ToFloat {
         value: Box<Expression>,
         scale: u8,
     },
     /// Conversion of a `float8` to the nearest integer.
-    Whole {
+    FloatToInt {
         value: Box<Expression>,
         /// Range of the result's type.
         limits: Bounds,
     },
     /// Rounding of a `float8` to a whole number.
-    FloatRounded {
+    FloatRound {
         rounding: Rounding,
         value: Box<Expression>,
     },
     /// Negation or absolute value of a `float8`.
-    FloatSigned {
-        sign: Sign,
+    FloatSign {
+        sign: SignOperation,
         value: Box<Expression>,
     },
     /// Rounding of an exact number: it is divided by `divisor`, rounded, and multiplied by `factor`.
-    Rounded {
+    Round {
         rounding: Rounding,
         value: Box<Expression>,
         divisor: i128,
@@ -118,8 +118,8 @@ pub enum Expression {
         limits: Bounds,
     },
     /// Negation or absolute value of an exact number.
-    Signed {
-        sign: Sign,
+    Sign {
+        sign: SignOperation,
         value: Box<Expression>,
         /// Range of the result's type.
         limits: Bounds,
@@ -138,12 +138,12 @@ pub enum Expression {
         right: Box<Expression>,
     },
     /// Function of one string.
-    Text {
+    TextCall {
         call: Arc<TextCall>,
         value: Box<Expression>,
     },
     /// Concatenation of strings.
-    Joined(Vec<Expression>),
+    Concat(Vec<Expression>),
     /// Field of a date or of a timestamp without time zone (EXTRACT).
     DatePart {
         part: DatePart,
@@ -153,19 +153,19 @@ pub enum Expression {
         is_float: bool,
     },
     /// Sum of an interval and a date or timestamp without time zone.
-    Later {
+    AddInterval {
         value: Box<Expression>,
         unit: TimeUnit,
-        by: Interval,
+        interval: Interval,
     },
     /// Whether an exact number is in a list of values, which is in ascending order.
-    In {
+    InList {
         value: Box<Expression>,
         list: Arc<[i64]>,
         is_negated: bool,
     },
     /// Whether a `float8` is in a list.
-    FloatIn {
+    FloatInList {
         value: Box<Expression>,
         list: Arc<[f64]>,
         is_negated: bool,
@@ -183,7 +183,7 @@ pub enum Expression {
         otherwise: Option<Box<Expression>>,
     },
     /// Result of SUM: the sum, or NULL if the count of summed values is 0.
-    Sum {
+    FinalizeSum {
         sum: Box<Expression>,
         count: Box<Expression>,
         /// Range of the result's type, checked with SQLSTATE 22003; `None` if the sum is only part of a computation.
@@ -195,8 +195,8 @@ pub enum Expression {
         fallback: Arc<dyn Fallback>,
     },
     /// Function over Arrow arrays.
-    Foreign {
-        function: Arc<dyn Foreign>,
+    ArrowCall {
+        function: Arc<dyn ArrowFunction>,
         arguments: Vec<Expression>,
     },
 }
@@ -207,7 +207,7 @@ impl Expression {
     /// # Errors
     /// Returns an error if a value cannot be computed, or if a column's physical type is not the one that the
     /// expression was compiled for.
-    pub fn evaluate(&self, batch: &Batch, memory: &mut Memory) -> Result<Column> {
+    pub fn evaluate(&self, batch: &Batch, memory: &mut ExpressionState) -> Result<Column> {
         self.compute(batch, memory)?.into_column(batch.rows)
     }
 
@@ -215,17 +215,17 @@ impl Expression {
     ///
     /// # Errors
     /// Returns the errors of [`Expression::evaluate`].
-    pub fn is_true(&self, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
-        logic::truth(self.compute(batch, memory)?, batch.rows)
+    pub fn is_true(&self, batch: &Batch, memory: &mut ExpressionState) -> Result<Bitmap> {
+        logic::true_rows(self.compute(batch, memory)?, batch.rows)
     }
 
     /// Works like [`Expression::is_true`], but evaluates few rows at a time if the values are large.
     ///
     /// # Errors
     /// Returns the errors of [`Expression::evaluate`].
-    pub fn is_true_in_portions(&self, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
+    pub fn is_true_in_portions(&self, batch: &Batch, memory: &mut ExpressionState) -> Result<Bitmap> {
         let mut portions = Vec::new();
-        in_portions(
+        compute_in_portions(
             batch.clone(),
             ErrorGranularity::Batch,
             |portion| self.is_true(&portion, memory),
@@ -235,97 +235,99 @@ impl Expression {
             },
         )?;
         match portions.len() {
-            1 => portions.pop().ok_or(Error::Form("a single portion is missing")),
-            _ => Ok(append(portions.iter().map(|bits| (bits.rows(), Some(bits))), batch.rows)),
+            1 => portions.pop().ok_or(Error::Internal("a single portion is missing")),
+            _ => Ok(concat_bitmaps(portions.iter().map(|bits| (bits.rows(), Some(bits))), batch.rows)),
         }
     }
 
     /// Computes the expression, as one value for all rows if it is constant.
-    pub(crate) fn compute(&self, batch: &Batch, memory: &mut Memory) -> Result<Computed> {
+    pub(crate) fn compute(&self, batch: &Batch, memory: &mut ExpressionState) -> Result<ColumnarValue> {
         match self {
-            Self::Column(at) => Ok(Computed::rows(batch.columns[*at].clone())),
-            Self::Constant(column) => Ok(Computed { column: column.clone(), is_scalar: true }),
-            Self::Arithmetic { operation, left, right, factors, limits } => {
+            Self::Column(at) => Ok(ColumnarValue::from_column(batch.columns[*at].clone())),
+            Self::Constant(column) => Ok(ColumnarValue { column: column.clone(), is_scalar: true }),
+            Self::Arithmetic { operation, left, right, factors, result_range: limits } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
-                arithmetic::integers(*operation, &left, &right, *factors, *limits, batch.rows)
+                arithmetic::compute_exact(*operation, &left, &right, *factors, *limits, batch.rows)
             }
             Self::FloatArithmetic { operation, left, right } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
-                arithmetic::floats(*operation, &left, &right, batch.rows)
+                arithmetic::compute_floats(*operation, &left, &right, batch.rows)
             }
             Self::Divide { division, left, right, limits } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
-                division::divided(*division, &left, &right, *limits, batch.rows)
+                division::divide_exact(*division, &left, &right, *limits, batch.rows)
             }
-            Self::FloatQuotient { left, right, is_checked } => {
+            Self::FloatDivide { left, right, is_checked } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
-                division::floats(&left, &right, *is_checked, batch.rows)
+                division::divide_floats(&left, &right, *is_checked, batch.rows)
             }
-            Self::Float { value, scale } => float::of_exact(value.compute(batch, memory)?, *scale),
-            Self::Whole { value, limits } => float::whole(value.compute(batch, memory)?, *limits),
-            Self::FloatRounded { rounding, value } => float::rounded(value.compute(batch, memory)?, *rounding),
-            Self::FloatSigned { sign, value } => float::signed(value.compute(batch, memory)?, *sign),
-            Self::Rounded { rounding, value, divisor, factor, limits } => {
-                rounding::rounded(*rounding, value.compute(batch, memory)?, (*divisor, *factor), *limits)
+            Self::ToFloat { value, scale } => float::from_exact(value.compute(batch, memory)?, *scale),
+            Self::FloatToInt { value, limits } => float::to_integers(value.compute(batch, memory)?, *limits),
+            Self::FloatRound { rounding, value } => float::round_floats(value.compute(batch, memory)?, *rounding),
+            Self::FloatSign { sign, value } => float::apply_sign(value.compute(batch, memory)?, *sign),
+            Self::Round { rounding, value, divisor, factor, limits } => {
+                rounding::round_exact(*rounding, value.compute(batch, memory)?, (*divisor, *factor), *limits)
             }
-            Self::Signed { sign, value, limits } => sign::signed(value.compute(batch, memory)?, *sign, *limits),
-            Self::Later { value, unit, by } => date::later(value.compute(batch, memory)?, *unit, *by),
+            Self::Sign { sign, value, limits } => sign::apply_sign(value.compute(batch, memory)?, *sign, *limits),
+            Self::AddInterval { value, unit, interval: by } => {
+                date::add_interval(value.compute(batch, memory)?, *unit, *by)
+            }
             Self::CompareTexts { comparison, left, right } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
-                text_pair::compare(*comparison, &left, &right, batch.rows)
+                text_operators::compare(*comparison, &left, &right, batch.rows)
             }
-            Self::Text { call, value } => call.compute(value.compute(batch, memory)?, memory),
-            Self::Joined(parts) => {
+            Self::TextCall { call, value } => call.compute(value.compute(batch, memory)?, memory),
+            Self::Concat(parts) => {
                 let parts = parts.iter().map(|part| part.compute(batch, memory)).collect::<Result<Vec<_>>>()?;
-                text_pair::joined(&parts, batch.rows)
+                text_operators::concat(&parts, batch.rows)
             }
             Self::DatePart { part, unit, value, is_float } => {
-                date::part(value.compute(batch, memory)?, *part, *unit, *is_float)
+                date::extract(value.compute(batch, memory)?, *part, *unit, *is_float)
             }
             Self::Compare { comparison, left, right, factors } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
-                compare::numbers(*comparison, &left, &right, *factors, batch.rows)
+                compare::compare_numbers(*comparison, &left, &right, *factors, batch.rows)
             }
-            Self::In { value, list, is_negated } => {
-                compare::among(&value.compute(batch, memory)?, list, *is_negated, batch.rows)
+            Self::InList { value, list, is_negated } => {
+                compare::in_list(&value.compute(batch, memory)?, list, *is_negated, batch.rows)
             }
-            Self::FloatIn { value, list, is_negated } => {
-                compare::among_floats(&value.compute(batch, memory)?, list, *is_negated, batch.rows)
+            Self::FloatInList { value, list, is_negated } => {
+                compare::float_in_list(&value.compute(batch, memory)?, list, *is_negated, batch.rows)
             }
-            Self::And(parts) => logic::all(parts, batch, memory),
-            Self::Or(parts) => logic::any(parts, batch, memory),
+            Self::And(parts) => logic::and(parts, batch, memory),
+            Self::Or(parts) => logic::or(parts, batch, memory),
             Self::Not(inner) => logic::not(inner.compute(batch, memory)?),
             Self::IsNull { value, is_negated } => {
                 let value = value.compute(batch, memory)?;
                 let valid =
-                    value.validity(batch.rows).map_or_else(|| Bits::all(batch.rows, true), |bits| (*bits).clone());
+                    value.validity(batch.rows).map_or_else(|| Bitmap::filled(batch.rows, true), |bits| (*bits).clone());
                 let bits = if *is_negated { valid } else { valid.not() };
-                Ok(Computed::rows(Column::new(Data::Bools(Arc::new(bits)))))
+                Ok(ColumnarValue::from_column(Column::new(ColumnData::Bools(Arc::new(bits)))))
             }
-            Self::Case { branches, otherwise } => case::choose(branches, otherwise.as_deref(), batch, memory),
-            Self::Sum { sum, count, limits } => {
-                logic::some(sum.compute(batch, memory)?, &count.compute(batch, memory)?, *limits)
+            Self::Case { branches, otherwise } => case::evaluate_case(branches, otherwise.as_deref(), batch, memory),
+            Self::FinalizeSum { sum, count, limits } => {
+                logic::finalize_sum(sum.compute(batch, memory)?, &count.compute(batch, memory)?, *limits)
             }
             Self::Fallible { value, fallback } => match value.compute(batch, memory) {
-                Err(error) if error.is_about_values() => fallback.expression()?.compute(batch, memory),
+                Err(error) if error.is_row_error() => fallback.expression()?.compute(batch, memory),
                 computed => computed,
             },
-            Self::Foreign { function, arguments } => foreign::call(function, arguments, batch, memory),
+            Self::ArrowCall { function, arguments } => arrow_function::call(function, arguments, batch, memory),
         }
     }
 
     /// Adds the positions of the columns that the expression reads.
-    pub fn columns(&self, positions: &mut Vec<usize>) {
+    pub fn collect_columns(&self, positions: &mut Vec<usize>) {
         match self {
             Self::Column(at) => positions.push(*at),
-            other => other.children().into_iter().for_each(|child| child.columns(positions)),
+            other => other.children().into_iter().for_each(|child| child.collect_columns(positions)),
         }
     }
 
     /// Returns whether equal inputs always give equal results.
     #[must_use]
     pub fn is_immutable(&self) -> bool {
-        !matches!(self, Self::Foreign { function, .. } if !function.is_immutable())
+        !matches!(self, Self::ArrowCall { function, .. } if !function.is_immutable())
             && self.children().into_iter().all(Self::is_immutable)
     }
 
@@ -336,42 +338,42 @@ impl Expression {
             Self::Column(_)
             | Self::Constant(_)
             | Self::CompareTexts { .. }
-            | Self::Text { .. }
-            | Self::In { .. }
+            | Self::TextCall { .. }
+            | Self::InList { .. }
             | Self::And(_)
             | Self::Or(_)
             | Self::Not(_)
             | Self::IsNull { .. }
             | Self::Case { .. }
-            | Self::Float { .. }
-            | Self::FloatRounded { .. }
-            | Self::FloatSigned { .. }
-            | Self::FloatIn { .. } => true,
+            | Self::ToFloat { .. }
+            | Self::FloatRound { .. }
+            | Self::FloatSign { .. }
+            | Self::FloatInList { .. } => true,
             // Scaling by a factor may overflow 128 bits.
             Self::Compare { factors, .. } => *factors == (1, 1),
             Self::Arithmetic { .. }
             | Self::FloatArithmetic { .. }
-            | Self::FloatQuotient { .. }
+            | Self::FloatDivide { .. }
             | Self::Divide { .. }
-            | Self::Whole { .. }
-            | Self::Rounded { .. }
-            | Self::Signed { .. }
-            | Self::Later { .. }
-            | Self::Joined(_)
+            | Self::FloatToInt { .. }
+            | Self::Round { .. }
+            | Self::Sign { .. }
+            | Self::AddInterval { .. }
+            | Self::Concat(_)
             | Self::DatePart { .. }
-            | Self::Sum { .. }
+            | Self::FinalizeSum { .. }
             | Self::Fallible { .. }
-            | Self::Foreign { .. } => false,
+            | Self::ArrowCall { .. } => false,
         };
         is_safe && self.children().into_iter().all(Self::never_fails)
     }
 
     /// Adds the Arrow functions that the expression calls.
-    pub fn foreign<'a>(&'a self, functions: &mut Vec<&'a dyn Foreign>) {
-        if let Self::Foreign { function, .. } = self {
+    pub fn collect_arrow_functions<'a>(&'a self, functions: &mut Vec<&'a dyn ArrowFunction>) {
+        if let Self::ArrowCall { function, .. } = self {
             functions.push(function.as_ref());
         }
-        self.children().into_iter().for_each(|child| child.foreign(functions));
+        self.children().into_iter().for_each(|child| child.collect_arrow_functions(functions));
     }
 
     /// Returns the direct subexpressions.
@@ -383,23 +385,23 @@ impl Expression {
             | Self::Compare { left, right, .. }
             | Self::CompareTexts { left, right, .. }
             | Self::Divide { left, right, .. }
-            | Self::FloatQuotient { left, right, .. }
-            | Self::Sum { sum: left, count: right, .. } => vec![left, right],
-            Self::In { value, .. }
+            | Self::FloatDivide { left, right, .. }
+            | Self::FinalizeSum { sum: left, count: right, .. } => vec![left, right],
+            Self::InList { value, .. }
             | Self::IsNull { value, .. }
-            | Self::Text { value, .. }
+            | Self::TextCall { value, .. }
             | Self::DatePart { value, .. }
-            | Self::Float { value, .. }
-            | Self::Whole { value, .. }
-            | Self::FloatRounded { value, .. }
-            | Self::FloatSigned { value, .. }
-            | Self::Rounded { value, .. }
-            | Self::Signed { value, .. }
-            | Self::Later { value, .. }
-            | Self::FloatIn { value, .. }
+            | Self::ToFloat { value, .. }
+            | Self::FloatToInt { value, .. }
+            | Self::FloatRound { value, .. }
+            | Self::FloatSign { value, .. }
+            | Self::Round { value, .. }
+            | Self::Sign { value, .. }
+            | Self::AddInterval { value, .. }
+            | Self::FloatInList { value, .. }
             | Self::Fallible { value, .. }
             | Self::Not(value) => vec![value],
-            Self::And(parts) | Self::Or(parts) | Self::Joined(parts) | Self::Foreign { arguments: parts, .. } => {
+            Self::And(parts) | Self::Or(parts) | Self::Concat(parts) | Self::ArrowCall { arguments: parts, .. } => {
                 parts.iter().collect()
             }
             Self::Case { branches, otherwise } => {

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
 
-use super::{Calls, Comparison, Expression, Fallback, Foreign, Memory, Operation};
-use crate::{Batch, Bits, Bounds, Column, Data, Error, Result, Strings};
+use super::{ArithmeticOperation, ArrowFunction, CallCosts, Comparison, Expression, ExpressionState, Fallback};
+use crate::{Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, Error, Result};
 
 fn ints(values: &[Option<i64>]) -> Column {
-    let validity = Some(Arc::new(Bits::of(values.len(), |row| values[row].is_some())));
+    let validity = Some(Arc::new(Bitmap::from_fn(values.len(), |row| values[row].is_some())));
     let values: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
-    let bounds = values.iter().fold(Bounds::of(0), |bounds, value| bounds.or(Bounds::of((*value).into())));
-    Column { data: Data::Ints { values: Arc::new(values), bounds }, validity }
+    let bounds =
+        values.iter().fold(Bounds::from_value(0), |bounds, value| bounds.union(Bounds::from_value((*value).into())));
+    Column { data: ColumnData::Ints { values: Arc::new(values), bounds }, validity }
 }
 
 fn batch(columns: Vec<Column>) -> Batch {
@@ -23,33 +24,37 @@ fn column(at: usize) -> Box<Expression> {
 }
 
 fn constant(value: i64) -> Box<Expression> {
-    Box::new(Expression::Constant(Column::new(Data::Ints {
+    Box::new(Expression::Constant(Column::new(ColumnData::Ints {
         values: Arc::new(vec![value]),
-        bounds: Bounds::of(value.into()),
+        bounds: Bounds::from_value(value.into()),
     })))
 }
 
 fn values(column: &Column) -> Vec<Option<i128>> {
     let value = |row: usize| match &column.data {
-        Data::Ints { values, .. } => i128::from(values[row]),
-        Data::Wide(values) => values[row],
-        Data::Bools(bits) => i128::from(bits.get(row)),
+        ColumnData::Ints { values, .. } => i128::from(values[row]),
+        ColumnData::WideInts(values) => values[row],
+        ColumnData::Bools(bits) => i128::from(bits.get(row)),
         other => panic!("{other:?}"),
     };
     (0..column.rows()).map(|row| column.is_valid(row).then(|| value(row))).collect()
 }
 
-fn arithmetic(operation: Operation, factors: (i64, i64), limits: Bounds) -> Expression {
-    Expression::Arithmetic { operation, left: column(0), right: column(1), factors, limits }
+fn arithmetic(operation: ArithmeticOperation, factors: (i64, i64), limits: Bounds) -> Expression {
+    Expression::Arithmetic { operation, left: column(0), right: column(1), factors, result_range: limits }
 }
 
 #[test]
 fn numbers_that_need_128_bits_get_them() {
     let rows = batch(vec![ints(&[Some(i64::MAX), Some(3), None]), ints(&[Some(i64::MAX), Some(-4), Some(1)])]);
     let limits = Bounds { min: -(10_i128.pow(38) - 1), max: 10_i128.pow(38) - 1 };
-    let product = arithmetic(Operation::Multiply, (1, 1), limits).evaluate(&rows, &mut Memory::default()).unwrap();
+    let product = arithmetic(ArithmeticOperation::Multiply, (1, 1), limits)
+        .evaluate(&rows, &mut ExpressionState::default())
+        .unwrap();
     assert_eq!(values(&product), [Some(i128::from(i64::MAX).pow(2)), Some(-12), None]);
-    let sum = arithmetic(Operation::Subtract, (100, 1), limits).evaluate(&rows, &mut Memory::default()).unwrap();
+    let sum = arithmetic(ArithmeticOperation::Subtract, (100, 1), limits)
+        .evaluate(&rows, &mut ExpressionState::default())
+        .unwrap();
     assert_eq!(values(&sum), [Some(i128::from(i64::MAX) * 99), Some(304), None]);
 }
 
@@ -57,42 +62,43 @@ fn numbers_that_need_128_bits_get_them() {
 fn a_value_out_of_range_fails_unless_its_row_is_null() {
     let limits = Bounds { min: i32::MIN.into(), max: i32::MAX.into() };
     let most = i64::from(i32::MAX);
-    let sum = arithmetic(Operation::Add, (1, 1), limits);
+    let sum = arithmetic(ArithmeticOperation::Add, (1, 1), limits);
     let fails = batch(vec![ints(&[Some(most)]), ints(&[Some(1)])]);
-    assert!(matches!(sum.evaluate(&fails, &mut Memory::default()), Err(Error::Value(_))));
+    assert!(matches!(sum.evaluate(&fails, &mut ExpressionState::default()), Err(Error::UncomputableValue(_))));
     let passes = batch(vec![ints(&[Some(most), Some(1)]), ints(&[None, Some(1)])]);
-    assert_eq!(values(&sum.evaluate(&passes, &mut Memory::default()).unwrap()), [None, Some(2)]);
+    assert_eq!(values(&sum.evaluate(&passes, &mut ExpressionState::default()).unwrap()), [None, Some(2)]);
 }
 
 #[test]
 fn a_condition_of_case_guards_its_branch() {
     let limits = Bounds { min: 0, max: 10 };
     let guarded = Expression::Arithmetic {
-        operation: Operation::Multiply,
+        operation: ArithmeticOperation::Multiply,
         left: column(0),
         right: constant(5),
         factors: (1, 1),
-        limits,
+        result_range: limits,
     };
     let small =
         Expression::Compare { comparison: Comparison::Less, left: column(0), right: constant(3), factors: (1, 1) };
     let case = Expression::Case { branches: vec![(small, guarded)], otherwise: None };
     let rows = batch(vec![ints(&[Some(2), Some(9), None])]);
-    assert_eq!(values(&case.evaluate(&rows, &mut Memory::default()).unwrap()), [Some(10), None, None]);
+    assert_eq!(values(&case.evaluate(&rows, &mut ExpressionState::default()).unwrap()), [Some(10), None, None]);
 }
 
 #[test]
 fn truth_has_three_values() {
     let truth = |value: Option<bool>| {
-        let bits = Arc::new(Bits::all(1, value == Some(true)));
+        let bits = Arc::new(Bitmap::filled(1, value == Some(true)));
         Expression::Constant(Column {
-            data: Data::Bools(bits),
-            validity: Some(Arc::new(Bits::all(1, value.is_some()))),
+            data: ColumnData::Bools(bits),
+            validity: Some(Arc::new(Bitmap::filled(1, value.is_some()))),
         })
     };
     let all = [Some(true), Some(false), None];
     let rows = batch(vec![ints(&[Some(1)])]);
-    let known = |expression: Expression| values(&expression.evaluate(&rows, &mut Memory::default()).unwrap())[0];
+    let known =
+        |expression: Expression| values(&expression.evaluate(&rows, &mut ExpressionState::default()).unwrap())[0];
     for x in all {
         for y in all {
             let and = match (x, y) {
@@ -116,19 +122,19 @@ fn truth_has_three_values() {
 #[derive(Debug)]
 struct Length;
 
-impl Foreign for Length {
+impl ArrowFunction for Length {
     fn id(&self) -> u64 {
         7
     }
 
-    fn takes(&self) -> &[DataType] {
+    fn argument_types(&self) -> &[DataType] {
         &[DataType::Utf8View]
     }
 
     fn call(&self, arguments: &[ArrayRef], _: usize) -> Result<ArrayRef> {
         let strings = arguments[0].as_string_view();
         let length = |string: Option<&str>| match string {
-            Some("fails") => Err(Error::Value("as it says")),
+            Some("fails") => Err(Error::UncomputableValue("as it says")),
             string => Ok(string.map_or(-1, |string| i64::try_from(string.len()).unwrap())),
         };
         Ok(Arc::new(strings.iter().map(length).collect::<Result<Int64Array>>()?))
@@ -145,83 +151,89 @@ impl Foreign for Length {
 
 #[test]
 fn a_string_that_no_row_has_cannot_make_a_function_fail() {
-    let strings = Strings::new(StringViewArray::from_iter_values(["fails", "four", "to"]));
-    let data = Data::Codes { codes: Arc::new(vec![1, 2, 0, 1]), strings: Arc::clone(&strings) };
-    let validity = Some(Arc::new(Bits::of(4, |row| row != 2)));
-    let call = Expression::Foreign { function: Arc::new(Length), arguments: vec![Expression::Column(0)] };
-    let mut memory = Memory::default();
+    let strings = Dictionary::new(StringViewArray::from_iter_values(["fails", "four", "to"]));
+    let data = ColumnData::Dictionary { indices: Arc::new(vec![1, 2, 0, 1]), dictionary: Arc::clone(&strings) };
+    let validity = Some(Arc::new(Bitmap::from_fn(4, |row| row != 2)));
+    let call = Expression::ArrowCall { function: Arc::new(Length), arguments: vec![Expression::Column(0)] };
+    let mut memory = ExpressionState::default();
     let found = call.evaluate(&batch(vec![Column { data, validity }]), &mut memory).unwrap();
     assert_eq!(values(&found), [Some(4), Some(2), Some(-1), Some(4)]);
-    let used = Data::Codes { codes: Arc::new(vec![0]), strings };
+    let used = ColumnData::Dictionary { indices: Arc::new(vec![0]), dictionary: strings };
     assert!(call.evaluate(&batch(vec![Column::new(used)]), &mut memory).is_err());
 }
 
 #[test]
-fn floats_are_beyond_only_where_postgresql_says_so() {
-    let floats = |values: &[f64]| Column::new(Data::Floats(Arc::new(values.to_vec())));
+fn float_overflow_matches_postgresql() {
+    let floats = |values: &[f64]| Column::new(ColumnData::Floats(Arc::new(values.to_vec())));
     let compute = |operation, x: f64, y: f64| {
         let expression = Expression::FloatArithmetic { operation, left: column(0), right: column(1) };
-        expression.evaluate(&batch(vec![floats(&[1.0, x]), floats(&[1.0, y])]), &mut Memory::default()).map(|column| {
-            let Data::Floats(values) = &column.data else { panic!("floats") };
-            values[1]
-        })
+        expression.evaluate(&batch(vec![floats(&[1.0, x]), floats(&[1.0, y])]), &mut ExpressionState::default()).map(
+            |column| {
+                let ColumnData::Floats(values) = &column.data else { panic!("floats") };
+                values[1]
+            },
+        )
     };
     let infinite = f64::INFINITY;
     for (operation, x, y, expected) in [
-        (Operation::Multiply, 0.0, 7.0, 0.0),
-        (Operation::Multiply, infinite, -2.0, -infinite),
-        (Operation::Multiply, 5.0, f64::MIN_POSITIVE, 5.0 * f64::MIN_POSITIVE),
-        (Operation::Add, infinite, 1.0, infinite),
-        (Operation::Subtract, 1.0, 1.0, 0.0),
+        (ArithmeticOperation::Multiply, 0.0, 7.0, 0.0),
+        (ArithmeticOperation::Multiply, infinite, -2.0, -infinite),
+        (ArithmeticOperation::Multiply, 5.0, f64::MIN_POSITIVE, 5.0 * f64::MIN_POSITIVE),
+        (ArithmeticOperation::Add, infinite, 1.0, infinite),
+        (ArithmeticOperation::Subtract, 1.0, 1.0, 0.0),
     ] {
         assert_eq!(compute(operation, x, y).unwrap(), expected, "{operation:?} of {x} and {y}");
     }
     assert!(
-        compute(Operation::Multiply, infinite, 0.0).unwrap().is_nan()
-            && compute(Operation::Add, infinite, -infinite).unwrap().is_nan()
+        compute(ArithmeticOperation::Multiply, infinite, 0.0).unwrap().is_nan()
+            && compute(ArithmeticOperation::Add, infinite, -infinite).unwrap().is_nan()
     );
     for (operation, x, y) in [
-        (Operation::Multiply, 1e200, 1e200),
-        (Operation::Multiply, 1e-200, 1e-200),
-        (Operation::Add, f64::MAX, f64::MAX),
-        (Operation::Subtract, f64::MIN, f64::MAX),
+        (ArithmeticOperation::Multiply, 1e200, 1e200),
+        (ArithmeticOperation::Multiply, 1e-200, 1e-200),
+        (ArithmeticOperation::Add, f64::MAX, f64::MAX),
+        (ArithmeticOperation::Subtract, f64::MIN, f64::MAX),
     ] {
-        assert!(matches!(compute(operation, x, y), Err(Error::Value(_))), "{operation:?} of {x} and {y}");
+        assert!(matches!(compute(operation, x, y), Err(Error::UncomputableValue(_))), "{operation:?} of {x} and {y}");
     }
-    let nulls = Column { validity: Some(Arc::new(Bits::of(1, |_| false))), ..floats(&[1e300]) };
-    let square = Expression::FloatArithmetic { operation: Operation::Multiply, left: column(0), right: column(0) };
-    assert!(!square.evaluate(&batch(vec![nulls]), &mut Memory::default()).unwrap().is_valid(0), "NULL is no overflow");
+    let nulls = Column { validity: Some(Arc::new(Bitmap::from_fn(1, |_| false))), ..floats(&[1e300]) };
+    let square =
+        Expression::FloatArithmetic { operation: ArithmeticOperation::Multiply, left: column(0), right: column(0) };
+    assert!(
+        !square.evaluate(&batch(vec![nulls]), &mut ExpressionState::default()).unwrap().is_valid(0),
+        "NULL is no overflow"
+    );
 }
 
 #[test]
 fn calls_are_counted_once_for_each_string_and_timed() {
-    let strings = Strings::new(StringViewArray::from_iter_values(["four", "to"]));
+    let strings = Dictionary::new(StringViewArray::from_iter_values(["four", "to"]));
     let codes = |codes: Vec<u32>| {
-        let data = Data::Codes { codes: Arc::new(codes), strings: Arc::clone(&strings) };
+        let data = ColumnData::Dictionary { indices: Arc::new(codes), dictionary: Arc::clone(&strings) };
         batch(vec![Column::new(data)])
     };
-    let call = Expression::Foreign { function: Arc::new(Length), arguments: vec![Expression::Column(0)] };
+    let call = Expression::ArrowCall { function: Arc::new(Length), arguments: vec![Expression::Column(0)] };
     let clock = AtomicU64::new(0);
-    let mut memory = Memory::timed_by(Some(Arc::new(move || clock.fetch_add(10, Ordering::Relaxed))));
+    let mut memory = ExpressionState::with_clock(Some(Arc::new(move || clock.fetch_add(10, Ordering::Relaxed))));
     for rows in [codes(vec![1, 0, 1, 1, 0]), codes(vec![0; 3])] {
         call.evaluate(&rows, &mut memory).unwrap();
     }
-    assert_eq!(memory.calls(), Calls { rows: 3, busy_ns: 20 }, "two strings and NULL");
-    let texts = Data::Texts(StringViewArray::from_iter_values(["a", "b", "c", "d"]));
+    assert_eq!(memory.call_costs(), CallCosts { rows: 3, busy_ns: 20 }, "two strings and NULL");
+    let texts = ColumnData::Texts(StringViewArray::from_iter_values(["a", "b", "c", "d"]));
     call.evaluate(&batch(vec![Column::new(texts)]), &mut memory).unwrap();
-    assert_eq!(memory.calls(), Calls { rows: 7, busy_ns: 30 });
+    assert_eq!(memory.call_costs(), CallCosts { rows: 7, busy_ns: 30 });
 }
 
 #[test]
-fn a_sum_beyond_its_type_is_said_to_be() {
+fn sum_out_of_range_is_an_error() {
     let most = 10_i128.pow(38) - 1;
-    let sums = Column::new(Data::Wide(Arc::new(vec![most + 1, most])));
+    let sums = Column::new(ColumnData::WideInts(Arc::new(vec![most + 1, most])));
     let counts = || ints(&[Some(1), Some(2)]);
-    let sum = |limits| Expression::Sum { sum: column(0), count: column(1), limits };
+    let sum = |limits| Expression::FinalizeSum { sum: column(0), count: column(1), limits };
     let given = |limits, rows: std::ops::Range<usize>| {
         let batch = batch(vec![sums.clone(), counts()]).slice(rows.start, rows.end);
         sum(limits)
-            .evaluate(&batch, &mut Memory::default())
+            .evaluate(&batch, &mut ExpressionState::default())
             .map(|sums| values(&sums))
             .map_err(|error| error.to_string())
     };
@@ -233,15 +245,15 @@ fn a_sum_beyond_its_type_is_said_to_be() {
 }
 
 #[test]
-fn what_loops_do_not_compute_is_computed_by_what_they_were_made_of() {
-    let half = || Box::new(arithmetic(Operation::Multiply, (1, 1), Bounds::of(0)));
+fn fallback_computes_values_that_loops_cannot() {
+    let half = || Box::new(arithmetic(ArithmeticOperation::Multiply, (1, 1), Bounds::from_value(0)));
     let fallback: Arc<dyn Fallback> = Arc::new(Expression::Column(1));
     let expression = Expression::Fallible { value: half(), fallback };
     let batch = batch(vec![ints(&[Some(2)]), ints(&[Some(3)])]);
-    let mut memory = Memory::default();
+    let mut memory = ExpressionState::default();
     assert!(half().evaluate(&batch, &mut memory).is_err(), "6 is beyond 0");
     assert_eq!(values(&expression.evaluate(&batch, &mut memory).expect("the fallback is a column")), [Some(3)]);
     let refused = |value: Expression| Expression::Fallible { value: half(), fallback: Arc::new(value) };
     let error = refused(*half()).evaluate(&batch, &mut memory).expect_err("neither computes it");
-    assert!(matches!(error, Error::Value(_)), "the error of the fallback: {error}");
+    assert!(matches!(error, Error::UncomputableValue(_)), "the error of the fallback: {error}");
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::JoinSpec;
-use crate::vector::bytes_copied;
-use crate::{Batch, Column, Error, Form, Result};
+use crate::vector::copied_bytes;
+use crate::{Batch, Column, Error, PhysicalType, Result};
 
 /// Rows per batch when rows without any columns are drained.
-const ROWS_AT_ONCE: usize = 1 << 16;
+const DRAIN_BATCH_ROWS: usize = 1 << 16;
 
 /// Build-side rows collected by one worker.
 #[derive(Debug)]
-pub struct Build {
+pub struct BuildCollector {
     spec: Arc<JoinSpec>,
     rows: usize,
     /// Collected pieces of each column; empty for columns that the join does not use.
@@ -20,34 +20,39 @@ pub struct Build {
     bytes: usize,
 }
 
-impl Build {
+impl BuildCollector {
     /// Creates an empty collection.
     #[must_use]
     pub fn new(spec: &Arc<JoinSpec>) -> Self {
-        Self { spec: Arc::clone(spec), rows: 0, columns: vec![Vec::new(); spec.build_forms.len()], bytes: 0 }
+        Self { spec: Arc::clone(spec), rows: 0, columns: vec![Vec::new(); spec.build_types.len()], bytes: 0 }
     }
 
     /// Adds a batch.
     ///
     /// # Errors
-    /// Returns [`Error::Form`] if its columns have other physical types than the build side's.
+    /// Returns [`Error::Internal`] if its columns have other physical types than the build side's.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
         if batch.columns.len() != self.columns.len() {
-            return Err(Error::Form("a build-side batch has the wrong number of columns"));
+            return Err(Error::Internal("a build-side batch has the wrong number of columns"));
         }
         if batch.columns.iter().any(|column| column.rows() != batch.rows) {
-            return Err(Error::Form("a build-side batch has columns of differing lengths"));
+            return Err(Error::Internal("a build-side batch has columns of differing lengths"));
         }
-        if !batch.columns.iter().zip(&self.spec.build_forms).all(|(column, form)| form.is_like(Form::of(column))) {
-            return Err(Error::Form("a build-side column has another physical type"));
+        if !batch
+            .columns
+            .iter()
+            .zip(&self.spec.build_types)
+            .all(|(column, form)| form.is_compatible_with(PhysicalType::from_column(column)))
+        {
+            return Err(Error::Internal("a build-side column has another physical type"));
         }
         if batch.rows == 0 {
             return Ok(());
         }
         self.rows += batch.rows;
         for (position, column) in batch.columns.into_iter().enumerate() {
-            if self.spec.uses_build(position) {
-                self.bytes += bytes_copied(&column);
+            if self.spec.uses_build_column(position) {
+                self.bytes += copied_bytes(&column);
                 self.columns[position].push(column);
             }
         }
@@ -64,17 +69,18 @@ impl Build {
         let pieces = columns.iter().map(Vec::len).max().unwrap_or_default();
         if pieces == 0 {
             // Only the number of rows is known.
-            let none = |rows: usize| self.spec.build_forms.iter().map(|form| form.nulls(rows)).collect();
-            let mut counts = (0..rows).step_by(ROWS_AT_ONCE).map(|start| ROWS_AT_ONCE.min(rows - start));
+            let none = |rows: usize| self.spec.build_types.iter().map(|form| form.null_column(rows)).collect();
+            let mut counts = (0..rows).step_by(DRAIN_BATCH_ROWS).map(|start| DRAIN_BATCH_ROWS.min(rows - start));
             return counts.try_for_each(|rows| take(Batch { rows, columns: none(rows) }));
         }
         // Pieces are popped from the end, so that each is freed as soon as it has been passed on.
         for piece in (0..pieces).rev() {
             let there: Vec<Option<Column>> = columns.iter_mut().map(|column| column.pop()).collect();
             let rows = there.iter().flatten().next().map_or(0, Column::rows);
-            let column = |(column, form): (Option<Column>, &Form)| column.unwrap_or_else(|| form.nulls(rows));
+            let column =
+                |(column, form): (Option<Column>, &PhysicalType)| column.unwrap_or_else(|| form.null_column(rows));
             debug_assert!(columns.iter().all(|left| left.is_empty() || left.len() == piece), "unequal piece counts");
-            take(Batch { rows, columns: there.into_iter().zip(&self.spec.build_forms).map(column).collect() })?;
+            take(Batch { rows, columns: there.into_iter().zip(&self.spec.build_types).map(column).collect() })?;
         }
         Ok(())
     }
@@ -87,12 +93,12 @@ impl Build {
 
     /// Returns the number of collected rows.
     #[must_use]
-    pub fn rows(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of columns that have collected pieces.
-    pub(super) fn columns(&self) -> usize {
+    pub(super) fn column_count(&self) -> usize {
         self.columns.iter().filter(|pieces| !pieces.is_empty()).count()
     }
 

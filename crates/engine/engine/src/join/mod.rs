@@ -16,37 +16,37 @@
 
 mod bloom;
 mod build;
-mod encoding;
+mod build_output;
+mod chunked;
 mod filter;
-mod groups;
+mod hash_index;
 mod index;
-mod marks;
+mod key_encoding;
+mod key_packing;
+mod match_bitmap;
 mod not_in;
-mod numbers;
 mod output;
-mod pieces;
+mod pair_interner;
 mod probe;
-mod ranked;
+mod rank_bitmap;
 mod residual;
-mod rest;
-mod slots;
+mod row_groups;
 mod spec;
 mod table;
 mod text_filter;
-mod words;
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod timing;
 
-pub use build::Build;
+pub use build::BuildCollector;
+pub use chunked::ProbeMatches;
 pub use filter::KeyFilter;
-pub use pieces::Matched;
 pub use probe::ProbeScratch;
 pub use spec::{JoinKind, JoinSpec, OutputColumn, Residual};
-pub use table::JoinTable;
-pub use text_filter::TextFilter;
+pub use table::JoinHashTable;
+pub use text_filter::TextKeyFilter;
 
 /// Key code of a row whose key matches no build row.
-const NO_WORD: u64 = u64::MAX;
+const NO_KEY_CODE: u64 = u64::MAX;

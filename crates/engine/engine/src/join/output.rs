@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{JoinTable, OutputColumn};
-use crate::{Batch, Bits, Column, Error, Form, NONE, Result};
+use super::{JoinHashTable, OutputColumn};
+use crate::{Batch, Bitmap, Column, Error, NONE, PhysicalType, Result};
 
 /// Pairs of a probe row and a build row.
-pub(super) struct Pairs<'a> {
+pub(super) struct RowPairs<'a> {
     /// Batch that the probe rows belong to.
     pub(super) probe: &'a Batch,
     /// Probe row of each pair; `None` if the pairs are all rows of the batch in order.
@@ -17,21 +17,22 @@ pub(super) struct Pairs<'a> {
 
 /// Returns a column of the probe batch, restricted to `rows` if given.
 pub(super) fn probe_column(batch: &Batch, position: usize, rows: Option<&[u32]>) -> Result<Column> {
-    let column = batch.columns.get(position).ok_or(Error::Form("a probe-side batch lacks a column of the output"))?;
+    let column =
+        batch.columns.get(position).ok_or(Error::Internal("a probe-side batch lacks a column of the output"))?;
     match rows {
         None => Ok(column.clone()),
         Some(rows) => column.take(rows),
     }
 }
 
-impl JoinTable {
+impl JoinHashTable {
     /// Builds a batch of these columns from pairs.
-    pub(super) fn pairs(&self, columns: &[OutputColumn], pairs: &Pairs<'_>) -> Result<Batch> {
+    pub(super) fn build_batch(&self, columns: &[OutputColumn], pairs: &RowPairs<'_>) -> Result<Batch> {
         let rows = BuildRows::new(pairs.build_rows);
         let column = |column: &OutputColumn| match *column {
             OutputColumn::Build(position) => self.build_column(position, &rows),
             OutputColumn::Probe(position) => probe_column(pairs.probe, position, pairs.probe_rows),
-            OutputColumn::Mark => Err(Error::Form("a join that outputs pairs has a mark column")),
+            OutputColumn::Mark => Err(Error::Internal("a join that outputs pairs has a mark column")),
         };
         Ok(Batch { rows: pairs.build_rows.len(), columns: columns.iter().map(column).collect::<Result<_>>()? })
     }
@@ -39,9 +40,9 @@ impl JoinTable {
     /// Gathers a build column; pairs without a build row get NULL.
     fn build_column(&self, position: usize, rows: &BuildRows<'_>) -> Result<Column> {
         let column = self.column(position)?;
-        let Some((present, some)) = &rows.partly else { return column.take(rows.rows) };
+        let Some((present, some)) = &rows.padding else { return column.take(rows.rows) };
         if column.rows() == 0 {
-            return Ok(Form::of(column).nulls(rows.rows.len()));
+            return Ok(PhysicalType::from_column(column).null_column(rows.rows.len()));
         }
         let taken = column.take(some)?;
         let validity = match taken.validity {
@@ -56,16 +57,16 @@ impl JoinTable {
 struct BuildRows<'a> {
     rows: &'a [u32],
     /// If any row is [`NONE`]: bitmap of the other rows, and the rows with 0 in place of [`NONE`].
-    partly: Option<(Arc<Bits>, Vec<u32>)>,
+    padding: Option<(Arc<Bitmap>, Vec<u32>)>,
 }
 
 impl<'a> BuildRows<'a> {
     fn new(rows: &'a [u32]) -> Self {
         let is_partly = rows.iter().fold(false, |is_partly, row| is_partly | (*row == NONE));
         let partly = is_partly.then(|| {
-            let present = Bits::of(rows.len(), |row| rows[row] != NONE);
+            let present = Bitmap::from_fn(rows.len(), |row| rows[row] != NONE);
             (Arc::new(present), rows.iter().map(|row| if *row == NONE { 0 } else { *row }).collect())
         });
-        Self { rows, partly }
+        Self { rows, padding: partly }
     }
 }

@@ -1,7 +1,7 @@
 //! Specification of a hash join.
 
 use crate::expression::Expression;
-use crate::{Error, Form, Result};
+use crate::{Error, PhysicalType, Result};
 
 /// Kind of join. Left is the build side, right is the probe side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,44 +33,44 @@ pub enum JoinKind {
 impl JoinKind {
     /// Returns whether the join outputs pairs of rows.
     #[must_use]
-    pub fn gives_pairs(self) -> bool {
+    pub fn outputs_pairs(self) -> bool {
         matches!(self, Self::Inner | Self::Left | Self::Right | Self::Full)
     }
 
     /// Returns whether the join outputs build rows after all probing, depending on the matches found by all probe
     /// rows.
     #[must_use]
-    pub fn gives_rest(self) -> bool {
+    pub fn outputs_build_rows(self) -> bool {
         matches!(self, Self::Left | Self::Full | Self::LeftSemi | Self::LeftAnti | Self::LeftNotIn | Self::LeftMark)
     }
 
     /// Returns whether the join outputs probe rows without a match.
     #[must_use]
-    pub fn keeps_probe_rows(self) -> bool {
+    pub fn outputs_unmatched_probe_rows(self) -> bool {
         matches!(self, Self::Right | Self::Full | Self::RightAnti | Self::RightMark)
     }
 
     /// Returns whether the output for a probe row depends on all chunks of a build side that is processed in chunks.
     #[must_use]
-    pub fn asks_whole_build(self) -> bool {
-        self.keeps_probe_rows() || self == Self::RightSemi
+    pub fn needs_all_build_chunks(self) -> bool {
+        self.outputs_unmatched_probe_rows() || self == Self::RightSemi
     }
 
     /// Returns whether output batches may have columns of the build side.
     #[must_use]
-    pub fn gives_build_columns(self) -> bool {
-        self.gives_pairs() || self.gives_rest()
+    pub fn outputs_build_columns(self) -> bool {
+        self.outputs_pairs() || self.outputs_build_rows()
     }
 
     /// Returns whether output batches may have columns of the probe side.
     #[must_use]
-    pub fn gives_probe_columns(self) -> bool {
-        self.gives_pairs() || matches!(self, Self::RightSemi | Self::RightAnti | Self::RightMark)
+    pub fn outputs_probe_columns(self) -> bool {
+        self.outputs_pairs() || matches!(self, Self::RightSemi | Self::RightAnti | Self::RightMark)
     }
 
     /// Returns whether output batches may have a mark column.
     #[must_use]
-    pub fn gives_mark(self) -> bool {
+    pub fn outputs_mark(self) -> bool {
         matches!(self, Self::LeftMark | Self::RightMark)
     }
 }
@@ -110,27 +110,27 @@ pub struct JoinSpec {
     /// Condition on pairs beyond the equality of keys.
     pub residual: Option<Residual>,
     /// Physical types of the build side's columns.
-    pub build_forms: Vec<Form>,
+    pub build_types: Vec<PhysicalType>,
 }
 
 impl JoinSpec {
     /// Checks that keys, output, residual condition and kind are consistent.
     pub(super) fn check(&self) -> Result<()> {
-        let has_build = |column: usize| column < self.build_forms.len();
+        let has_build = |column: usize| column < self.build_types.len();
         let fits_output = |column: &OutputColumn| match *column {
-            OutputColumn::Build(column) => self.kind.gives_build_columns() && has_build(column),
-            OutputColumn::Probe(_) => self.kind.gives_probe_columns(),
-            OutputColumn::Mark => self.kind.gives_mark(),
+            OutputColumn::Build(column) => self.kind.outputs_build_columns() && has_build(column),
+            OutputColumn::Probe(_) => self.kind.outputs_probe_columns(),
+            OutputColumn::Mark => self.kind.outputs_mark(),
         };
         if !self.output.iter().all(fits_output) {
-            return Err(Error::Form("a join outputs a column that its kind does not provide"));
+            return Err(Error::Internal("a join outputs a column that its kind does not provide"));
         }
         if self.kind == JoinKind::LeftNotIn && (self.keys.len() != 1 || self.nulls_are_equal || self.residual.is_some())
         {
-            return Err(Error::Form("a NOT IN join must have exactly one key and nothing else"));
+            return Err(Error::Internal("a NOT IN join must have exactly one key and nothing else"));
         }
         if !self.keys.iter().all(|(build, _)| has_build(*build)) {
-            return Err(Error::Form("a join key is not a column of the build side"));
+            return Err(Error::Internal("a join key is not a column of the build side"));
         }
         let fits_residual = |column: &OutputColumn| match *column {
             OutputColumn::Build(column) => has_build(column),
@@ -138,24 +138,24 @@ impl JoinSpec {
             OutputColumn::Mark => false,
         };
         if !self.residual.iter().flat_map(|residual| &residual.columns).all(fits_residual) {
-            return Err(Error::Form("a join's residual condition reads an invalid column"));
+            return Err(Error::Internal("a join's residual condition reads an invalid column"));
         }
         Ok(())
     }
 
     /// Returns whether the probe only needs to know if a match exists, not which rows match.
-    pub(super) fn asks_existence(&self) -> bool {
-        self.residual.is_none() && !self.kind.gives_build_columns()
+    pub(super) fn needs_existence_only(&self) -> bool {
+        self.residual.is_none() && !self.kind.outputs_build_columns()
     }
 
     /// Returns whether the values of a build column are needed after the keys have been packed.
-    pub(super) fn gives_build(&self, column: usize) -> bool {
+    pub(super) fn outputs_build_column(&self, column: usize) -> bool {
         let residual = self.residual.iter().flat_map(|residual| &residual.columns);
         self.output.iter().chain(residual).any(|output| *output == OutputColumn::Build(column))
     }
 
     /// Returns whether the values of a build column are needed at all.
-    pub(super) fn uses_build(&self, column: usize) -> bool {
-        self.gives_build(column) || self.keys.iter().any(|(build, _)| *build == column)
+    pub(super) fn uses_build_column(&self, column: usize) -> bool {
+        self.outputs_build_column(column) || self.keys.iter().any(|(build, _)| *build == column)
     }
 }

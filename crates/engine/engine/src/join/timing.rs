@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::tests::Chance;
-use super::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch};
-use crate::{BATCH_ROWS, Batch, Bounds, Column, Data, Form, GOES_ON};
+use super::tests::Random;
+use super::{BuildCollector, JoinHashTable, JoinKind, JoinSpec, OutputColumn, ProbeScratch};
+use crate::{BATCH_ROWS, Batch, Bounds, Column, ColumnData, NEVER_STOPPED, PhysicalType};
 
 const PROBES: usize = 10_000_000;
 
 /// Builds batches of a key column and a number column.
 fn batches(keys: &[i64]) -> Vec<Batch> {
-    let column = |keys: &[i64]| Column::new(Data::Ints { values: Arc::new(keys.to_vec()), bounds: Bounds::I64 });
+    let column = |keys: &[i64]| Column::new(ColumnData::Ints { values: Arc::new(keys.to_vec()), bounds: Bounds::I64 });
     let batch = |keys: &[i64]| Batch { rows: keys.len(), columns: vec![column(keys), column(keys)] };
     keys.chunks(BATCH_ROWS).map(batch).collect()
 }
@@ -36,13 +36,13 @@ fn measure(name: &str, kind: JoinKind, build: &[i64], probe: &[i64], output: &[O
         nulls_are_equal: false,
         output: output.to_vec(),
         residual: None,
-        build_forms: vec![Form::Ints, Form::Ints],
+        build_types: vec![PhysicalType::Ints, PhysicalType::Ints],
     });
     let (build_batches, probe_batches) = (batches(build), batches(probe));
     let (table, building) = timed(|| {
-        let mut side = Build::new(&spec);
+        let mut side = BuildCollector::new(&spec);
         build_batches.into_iter().for_each(|batch| side.push(batch).expect("integers"));
-        JoinTable::finish(Arc::clone(&spec), vec![side], 1 << 20, &GOES_ON).expect("a table")
+        JoinHashTable::finish(Arc::clone(&spec), vec![side], 1 << 20, &NEVER_STOPPED).expect("a table")
     });
     let mut rows = 0;
     let mut scratch = ProbeScratch::default();
@@ -67,7 +67,7 @@ fn measure(name: &str, kind: JoinKind, build: &[i64], probe: &[i64], output: &[O
 #[test]
 #[ignore = "measures"]
 fn nanoseconds_of_a_row() {
-    let mut chance = Chance::new(1);
+    let mut chance = Random::new(1);
     let mut shuffled = |rows: i64, factor: i64| {
         let mut keys: Vec<i64> = (0..rows).map(|key| key * factor).collect();
         (1..keys.len()).rev().for_each(|last| keys.swap(last, chance.below(last as u64 + 1) as usize));
@@ -77,7 +77,7 @@ fn nanoseconds_of_a_row() {
     let sparse = shuffled(1_000_000, 1_000_003);
     let small_sparse = shuffled(10_000, 1_000_003);
     let repeated: Vec<i64> = dense.iter().flat_map(|key| [key / 4]).collect();
-    let mut chance = Chance::new(2);
+    let mut chance = Random::new(2);
     let mut picked = |keys: &[i64], misses: u64| -> Vec<i64> {
         let mut pick = || {
             let key = keys[chance.below(keys.len() as u64) as usize];

@@ -1,15 +1,17 @@
 //! Pipelines: batches of a source pass through steps into a sink. Each worker runs its own copy over its share of the
 //! source.
 
-mod meter;
+mod timing;
 mod worker;
 
 use std::sync::Arc;
 
-pub use meter::{Busy, Now};
-pub use worker::{Border, Collected, Pass, Relief, Room, Spill, SpillSorted, Worker};
+pub use timing::{BusyTime, NanoClock};
+pub use worker::{
+    BuildChunkPosition, MemoryBudget, OutputSink, SinkState, SortSpillSink, SpillSink, Worker, WorkerContext,
+};
 
-use crate::Form;
+use crate::PhysicalType;
 use crate::aggregate::AggregateSpec;
 use crate::expression::Expression;
 use crate::join::JoinSpec;
@@ -23,9 +25,9 @@ pub struct Pipeline {
     pub sink: Sink,
     /// Whether the workers of the next pipeline, which has the same sink, continue with the sink state collected by
     /// this one: both are inputs of one UNION ALL.
-    pub goes_on: bool,
+    pub continues_in_next: bool,
     /// Whether the order of the source must be preserved; a single worker then reads all of it.
-    pub in_order: bool,
+    pub preserves_order: bool,
 }
 
 /// Origin of a pipeline's batches.
@@ -48,24 +50,24 @@ pub enum Step {
     /// Replaces the columns by the values of the expressions.
     Project(Vec<Expression>),
     /// Passes on all rows once per list of expressions, with the columns of that list (several DISTINCT aggregates).
-    Repeat(Vec<Vec<Expression>>),
+    Expand(Vec<Vec<Expression>>),
     /// Joins the rows with the hash table built by an earlier pipeline.
     Probe {
         spec: Arc<JoinSpec>,
         /// Number of the pipeline that built the hash table.
-        built_by: usize,
+        build_pipeline: usize,
         /// Physical types of the probe side's columns.
-        forms: Vec<Form>,
+        probe_types: Vec<PhysicalType>,
     },
     /// LIMIT and OFFSET: skips the first `skip` rows and passes on at most `fetch`. All workers share one row
     /// counter, identified by `number`.
-    Limit { number: usize, skip: u64, fetch: Option<u64> },
+    Limit { counter: usize, skip: u64, fetch: Option<u64> },
 }
 
 impl Step {
     /// Returns whether the step may end the pipeline early.
     #[must_use]
-    pub fn is_limit(&self) -> bool {
+    pub fn may_end_early(&self) -> bool {
         matches!(self, Self::Limit { fetch: Some(_), .. })
     }
 }
@@ -74,16 +76,16 @@ impl Step {
 #[derive(Debug, Clone)]
 pub enum Sink {
     /// Aggregates rows into groups.
-    Groups(Arc<AggregateSpec>),
+    Aggregate(Arc<AggregateSpec>),
     /// Collects the build side of a hash join.
     Build(Arc<JoinSpec>),
     /// Collects rows to be sorted.
     Sort(Arc<SortSpec>),
     /// Returns the rows as output of the program.
-    Rows,
+    Output,
 }
 
-/// Pipelines in an executable order; the last one's sink is [`Sink::Rows`].
+/// Pipelines in an executable order; the last one's sink is [`Sink::Output`].
 #[derive(Debug, Clone)]
 pub struct Program {
     pub pipelines: Vec<Pipeline>,

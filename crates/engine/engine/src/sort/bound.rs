@@ -3,18 +3,18 @@
 use std::cmp::Ordering;
 
 use super::SortKey;
-use crate::{Batch, Bits, Column, Data, Result};
+use crate::{Batch, Bitmap, Column, ColumnData, Result};
 
 /// Sort keys of the N-th row so far.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(super) struct TopNBound {
     /// Sort keys, each with its value as a column of one row.
     keys: Vec<(SortKey, Column)>,
 }
 
-impl Bound {
+impl TopNBound {
     pub(super) fn new(keys: &[SortKey], batch: &Batch, row: usize) -> Result<Self> {
-        let row = u32::try_from(row).map_err(|_| crate::Error::Memory("2^32 rows of a top-N sort"))?;
+        let row = u32::try_from(row).map_err(|_| crate::Error::OutOfMemory("2^32 rows of a top-N sort"))?;
         let key = |key: &SortKey| Ok((*key, batch.columns[key.column].take(&[row])?));
         Ok(Self { keys: keys.iter().map(key).collect::<Result<_>>()? })
     }
@@ -24,8 +24,8 @@ impl Bound {
     }
 
     /// Returns the rows that sort before the bound. Equal ones are not needed, as N rows up to the bound exist already.
-    pub(super) fn keep(&mut self, batch: &Batch) -> Result<Bits> {
-        let mut kept = Bits::all(batch.rows, false);
+    pub(super) fn select_before(&mut self, batch: &Batch) -> Result<Bitmap> {
+        let mut kept = Bitmap::filled(batch.rows, false);
         // Rows that equal the bound in the keys so far; `None` is all rows.
         let mut equal: Option<Vec<u32>> = None;
         for (key, value) in &self.keys {
@@ -37,7 +37,7 @@ impl Bound {
                 Ordering::Greater => {}
             };
             match (&equal, &column.data, &value.data) {
-                (None, Data::Ints { values, .. }, Data::Ints { values: bound, .. })
+                (None, ColumnData::Ints { values, .. }, ColumnData::Ints { values: bound, .. })
                     if column.validity.is_none() && value.is_valid(0) =>
                 {
                     let bound = bound[0];
@@ -48,12 +48,12 @@ impl Bound {
                 }
                 (None, ..) => {
                     for row in 0..batch.rows {
-                        take(row, key.order(column, row, value, 0)?);
+                        take(row, key.compare(column, row, value, 0)?);
                     }
                 }
                 (Some(rows), ..) => {
                     for row in rows {
-                        take(*row as usize, key.order(column, *row as usize, value, 0)?);
+                        take(*row as usize, key.compare(column, *row as usize, value, 0)?);
                     }
                 }
             }

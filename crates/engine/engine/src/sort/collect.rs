@@ -3,51 +3,51 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::bound::Bound;
+use super::bound::TopNBound;
 use super::{SortSpec, Sorter};
-use crate::vector::bytes_copied;
+use crate::vector::copied_bytes;
 use crate::{Batch, Column, Error, Result, Selection};
 
 /// Minimum number of rows beyond the limit at which a top-N collector is cut back to its first N rows; at least N.
-const MORE_MIN: usize = 512;
+const EXCESS_ROWS_MIN: usize = 512;
 
 /// Approximate size of a part that is drained, in bytes. Sorting narrow rows needs a multiple of that.
-const PART_BYTES: usize = 64 << 20;
+const RUN_BYTES: usize = 64 << 20;
 
 /// Collector of one worker's rows. With a limit it keeps about twice as many rows as the limit.
 #[derive(Debug)]
-pub struct Sorting {
+pub struct SortCollector {
     spec: Arc<SortSpec>,
     rows: usize,
     /// Chunks of each column.
     columns: Vec<Vec<Column>>,
     bytes: usize,
     /// Keys of the N-th row so far, with a limit of N: rows that do not sort before it are dropped.
-    bound: Option<Bound>,
+    bound: Option<TopNBound>,
     /// Number of times that the bound has been set.
-    bounds: usize,
+    bound_version: usize,
 }
 
-impl Sorting {
+impl SortCollector {
     /// Creates an empty collector.
     #[must_use]
     pub fn new(spec: &Arc<SortSpec>) -> Self {
         let columns = vec![Vec::new(); spec.forms.len()];
-        Self { spec: Arc::clone(spec), rows: 0, columns, bytes: 0, bound: None, bounds: 0 }
+        Self { spec: Arc::clone(spec), rows: 0, columns, bytes: 0, bound: None, bound_version: 0 }
     }
 
     /// Adds a batch.
     ///
     /// # Errors
-    /// [`Error::Form`] if its columns have other forms than the sort specification.
+    /// [`Error::Internal`] if its columns have other forms than the sort specification.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
-        if !self.spec.has_forms_of(&batch) {
-            return Err(Error::Form("a batch to sort has other columns than the sort specification"));
+        if !self.spec.matches_forms(&batch) {
+            return Err(Error::Internal("a batch to sort has other columns than the sort specification"));
         }
         let batch = match &mut self.bound {
             Some(bound) => {
-                let kept = bound.keep(&batch)?;
-                batch.select(&Selection::of(&kept))?
+                let kept = bound.select_before(&batch)?;
+                batch.select(&Selection::from_bitmap(&kept))?
             }
             None => batch,
         };
@@ -56,27 +56,29 @@ impl Sorting {
         }
         self.rows += batch.rows;
         for (pieces, column) in self.columns.iter_mut().zip(batch.columns) {
-            self.bytes += bytes_copied(&column);
+            self.bytes += copied_bytes(&column);
             pieces.push(column);
         }
         match self.spec.fetch {
-            Some(fetch) if fetch.max(MORE_MIN) <= self.rows.saturating_sub(fetch) => self.narrow(fetch),
+            Some(fetch) if fetch.max(EXCESS_ROWS_MIN) <= self.rows.saturating_sub(fetch) => {
+                self.truncate_to_limit(fetch)
+            }
             _ => Ok(()),
         }
     }
 
     /// Sorts the collected rows, keeps the first `fetch` and sets the bound.
-    fn narrow(&mut self, fetch: usize) -> Result<()> {
+    fn truncate_to_limit(&mut self, fetch: usize) -> Result<()> {
         let spec = Arc::clone(&self.spec);
-        let next = Self { bounds: self.bounds + 1, ..Self::new(&spec) };
+        let next = Self { bound_version: self.bound_version + 1, ..Self::new(&spec) };
         let all = std::mem::replace(self, next);
-        let first = Sorter::new(&spec, vec![all])?.sorted(&AtomicBool::default())?.whole()?;
+        let first = Sorter::new(&spec, vec![all])?.sort(&AtomicBool::default())?.to_batch()?;
         self.bound = match fetch.checked_sub(1) {
-            Some(last) if last < first.rows => Some(Bound::new(&spec.keys, &first, last)?),
+            Some(last) if last < first.rows => Some(TopNBound::new(&spec.keys, &first, last)?),
             _ => None,
         };
         self.rows = first.rows;
-        self.bytes = first.columns.iter().map(bytes_copied).sum();
+        self.bytes = first.columns.iter().map(copied_bytes).sum();
         for (pieces, column) in self.columns.iter_mut().zip(first.columns) {
             pieces.push(column);
         }
@@ -90,7 +92,7 @@ impl Sorting {
     /// Errors of `take`.
     pub fn drain(&mut self, take: &mut dyn FnMut(Self) -> Result<()>) -> Result<()> {
         // The bound stays valid: the first N rows exist, although not in memory.
-        let next = Self { bound: self.bound.take(), bounds: self.bounds, ..Self::new(&self.spec) };
+        let next = Self { bound: self.bound.take(), bound_version: self.bound_version, ..Self::new(&self.spec) };
         let Self { rows, columns, .. } = std::mem::replace(self, next);
         let mut part = Self::new(&self.spec);
         if columns.is_empty() {
@@ -102,10 +104,10 @@ impl Sorting {
         {
             part.rows += first.rows();
             for (before, piece) in part.columns.iter_mut().zip(pieces) {
-                part.bytes += bytes_copied(&piece);
+                part.bytes += copied_bytes(&piece);
                 before.push(piece);
             }
-            if PART_BYTES <= part.bytes {
+            if RUN_BYTES <= part.bytes {
                 take(std::mem::replace(&mut part, Self::new(&self.spec)))?;
             }
         }
@@ -114,16 +116,16 @@ impl Sorting {
 
     /// Returns the approximate memory that sorting one drained part needs, beside the part itself.
     #[must_use]
-    pub fn room_bytes(&self) -> usize {
-        let whole = Sorter::room_bytes(std::iter::once(self));
-        whole / (self.bytes / PART_BYTES).max(1)
+    pub fn sort_memory_bytes(&self) -> usize {
+        let whole = Sorter::sort_memory_bytes(std::iter::once(self));
+        whole / (self.bytes / RUN_BYTES).max(1)
     }
 
     /// Returns the bound of a top-N sort: the number of times that it has been set, and the first key of the N-th row
     /// so far, as a column of one row. Rows whose first key sorts after it cannot be among the first N.
     #[must_use]
     pub fn bound(&self) -> Option<(usize, &Column)> {
-        Some((self.bounds, self.bound.as_ref()?.first_key()?))
+        Some((self.bound_version, self.bound.as_ref()?.first_key()?))
     }
 
     /// Returns the number of collected rows.

@@ -6,10 +6,10 @@ use arrow::array::Array;
 
 use super::SortKey;
 use crate::expression::float_order;
-use crate::{Column, Data, Error, Result};
+use crate::{Column, ColumnData, Error, Result};
 
 /// Compares two rows of one batch, or of two batches whose columns have the same forms.
-pub(super) fn rows(
+pub(super) fn compare_rows(
     keys: &[SortKey],
     left: &[Column],
     left_row: usize,
@@ -17,7 +17,7 @@ pub(super) fn rows(
     right_row: usize,
 ) -> Result<Ordering> {
     for key in keys {
-        let order = key.order(&left[key.column], left_row, &right[key.column], right_row)?;
+        let order = key.compare(&left[key.column], left_row, &right[key.column], right_row)?;
         if order.is_ne() {
             return Ok(order);
         }
@@ -28,10 +28,10 @@ pub(super) fn rows(
 impl SortKey {
     /// Compares two values in the order of this key, NULLs included.
     #[inline]
-    pub(super) fn order(&self, left: &Column, x: usize, right: &Column, y: usize) -> Result<Ordering> {
+    pub(super) fn compare(&self, left: &Column, x: usize, right: &Column, y: usize) -> Result<Ordering> {
         match (left.is_valid(x), right.is_valid(y)) {
             (true, true) => {
-                let order = values(left, x, right, y)?;
+                let order = compare_values(left, x, right, y)?;
                 Ok(if self.is_descending { order.reverse() } else { order })
             }
             (false, false) => Ok(Ordering::Equal),
@@ -42,33 +42,35 @@ impl SortKey {
 
 /// Compares two values that are not NULL: strings by their bytes, floats as PostgreSQL does.
 #[inline]
-pub(crate) fn values(left: &Column, x: usize, right: &Column, y: usize) -> Result<Ordering> {
+pub(crate) fn compare_values(left: &Column, x: usize, right: &Column, y: usize) -> Result<Ordering> {
     Ok(match (&left.data, &right.data) {
-        (Data::Ints { values: left, .. }, Data::Ints { values: right, .. }) => left[x].cmp(&right[y]),
-        (Data::Wide(left), Data::Wide(right)) => left[x].cmp(&right[y]),
-        (Data::Wide(left), Data::Ints { values: right, .. }) => left[x].cmp(&right[y].into()),
-        (Data::Ints { values: left, .. }, Data::Wide(right)) => i128::from(left[x]).cmp(&right[y]),
-        (Data::Floats(left), Data::Floats(right)) => float_order(left[x], right[y]),
-        (Data::Bools(left), Data::Bools(right)) => left.get(x).cmp(&right.get(y)),
+        (ColumnData::Ints { values: left, .. }, ColumnData::Ints { values: right, .. }) => left[x].cmp(&right[y]),
+        (ColumnData::WideInts(left), ColumnData::WideInts(right)) => left[x].cmp(&right[y]),
+        (ColumnData::WideInts(left), ColumnData::Ints { values: right, .. }) => left[x].cmp(&right[y].into()),
+        (ColumnData::Ints { values: left, .. }, ColumnData::WideInts(right)) => i128::from(left[x]).cmp(&right[y]),
+        (ColumnData::Floats(left), ColumnData::Floats(right)) => float_order(left[x], right[y]),
+        (ColumnData::Bools(left), ColumnData::Bools(right)) => left.get(x).cmp(&right.get(y)),
         (left, right) => text(left, x)?.cmp(text(right, y)?),
     })
 }
 
 /// Returns whether two values are not distinct; NULLs are not distinct from each other.
 #[inline]
-pub(crate) fn is_same(column: &Column, x: usize, y: usize) -> Result<bool> {
+pub(crate) fn is_not_distinct(column: &Column, x: usize, y: usize) -> Result<bool> {
     Ok(match (column.is_valid(x), column.is_valid(y)) {
-        (true, true) => values(column, x, column, y)?.is_eq(),
+        (true, true) => compare_values(column, x, column, y)?.is_eq(),
         (x, y) => x == y,
     })
 }
 
-fn text(data: &Data, row: usize) -> Result<&[u8]> {
+fn text(data: &ColumnData, row: usize) -> Result<&[u8]> {
     match data {
-        Data::Texts(texts) => Ok(texts.value(row).as_bytes()),
-        Data::Codes { codes, strings } if (codes[row] as usize) < strings.values().len() => {
+        ColumnData::Texts(texts) => Ok(texts.value(row).as_bytes()),
+        ColumnData::Dictionary { indices: codes, dictionary: strings }
+            if (codes[row] as usize) < strings.values().len() =>
+        {
             Ok(strings.get(codes[row]).as_bytes())
         }
-        _ => Err(Error::Form("values to compare are of different forms")),
+        _ => Err(Error::Internal("values to compare are of different forms")),
     }
 }

@@ -3,20 +3,20 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::prefix::prefix;
+use super::prefix::key_prefix;
 use super::{SortSpec, compare};
 use crate::vector::interleave;
-use crate::{BATCH_ROWS, Batch, Column, Error, Form, Result};
+use crate::{BATCH_ROWS, Batch, Column, Error, PhysicalType, Result};
 
 /// Merge of sorted runs, which the caller supplies block by block. Equal rows are returned in the order of their runs.
 #[derive(Debug)]
-pub struct Merge {
+pub struct RunMerger {
     spec: Arc<SortSpec>,
     /// Number of rows still to be returned.
-    left: usize,
+    remaining: usize,
     runs: Vec<Run>,
     /// Runs that need their next block.
-    waiting: Vec<usize>,
+    awaiting_block: Vec<usize>,
     /// Winning run, then the loser at each node of the tree; empty until all runs have their first block.
     tree: Vec<usize>,
     /// Current blocks of the runs, and exhausted blocks that picked rows refer to.
@@ -38,24 +38,24 @@ struct Run {
 
 /// Step of a merge: rows, or a request to the caller.
 #[derive(Debug)]
-pub enum Merged {
+pub enum MergeStep {
     /// Next rows in order.
     Rows(Batch),
     /// Request for the next block of the run with this number.
-    Wants(usize),
+    NeedsBlock(usize),
     /// All rows have been returned.
     End,
 }
 
-impl Merge {
+impl RunMerger {
     /// Creates a merge of `runs` runs in the order of `spec`, limited to `fetch` rows if it has a limit.
     #[must_use]
     pub fn new(spec: &Arc<SortSpec>, runs: usize) -> Self {
         Self {
             spec: Arc::clone(spec),
-            left: spec.fetch.unwrap_or(usize::MAX),
+            remaining: spec.fetch.unwrap_or(usize::MAX),
             runs: vec![Run::default(); runs],
-            waiting: (0..runs).rev().collect(),
+            awaiting_block: (0..runs).rev().collect(),
             tree: Vec::new(),
             blocks: Vec::new(),
             picks: Vec::new(),
@@ -65,28 +65,29 @@ impl Merge {
     /// Adds the next block of the run that was requested last; `None` ends the run.
     ///
     /// # Errors
-    /// [`Error::Form`] if the block's columns have other forms than `spec`, or the block was not requested.
-    pub fn put(&mut self, run: usize, block: Option<Batch>) -> Result<()> {
-        if self.waiting.last() != Some(&run) {
-            return Err(Error::Form("a block of a run was not requested"));
+    /// [`Error::Internal`] if the block's columns have other forms than `spec`, or the block was not requested.
+    pub fn add_block(&mut self, run: usize, block: Option<Batch>) -> Result<()> {
+        if self.awaiting_block.last() != Some(&run) {
+            return Err(Error::Internal("a block of a run was not requested"));
         }
         match block {
             Some(block) => {
-                if !self.spec.has_forms_of(&block) {
-                    return Err(Error::Form("a block of a run has other columns than the sort specification"));
+                if !self.spec.matches_forms(&block) {
+                    return Err(Error::Internal("a block of a run has other columns than the sort specification"));
                 }
                 if block.rows == 0 {
                     return Ok(());
                 }
-                let number = |number: usize| u32::try_from(number).map_err(|_| Error::Memory("the blocks of runs"));
+                let number =
+                    |number: usize| u32::try_from(number).map_err(|_| Error::OutOfMemory("the blocks of runs"));
                 let at = &mut self.runs[run];
                 (at.block, at.row, at.rows) = (number(self.blocks.len())?, 0, number(block.rows)?);
                 self.blocks.push(block);
-                self.look_at(run);
+                self.update_prefix(run);
             }
             None => self.runs[run].has_ended = true,
         }
-        self.waiting.pop();
+        self.awaiting_block.pop();
         if self.tree.is_empty() { Ok(()) } else { self.replay(run) }
     }
 
@@ -95,32 +96,36 @@ impl Merge {
     /// # Errors
     /// Internal errors only.
     #[expect(clippy::should_implement_trait, reason = "a step may request a block, unlike an iterator's item")]
-    pub fn next(&mut self) -> Result<Merged> {
-        if self.left == 0 || self.runs.is_empty() {
-            return self.ended();
+    pub fn next(&mut self) -> Result<MergeStep> {
+        if self.remaining == 0 || self.runs.is_empty() {
+            return self.finish();
         }
         loop {
-            if let Some(run) = self.waiting.last() {
+            if let Some(run) = self.awaiting_block.last() {
                 // Returns the picked rows once too many exhausted blocks are retained for them.
                 let is_full = 2 * self.runs.len() < self.blocks.len();
-                return if is_full && !self.picks.is_empty() { self.give() } else { Ok(Merged::Wants(*run)) };
+                return if is_full && !self.picks.is_empty() {
+                    self.emit_picked()
+                } else {
+                    Ok(MergeStep::NeedsBlock(*run))
+                };
             }
             if self.tree.is_empty() {
-                self.play()?;
+                self.build_tree()?;
             }
             let first = self.tree[0];
             if self.runs[first].has_ended {
-                return self.ended();
+                return self.finish();
             }
             if self.picks.is_empty() && self.runs.iter().filter(|run| !run.has_ended).count() == 1 {
-                return self.give_last(first);
+                return self.emit_last_run(first);
             }
             if self.picks.len() == BATCH_ROWS {
-                return self.give();
+                return self.emit_picked();
             }
             self.pick(first)?;
-            if self.left == 0 {
-                return self.give();
+            if self.remaining == 0 {
+                return self.emit_picked();
             }
         }
     }
@@ -128,52 +133,52 @@ impl Merge {
     fn pick(&mut self, run: usize) -> Result<()> {
         let at = &mut self.runs[run];
         self.picks.push((at.block, at.row));
-        self.left -= 1;
+        self.remaining -= 1;
         at.row += 1;
         if at.row == at.rows {
-            self.waiting.push(run);
+            self.awaiting_block.push(run);
             return Ok(());
         }
-        self.look_at(run);
+        self.update_prefix(run);
         self.replay(run)
     }
 
-    fn ended(&mut self) -> Result<Merged> {
-        if self.picks.is_empty() { Ok(Merged::End) } else { self.give() }
+    fn finish(&mut self) -> Result<MergeStep> {
+        if self.picks.is_empty() { Ok(MergeStep::End) } else { self.emit_picked() }
     }
 
     /// Returns the picked rows as a batch.
-    fn give(&mut self) -> Result<Merged> {
-        let column = |(position, form): (usize, &Form)| {
+    fn emit_picked(&mut self) -> Result<MergeStep> {
+        let column = |(position, form): (usize, &PhysicalType)| {
             let columns: Vec<&Column> = self.blocks.iter().map(|block| &block.columns[position]).collect();
             interleave(&columns, &self.picks, *form)
         };
         let columns = self.spec.forms.iter().enumerate().map(column).collect::<Result<_>>()?;
         let rows = self.picks.len();
         self.picks.clear();
-        self.forget();
-        Ok(Merged::Rows(Batch { rows, columns }))
+        self.drop_exhausted_blocks();
+        Ok(MergeStep::Rows(Batch { rows, columns }))
     }
 
     /// Returns a slice of the only run that has not ended, without comparisons.
-    fn give_last(&mut self, run: usize) -> Result<Merged> {
+    fn emit_last_run(&mut self, run: usize) -> Result<MergeStep> {
         let at = &mut self.runs[run];
         let (start, rows) = (at.row as usize, at.rows as usize);
-        let end = rows.min(start + BATCH_ROWS.min(self.left));
+        let end = rows.min(start + BATCH_ROWS.min(self.remaining));
         let batch = self.blocks[at.block as usize].clone().slice(start, end);
-        self.left -= batch.rows;
+        self.remaining -= batch.rows;
         at.row = u32::try_from(end).expect("a block has fewer than 2^32 rows");
         if end == rows {
-            self.waiting.push(run);
-            self.forget();
+            self.awaiting_block.push(run);
+            self.drop_exhausted_blocks();
         } else {
-            self.look_at(run);
+            self.update_prefix(run);
         }
-        Ok(Merged::Rows(batch))
+        Ok(MergeStep::Rows(batch))
     }
 
     /// Drops exhausted blocks.
-    fn forget(&mut self) {
+    fn drop_exhausted_blocks(&mut self) {
         let mut blocks = Vec::with_capacity(self.runs.len());
         for run in self.runs.iter_mut().filter(|run| run.row < run.rows) {
             blocks.push(self.blocks[run.block as usize].clone());
@@ -183,14 +188,14 @@ impl Merge {
     }
 
     /// Updates the key prefix of a run's current row.
-    fn look_at(&mut self, run: usize) {
+    fn update_prefix(&mut self, run: usize) {
         let Some(key) = self.spec.keys.first() else { return };
         let at = &mut self.runs[run];
-        at.prefix = prefix(key, &self.blocks[at.block as usize].columns[key.column], at.row as usize);
+        at.prefix = key_prefix(key, &self.blocks[at.block as usize].columns[key.column], at.row as usize);
     }
 
     /// Builds the tree: each run plays against its neighbour, then the winners play against each other.
-    fn play(&mut self) -> Result<()> {
+    fn build_tree(&mut self) -> Result<()> {
         let leaves = self.runs.len();
         let mut winners: Vec<usize> = std::iter::repeat_n(0, leaves).chain(0..leaves).collect();
         self.tree = vec![0; leaves];
@@ -226,7 +231,7 @@ impl Merge {
             Ordering::Equal => {
                 let columns = |run: &Run| self.blocks[run.block as usize].columns.as_slice();
                 let (x, y) = (left.row as usize, right.row as usize);
-                compare::rows(&self.spec.keys, columns(left), x, columns(right), y)?
+                compare::compare_rows(&self.spec.keys, columns(left), x, columns(right), y)?
             }
             order => order,
         };

@@ -2,11 +2,11 @@
 //!
 //! Each worker collects its batches. A [`Sorter`] takes the batches of all workers and sorts row numbers prefixed by
 //! normalized keys; columns are gathered in that order when [`SortedRows`] are read (late materialization), together
-//! with the columns of window functions. Rows that exceed memory are spilled as sorted runs, which a [`Merge`] combines
+//! with the columns of window functions. Rows that exceed memory are spilled as sorted runs, which a [`RunMerger`] combines
 //! block by block.
 //!
 //! - `collect.rs`: collects the batches of one worker; `bound.rs`: skips rows that cannot be among the first N.
-//! - `order.rs`: sorts by buckets, which are divided by sampled splitters and sorted in parallel.
+//! - `sorter.rs`: sorts by buckets, which are divided by sampled splitters and sorted in parallel.
 //! - `packed.rs`: packs the leading keys of a row into one number; `ranks.rs`: ranks of dictionary entries, for string
 //!   keys.
 //! - `compare.rs`: compares rows by the keys that the packed number does not decide.
@@ -17,22 +17,22 @@ mod bound;
 mod collect;
 pub(crate) mod compare;
 mod merge;
-mod order;
 mod packed;
 mod prefix;
 mod ranks;
 mod sorted;
+mod sorter;
 
 #[cfg(test)]
 mod tests;
 
-pub use collect::Sorting;
-pub use merge::{Merge, Merged};
-pub use order::{Scattered, Sorter};
+pub use collect::SortCollector;
+pub use merge::{MergeStep, RunMerger};
 pub use sorted::SortedRows;
+pub use sorter::{ScatteredRows, Sorter};
 
-use crate::window::{WindowSpec, form_of};
-use crate::{Batch, Column, Form};
+use crate::window::{WindowSpec, result_form};
+use crate::{Batch, Column, PhysicalType};
 
 /// Sort specification: keys, limit, column forms and window functions.
 #[derive(Debug, Clone)]
@@ -42,23 +42,25 @@ pub struct SortSpec {
     /// Maximum number of rows to return, the first in order; `None` returns all.
     pub fetch: Option<usize>,
     /// Forms of the batches' columns.
-    pub forms: Vec<Form>,
+    pub forms: Vec<PhysicalType>,
     /// Window functions over the sorted rows; their columns follow those of the batches.
     pub windows: Option<WindowSpec>,
 }
 
 impl SortSpec {
     /// Returns whether the columns of a batch have the specified forms.
-    pub(crate) fn has_forms_of(&self, batch: &Batch) -> bool {
-        let is_fit = |(column, form): (&Column, &Form)| column.rows() == batch.rows && form.is_like(Form::of(column));
+    pub(crate) fn matches_forms(&self, batch: &Batch) -> bool {
+        let is_fit = |(column, form): (&Column, &PhysicalType)| {
+            column.rows() == batch.rows && form.is_compatible_with(PhysicalType::from_column(column))
+        };
         batch.columns.len() == self.forms.len() && batch.columns.iter().zip(&self.forms).all(is_fit)
     }
 
     /// Returns the specification of sorted rows that have the window functions' columns already: it keeps their order.
     #[must_use]
-    pub fn of_computed(&self) -> Self {
+    pub fn with_windows_computed(&self) -> Self {
         let functions = self.windows.iter().flat_map(|windows| &windows.functions);
-        let computed = functions.map(|function| form_of(function, &self.forms));
+        let computed = functions.map(|function| result_form(function, &self.forms));
         let forms = self.forms.iter().copied().chain(computed).collect();
         Self { keys: Vec::new(), fetch: None, forms, windows: None }
     }

@@ -1,10 +1,10 @@
 //! Ranks of dictionary entries in the order of their strings.
 
-use crate::Strings;
+use crate::Dictionary;
 
 /// Returns the rank of each code's string, and the largest rank. Equal strings have equal ranks; codes that no row uses
 /// have rank 0.
-pub(super) fn ranks(strings: &Strings, used: impl Iterator<Item = u32>) -> (Vec<u32>, u32) {
+pub(super) fn rank_codes(strings: &Dictionary, used: impl Iterator<Item = u32>) -> (Vec<u32>, u32) {
     let mut is_used = vec![false; strings.len()];
     for code in used {
         if let Some(used) = is_used.get_mut(code as usize) {

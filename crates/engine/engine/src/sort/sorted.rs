@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::SortSpec;
 use crate::vector::concat;
-use crate::window::{self, Ordered, WindowSpec};
-use crate::{BATCH_ROWS, Batch, Bits, Column, Error, Result};
+use crate::window::{self, OrderedRows, WindowSpec};
+use crate::{BATCH_ROWS, Batch, Bitmap, Column, Error, Result};
 
 /// Rows whose window functions are computed together; a multiple of 64, so that shares of bitmaps concatenate by words.
 const SHARE_ROWS: usize = 1 << 17;
@@ -30,30 +30,30 @@ impl SortedRows {
 
     /// Returns the number of shares by which window functions are computed in parallel; 0 if there are none.
     #[must_use]
-    pub fn shares(&self) -> usize {
+    pub fn window_shares(&self) -> usize {
         if self.spec.windows.is_some() { self.rows.div_ceil(SHARE_ROWS) } else { 0 }
     }
 
     /// Returns which rows of a share are the first of their partition.
     ///
     /// # Errors
-    /// [`Error::Form`] if there are no window functions.
-    pub fn partition_starts(&self, share: usize) -> Result<Bits> {
-        window::starts(&self.ordered(), &self.windowed()?.partition_by, self.range(share))
+    /// [`Error::Internal`] if there are no window functions.
+    pub fn partition_starts(&self, share: usize) -> Result<Bitmap> {
+        window::find_starts(&self.ordered(), &self.window_spec()?.partition_by, self.range(share))
     }
 
     /// Concatenates the partition starts of all shares.
     #[must_use]
-    pub fn all_starts(&self, shares: &[Bits]) -> Bits {
-        Bits::of_words(shares.iter().flat_map(|share| share.words().iter().copied()).collect(), self.rows)
+    pub fn concat_starts(&self, shares: &[Bitmap]) -> Bitmap {
+        Bitmap::from_words(shares.iter().flat_map(|share| share.words().iter().copied()).collect(), self.rows)
     }
 
     /// Computes the window functions of the partitions that start in a share. `starts` covers all rows.
     ///
     /// # Errors
     /// Errors of the functions.
-    pub fn window_columns(&self, share: usize, starts: &Bits) -> Result<Vec<Column>> {
-        window::columns(self.windowed()?, &self.ordered(), starts, self.range(share))
+    pub fn window_columns(&self, share: usize, starts: &Bitmap) -> Result<Vec<Column>> {
+        window::compute_columns(self.window_spec()?, &self.ordered(), starts, self.range(share))
     }
 
     /// Adds the window functions' columns, given those of all shares in order.
@@ -61,21 +61,21 @@ impl SortedRows {
     /// # Errors
     /// Internal errors only.
     pub fn with_windows(mut self, shares: Vec<Vec<Column>>) -> Result<Self> {
-        let functions = self.windowed()?.functions.clone();
+        let functions = self.window_spec()?.functions.clone();
         let mut shares: Vec<_> = shares.into_iter().map(Vec::into_iter).collect();
         for function in &functions {
             let pieces = shares.iter_mut().filter_map(Iterator::next).collect();
-            self.windows.push(concat(pieces, window::form_of(function, &self.spec.forms))?);
+            self.windows.push(concat(pieces, window::result_form(function, &self.spec.forms))?);
         }
         Ok(self)
     }
 
-    fn windowed(&self) -> Result<&WindowSpec> {
-        self.spec.windows.as_ref().ok_or(Error::Form("a sort specification without window functions"))
+    fn window_spec(&self) -> Result<&WindowSpec> {
+        self.spec.windows.as_ref().ok_or(Error::Internal("a sort specification without window functions"))
     }
 
-    fn ordered(&self) -> Ordered<'_> {
-        Ordered { rows: self.rows, columns: &self.columns, order: self.order.as_deref() }
+    fn ordered(&self) -> OrderedRows<'_> {
+        OrderedRows { rows: self.rows, columns: &self.columns, order: self.order.as_deref() }
     }
 
     fn range(&self, share: usize) -> Range<usize> {
@@ -104,19 +104,19 @@ impl SortedRows {
         if self.rows <= start {
             return Ok(None);
         }
-        self.between(start, self.rows.min(start + BATCH_ROWS)).map(Some)
+        self.batch_between(start, self.rows.min(start + BATCH_ROWS)).map(Some)
     }
 
     /// Returns all rows as one batch.
-    pub(super) fn whole(&self) -> Result<Batch> {
-        self.between(0, self.rows)
+    pub(super) fn to_batch(&self) -> Result<Batch> {
+        self.batch_between(0, self.rows)
     }
 
     /// Returns the rows from position `start` to `end`.
     ///
     /// # Errors
     /// As [`Column::take`].
-    pub fn between(&self, start: usize, end: usize) -> Result<Batch> {
+    pub fn batch_between(&self, start: usize, end: usize) -> Result<Batch> {
         let column = |column: &Column| match &self.order {
             Some(order) => column.take(&order[start..end]),
             None => Ok(column.slice(start, end)),

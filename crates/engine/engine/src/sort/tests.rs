@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::spill::{decode, encode};
-use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Selection, Strings};
+use crate::{BATCH_ROWS, Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, Selection};
 
 /// Value of the reference implementation.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,13 +51,13 @@ enum Kind {
 }
 
 impl Kind {
-    fn form(self) -> Form {
+    fn form(self) -> PhysicalType {
         match self {
-            Self::Ints | Self::LargeInts => Form::Ints,
-            Self::Wide => Form::Wide,
-            Self::Floats => Form::Floats,
-            Self::Bools => Form::Bools,
-            Self::Codes | Self::Texts | Self::LongTexts => Form::Texts,
+            Self::Ints | Self::LargeInts => PhysicalType::Ints,
+            Self::Wide => PhysicalType::WideInts,
+            Self::Floats => PhysicalType::Floats,
+            Self::Bools => PhysicalType::Bools,
+            Self::Codes | Self::Texts | Self::LongTexts => PhysicalType::Texts,
         }
     }
 
@@ -86,31 +86,33 @@ impl Kind {
     fn column(self, values: &[Option<Value>]) -> Column {
         let is_valid = |row: usize| values[row].is_some();
         let validity = (0..values.len()).any(|row| !is_valid(row));
-        let validity = validity.then(|| Arc::new(Bits::of(values.len(), is_valid)));
+        let validity = validity.then(|| Arc::new(Bitmap::from_fn(values.len(), is_valid)));
         let texts =
             || values.iter().map(|value| if let Some(Value::Text(text)) = value { text.as_str() } else { "null" });
         let data = match self {
             Self::Ints | Self::LargeInts => {
                 let values = values.iter().map(|value| if let Some(Value::Int(value)) = value { *value } else { 0 });
-                Data::Ints { values: Arc::new(values.collect()), bounds: Bounds::I64 }
+                ColumnData::Ints { values: Arc::new(values.collect()), bounds: Bounds::I64 }
             }
             Self::Wide => {
                 let values = values.iter().map(|value| if let Some(Value::Wide(value)) = value { *value } else { 0 });
-                Data::Wide(Arc::new(values.collect()))
+                ColumnData::WideInts(Arc::new(values.collect()))
             }
             Self::Floats => {
                 let values =
                     values.iter().map(|value| if let Some(Value::Float(value)) = value { *value } else { 0.0 });
-                Data::Floats(Arc::new(values.collect()))
+                ColumnData::Floats(Arc::new(values.collect()))
             }
-            Self::Bools => Data::Bools(Arc::new(Bits::of(values.len(), |row| values[row] == Some(Value::Bool(true))))),
+            Self::Bools => {
+                ColumnData::Bools(Arc::new(Bitmap::from_fn(values.len(), |row| values[row] == Some(Value::Bool(true)))))
+            }
             Self::Codes => {
                 // Each row has a dictionary entry of its own, so that equal strings have several codes.
-                let strings = Strings::new(StringViewArray::from_iter_values(texts().rev()));
+                let strings = Dictionary::new(StringViewArray::from_iter_values(texts().rev()));
                 let codes = (0..u32::try_from(values.len()).unwrap()).rev().collect();
-                Data::Codes { codes: Arc::new(codes), strings }
+                ColumnData::Dictionary { indices: Arc::new(codes), dictionary: strings }
             }
-            Self::Texts | Self::LongTexts => Data::Texts(StringViewArray::from_iter_values(texts())),
+            Self::Texts | Self::LongTexts => ColumnData::Texts(StringViewArray::from_iter_values(texts())),
         };
         Column { data, validity }
     }
@@ -161,7 +163,7 @@ impl Case {
     }
 
     fn spec(&self, fetch: Option<usize>) -> Arc<SortSpec> {
-        let forms = self.kinds.iter().map(|kind| kind.form()).chain([Form::Ints]).collect();
+        let forms = self.kinds.iter().map(|kind| kind.form()).chain([PhysicalType::Ints]).collect();
         Arc::new(SortSpec { keys: self.keys.clone(), fetch, forms, windows: None })
     }
 
@@ -182,7 +184,9 @@ impl Case {
     fn numbers(&self, batches: impl Iterator<Item = Batch>) -> Vec<i64> {
         let mut numbers = Vec::new();
         for batch in batches {
-            let Data::Ints { values, .. } = &batch.columns[self.kinds.len()].data else { panic!("the rows' numbers") };
+            let ColumnData::Ints { values, .. } = &batch.columns[self.kinds.len()].data else {
+                panic!("the rows' numbers")
+            };
             assert_eq!(batch.rows, values.len());
             numbers.extend_from_slice(values);
         }
@@ -191,11 +195,11 @@ impl Case {
 
     fn sorted(&self, fetch: Option<usize>, workers: usize, batch_rows: usize) -> Vec<i64> {
         let spec = self.spec(fetch);
-        let mut parts: Vec<Sorting> = (0..workers).map(|_| Sorting::new(&spec)).collect();
+        let mut parts: Vec<SortCollector> = (0..workers).map(|_| SortCollector::new(&spec)).collect();
         for (number, batch) in self.batches(batch_rows).into_iter().enumerate() {
             parts[number % workers].push(batch).unwrap();
         }
-        let sorted = Sorter::new(&spec, parts).unwrap().sorted(&AtomicBool::default()).unwrap();
+        let sorted = Sorter::new(&spec, parts).unwrap().sort(&AtomicBool::default()).unwrap();
         let numbers = self.numbers((0..).map_while(|number| sorted.batch(number).unwrap()));
         assert_eq!(sorted.rows(), numbers.len());
         numbers
@@ -204,13 +208,13 @@ impl Case {
     /// Returns the rows as sorted runs of `run_batches` batches each, in blocks of `block_rows` rows.
     fn runs(&self, spec: &Arc<SortSpec>, batch_rows: usize, run_batches: usize, block_rows: usize) -> Vec<Vec<Batch>> {
         let mut runs = Vec::new();
-        let mut sorting = Sorting::new(spec);
+        let mut sorting = SortCollector::new(spec);
         for batches in self.batches(batch_rows).chunks(run_batches) {
             batches.iter().for_each(|batch| sorting.push(batch.clone()).unwrap());
-            let mut give = |part: Sorting| {
-                let sorted = Sorter::new(spec, vec![part])?.sorted(&AtomicBool::default())?;
+            let mut give = |part: SortCollector| {
+                let sorted = Sorter::new(spec, vec![part])?.sort(&AtomicBool::default())?;
                 let starts = (0..sorted.rows()).step_by(block_rows);
-                let block = |start| sorted.between(start, sorted.rows().min(start + block_rows)).unwrap();
+                let block = |start| sorted.batch_between(start, sorted.rows().min(start + block_rows)).unwrap();
                 runs.push(starts.map(|start| decode(&encode(&[block(start)]).unwrap()).unwrap()).collect());
                 Ok(())
             };
@@ -223,14 +227,14 @@ impl Case {
 
 /// Merges runs.
 fn merged(spec: &Arc<SortSpec>, runs: Vec<Vec<Batch>>) -> Vec<Batch> {
-    let mut merge = Merge::new(spec, runs.len());
+    let mut merge = RunMerger::new(spec, runs.len());
     let mut runs: Vec<_> = runs.into_iter().map(Vec::into_iter).collect();
     let mut batches = Vec::new();
     loop {
         match merge.next().unwrap() {
-            Merged::Rows(batch) => batches.push(batch),
-            Merged::Wants(run) => merge.put(run, runs[run].next()).unwrap(),
-            Merged::End => return batches,
+            MergeStep::Rows(batch) => batches.push(batch),
+            MergeStep::NeedsBlock(run) => merge.add_block(run, runs[run].next()).unwrap(),
+            MergeStep::End => return batches,
         }
     }
 }
@@ -340,32 +344,34 @@ proptest! {
 
 #[test]
 fn rows_without_keys_stay_as_they_come() {
-    let values = Column::new(Data::Ints { values: Arc::new(vec![3, 1, 2]), bounds: Bounds::I64 });
-    let spec = Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![Form::Ints], windows: None });
-    let mut part = Sorting::new(&spec);
+    let values = Column::new(ColumnData::Ints { values: Arc::new(vec![3, 1, 2]), bounds: Bounds::I64 });
+    let spec = Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![PhysicalType::Ints], windows: None });
+    let mut part = SortCollector::new(&spec);
     let batch = Batch { rows: 3, columns: vec![values] };
     part.push(batch.clone()).unwrap();
     part.push(batch.select(&Selection::Rows(vec![1])).unwrap()).unwrap();
     let sorter = Sorter::new(&spec, vec![part]).unwrap();
-    assert!(sorter.is_in_order());
-    let Data::Ints { values, .. } = &sorter.in_order(&[]).whole().unwrap().columns[0].data else { panic!("integers") };
+    assert!(sorter.keeps_arrival_order());
+    let ColumnData::Ints { values, .. } = &sorter.into_sorted(&[]).to_batch().unwrap().columns[0].data else {
+        panic!("integers")
+    };
     assert_eq!(**values, [3, 1, 2, 1]);
 }
 
 #[test]
 fn runs_without_keys_or_columns_follow_each_other() {
     let spec = |forms| Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms, windows: None });
-    let ints = |values: Vec<i64>| Column::new(Data::Ints { values: Arc::new(values), bounds: Bounds::I64 });
+    let ints = |values: Vec<i64>| Column::new(ColumnData::Ints { values: Arc::new(values), bounds: Bounds::I64 });
     let runs = [vec![3, 1], vec![], vec![2, 9, 0]];
     let runs = runs.map(|values| vec![Batch { rows: values.len(), columns: vec![ints(values)] }]);
     let mut numbers = Vec::new();
-    for batch in merged(&spec(vec![Form::Ints]), runs.to_vec()) {
-        let Data::Ints { values, .. } = &batch.columns[0].data else { panic!("integers") };
+    for batch in merged(&spec(vec![PhysicalType::Ints]), runs.to_vec()) {
+        let ColumnData::Ints { values, .. } = &batch.columns[0].data else { panic!("integers") };
         numbers.extend_from_slice(values);
     }
     assert_eq!(numbers, [3, 1, 2, 9, 0]);
 
-    let mut sorting = Sorting::new(&spec(Vec::new()));
+    let mut sorting = SortCollector::new(&spec(Vec::new()));
     sorting.push(Batch { rows: 7, columns: Vec::new() }).unwrap();
     let mut parts = Vec::new();
     sorting
@@ -383,23 +389,23 @@ fn runs_without_keys_or_columns_follow_each_other() {
 
 #[test]
 fn blocks_that_do_not_belong_to_a_merge_are_refused() {
-    let spec = Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![Form::Ints], windows: None });
-    let mut merge = Merge::new(&spec, 2);
-    let Merged::Wants(wanted) = merge.next().unwrap() else { panic!("nothing is there") };
-    let bools = Column::new(Data::Bools(Arc::new(Bits::all(3, true))));
-    let other = merge.put(wanted, Some(Batch { rows: 3, columns: vec![bools] }));
-    assert!(matches!(other, Err(crate::Error::Form(_))), "{other:?}");
-    let other = merge.put(1 - wanted, None);
-    assert!(matches!(other, Err(crate::Error::Form(_))), "{other:?}");
+    let spec = Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![PhysicalType::Ints], windows: None });
+    let mut merge = RunMerger::new(&spec, 2);
+    let MergeStep::NeedsBlock(wanted) = merge.next().unwrap() else { panic!("nothing is there") };
+    let bools = Column::new(ColumnData::Bools(Arc::new(Bitmap::filled(3, true))));
+    let other = merge.add_block(wanted, Some(Batch { rows: 3, columns: vec![bools] }));
+    assert!(matches!(other, Err(crate::Error::Internal(_))), "{other:?}");
+    let other = merge.add_block(1 - wanted, None);
+    assert!(matches!(other, Err(crate::Error::Internal(_))), "{other:?}");
 }
 
 #[test]
 fn a_sort_that_nobody_waits_for_stops() {
     let keys = vec![SortKey { column: 0, is_descending: false, nulls_first: false }];
-    let spec = Arc::new(SortSpec { keys, fetch: None, forms: vec![Form::Ints], windows: None });
-    let mut part = Sorting::new(&spec);
-    let values = Column::new(Data::Ints { values: Arc::new(vec![3, 1, 2]), bounds: Bounds::I64 });
+    let spec = Arc::new(SortSpec { keys, fetch: None, forms: vec![PhysicalType::Ints], windows: None });
+    let mut part = SortCollector::new(&spec);
+    let values = Column::new(ColumnData::Ints { values: Arc::new(vec![3, 1, 2]), bounds: Bounds::I64 });
     part.push(Batch { rows: 3, columns: vec![values] }).unwrap();
-    let stopped = Sorter::new(&spec, vec![part]).unwrap().sorted(&AtomicBool::new(true));
+    let stopped = Sorter::new(&spec, vec![part]).unwrap().sort(&AtomicBool::new(true));
     assert!(matches!(stopped, Err(crate::Error::Stopped)), "{stopped:?}");
 }

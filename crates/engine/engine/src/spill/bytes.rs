@@ -38,46 +38,46 @@ pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// Reads `count` bytes.
-    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+    pub(super) fn read_bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(DAMAGED)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8> {
-        Ok(self.take(1)?[0])
+    pub(super) fn read_byte(&mut self) -> Result<u8> {
+        Ok(self.read_bytes(1)?[0])
     }
 
     /// Reads `count` items of `N` bytes each.
-    pub(super) fn items<const N: usize>(&mut self, count: usize) -> Result<impl Iterator<Item = [u8; N]> + 'a> {
-        let taken = self.take(count.checked_mul(N).ok_or(DAMAGED)?)?;
+    pub(super) fn read_items<const N: usize>(&mut self, count: usize) -> Result<impl Iterator<Item = [u8; N]> + 'a> {
+        let taken = self.read_bytes(count.checked_mul(N).ok_or(DAMAGED)?)?;
         Ok(taken.chunks_exact(N).map(|item| item.try_into().expect("chunks of N bytes")))
     }
 
-    pub(super) fn word(&mut self) -> Result<u64> {
-        let mut words = self.items::<8>(1)?;
+    pub(super) fn read_word(&mut self) -> Result<u64> {
+        let mut words = self.read_items::<8>(1)?;
         words.next().map(u64::from_le_bytes).ok_or(DAMAGED)
     }
 
     /// Reads a count; fails if it exceeds [`ROWS_MAX`], so that damaged bytes do not allocate too much memory.
-    pub(super) fn count(&mut self) -> Result<usize> {
-        let count = self.word()?;
+    pub(super) fn read_count(&mut self) -> Result<usize> {
+        let count = self.read_word()?;
         usize::try_from(count).ok().filter(|count| *count <= ROWS_MAX).ok_or(DAMAGED)
     }
 
     /// Reads `count` integers that [`put_numbers`] has written.
-    pub(super) fn numbers(&mut self, count: usize) -> Result<Vec<i64>> {
-        let min = self.word()?.cast_signed();
+    pub(super) fn read_numbers(&mut self, count: usize) -> Result<Vec<i64>> {
+        let min = self.read_word()?.cast_signed();
         let value = |distance: u64| min.wrapping_add(distance.cast_signed());
-        Ok(match self.byte()? {
+        Ok(match self.read_byte()? {
             0 => vec![min; count],
-            1 => self.items::<1>(count)?.map(|[byte]| value(byte.into())).collect(),
-            2 => self.items(count)?.map(|item| value(u16::from_le_bytes(item).into())).collect(),
-            4 => self.items(count)?.map(|item| value(u32::from_le_bytes(item).into())).collect(),
-            8 => self.items(count)?.map(|item| value(u64::from_le_bytes(item))).collect(),
+            1 => self.read_items::<1>(count)?.map(|[byte]| value(byte.into())).collect(),
+            2 => self.read_items(count)?.map(|item| value(u16::from_le_bytes(item).into())).collect(),
+            4 => self.read_items(count)?.map(|item| value(u32::from_le_bytes(item).into())).collect(),
+            8 => self.read_items(count)?.map(|item| value(u64::from_le_bytes(item))).collect(),
             _ => return Err(DAMAGED),
         })
     }
 }
 
-pub(super) const DAMAGED: Error = Error::Form("damaged bytes of spilled rows");
+pub(super) const DAMAGED: Error = Error::Internal("damaged bytes of spilled rows");

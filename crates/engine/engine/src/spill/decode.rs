@@ -6,73 +6,74 @@ use arrow::array::{StringViewArray, StringViewBuilder};
 
 use super::bytes::{DAMAGED, Reader};
 use super::{kind, opaque};
-use crate::{Batch, Bits, Bounds, Column, Data, Result, Strings};
+use crate::{Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, Result};
 
 /// Size of the memory blocks that strings are copied to, in bytes.
-const HEAP_BYTES: u32 = 1 << 20;
+const TEXT_BLOCK_BYTES: u32 = 1 << 20;
 
 /// Decodes rows that [`super::encode`] has encoded.
 ///
 /// # Errors
-/// [`crate::Error::Form`] if the bytes are damaged.
+/// [`crate::Error::Internal`] if the bytes are damaged.
 pub fn decode(bytes: &[u8]) -> Result<Batch> {
     let mut reader = Reader(bytes);
-    let (rows, count) = (reader.count()?, reader.count()?);
+    let (rows, count) = (reader.read_count()?, reader.read_count()?);
     let mut columns = Vec::new();
     for _ in 0..count {
-        columns.push(column(&mut reader, rows, 0)?);
+        columns.push(read_column(&mut reader, rows, 0)?);
     }
     if reader.0.is_empty() { Ok(Batch { rows, columns }) } else { Err(DAMAGED) }
 }
 
 /// Reads a column of `rows` rows; `depth` is the number of enclosing lists.
-pub(super) fn column(reader: &mut Reader<'_>, rows: usize, depth: u32) -> Result<Column> {
-    let (kind, has_null) = (reader.byte()?, reader.byte()?);
+pub(super) fn read_column(reader: &mut Reader<'_>, rows: usize, depth: u32) -> Result<Column> {
+    let (kind, has_null) = (reader.read_byte()?, reader.read_byte()?);
     let validity = match has_null {
         0 => None,
-        1 => Some(Arc::new(bits(reader, rows)?)),
+        1 => Some(Arc::new(read_bits(reader, rows)?)),
         _ => return Err(DAMAGED),
     };
     let data = match kind {
-        kind::BOOLS => Data::Bools(Arc::new(bits(reader, rows)?)),
+        kind::BOOLS => ColumnData::Bools(Arc::new(read_bits(reader, rows)?)),
         kind::INTS => {
-            let values = reader.numbers(rows)?;
+            let values = reader.read_numbers(rows)?;
             let (min, max) = values.iter().fold((i64::MAX, i64::MIN), |(min, max), v| (min.min(*v), max.max(*v)));
-            let bounds = if values.is_empty() { Bounds::of(0) } else { Bounds { min: min.into(), max: max.into() } };
-            Data::Ints { values: Arc::new(values), bounds }
+            let bounds =
+                if values.is_empty() { Bounds::from_value(0) } else { Bounds { min: min.into(), max: max.into() } };
+            ColumnData::Ints { values: Arc::new(values), bounds }
         }
-        kind::WIDE => Data::Wide(Arc::new(reader.items(rows)?.map(i128::from_le_bytes).collect())),
-        kind::FLOATS => Data::Floats(Arc::new(reader.items(rows)?.map(f64::from_le_bytes).collect())),
-        kind::TEXTS => Data::Texts(texts(reader, rows)?),
+        kind::WIDE => ColumnData::WideInts(Arc::new(reader.read_items(rows)?.map(i128::from_le_bytes).collect())),
+        kind::FLOATS => ColumnData::Floats(Arc::new(reader.read_items(rows)?.map(f64::from_le_bytes).collect())),
+        kind::TEXTS => ColumnData::Texts(read_texts(reader, rows)?),
         kind::CODES => {
-            let count = reader.count()?;
-            let strings = texts(reader, count)?;
+            let count = reader.read_count()?;
+            let strings = read_texts(reader, count)?;
             let code = |number: i64| {
                 let code = u32::try_from(number).ok().filter(|code| (*code as usize) < count.max(1));
                 code.ok_or(DAMAGED)
             };
-            let codes = reader.numbers(rows)?.into_iter().map(code).collect::<Result<Vec<u32>>>()?;
+            let codes = reader.read_numbers(rows)?.into_iter().map(code).collect::<Result<Vec<u32>>>()?;
             // With an empty dictionary every row must be NULL.
-            if count == 0 && validity.as_ref().is_none_or(|valid| valid.count() != 0) && rows != 0 {
+            if count == 0 && validity.as_ref().is_none_or(|valid| valid.count_ones() != 0) && rows != 0 {
                 return Err(DAMAGED);
             }
-            Data::Codes { codes: Arc::new(codes), strings: Strings::new(strings) }
+            ColumnData::Dictionary { indices: Arc::new(codes), dictionary: Dictionary::new(strings) }
         }
-        kind::OPAQUE => Data::Opaque(opaque::read(reader, rows, validity.as_deref(), depth)?),
+        kind::OPAQUE => ColumnData::Opaque(opaque::read_array(reader, rows, validity.as_deref(), depth)?),
         _ => return Err(DAMAGED),
     };
     Ok(Column { data, validity })
 }
 
-fn bits(reader: &mut Reader<'_>, rows: usize) -> Result<Bits> {
-    Ok(Bits::of_words(reader.items(rows.div_ceil(64))?.map(u64::from_le_bytes).collect(), rows))
+fn read_bits(reader: &mut Reader<'_>, rows: usize) -> Result<Bitmap> {
+    Ok(Bitmap::from_words(reader.read_items(rows.div_ceil(64))?.map(u64::from_le_bytes).collect(), rows))
 }
 
-fn texts(reader: &mut Reader<'_>, count: usize) -> Result<StringViewArray> {
-    let lengths = reader.numbers(count)?;
-    let mut builder = StringViewBuilder::with_capacity(count).with_fixed_block_size(HEAP_BYTES);
+fn read_texts(reader: &mut Reader<'_>, count: usize) -> Result<StringViewArray> {
+    let lengths = reader.read_numbers(count)?;
+    let mut builder = StringViewBuilder::with_capacity(count).with_fixed_block_size(TEXT_BLOCK_BYTES);
     for length in lengths {
-        let bytes = reader.take(usize::try_from(length).map_err(|_| DAMAGED)?)?;
+        let bytes = reader.read_bytes(usize::try_from(length).map_err(|_| DAMAGED)?)?;
         builder.try_append_value(std::str::from_utf8(bytes).map_err(|_| DAMAGED)?)?;
     }
     Ok(builder.finish())

@@ -9,28 +9,28 @@ use std::collections::HashMap;
 use super::bytes::{ROWS_MAX, put_count, put_numbers};
 use super::{kind, opaque};
 use crate::vector::concat;
-use crate::{Batch, Bits, Column, Data, Error, Form, Result};
+use crate::{Batch, Bitmap, Column, ColumnData, Error, PhysicalType, Result};
 
 /// Minimum number of rows per dictionary entry for which strings are written as codes.
-const REPEATED: usize = 2;
+const ROWS_PER_ENTRY_MIN: usize = 2;
 
 /// Encodes the rows of batches with the same columns; [`super::decode`] reads the bytes.
 ///
 /// # Errors
-/// [`Error::Form`] if batches have different columns, or more than 2^22 rows in total.
+/// [`Error::Internal`] if batches have different columns, or more than 2^22 rows in total.
 pub fn encode(batches: &[Batch]) -> Result<Vec<u8>> {
     let rows = batches.iter().map(|batch| batch.rows).sum();
     let columns = batches.first().map_or(0, |batch| batch.columns.len());
     if ROWS_MAX < rows {
-        return Err(Error::Form("more than 2^22 rows to encode together"));
+        return Err(Error::Internal("more than 2^22 rows to encode together"));
     }
     let mut bytes = Vec::new();
     put_count(&mut bytes, rows);
     put_count(&mut bytes, columns);
     for position in 0..columns {
         let pieces = batches.iter().map(|batch| batch.columns.get(position).cloned());
-        let pieces = pieces.collect::<Option<Vec<Column>>>().ok_or(Error::Form("batches of different columns"))?;
-        let form = pieces.first().map_or(Form::Ints, Form::of);
+        let pieces = pieces.collect::<Option<Vec<Column>>>().ok_or(Error::Internal("batches of different columns"))?;
+        let form = pieces.first().map_or(PhysicalType::Ints, PhysicalType::from_column);
         put_column(&mut bytes, &concat(pieces, form)?)?;
     }
     Ok(bytes)
@@ -44,40 +44,40 @@ pub(super) fn put_column(bytes: &mut Vec<u8>, column: &Column) -> Result<()> {
         put_bits(bytes, valid);
     }
     bytes[start] = match &column.data {
-        Data::Bools(bits) => {
+        ColumnData::Bools(bits) => {
             put_bits(bytes, bits);
             kind::BOOLS
         }
-        Data::Ints { values, .. } => {
+        ColumnData::Ints { values, .. } => {
             put_numbers(bytes, values);
             kind::INTS
         }
-        Data::Wide(values) => {
+        ColumnData::WideInts(values) => {
             values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
             kind::WIDE
         }
-        Data::Floats(values) => {
+        ColumnData::Floats(values) => {
             values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
             kind::FLOATS
         }
-        Data::Texts(texts) => {
+        ColumnData::Texts(texts) => {
             let text = |row: usize| if column.is_valid(row) { texts.value(row) } else { "" };
             put_texts(bytes, &(0..column.rows()).map(text).collect::<Vec<_>>());
             kind::TEXTS
         }
-        Data::Codes { codes, strings } => {
+        ColumnData::Dictionary { indices: codes, dictionary: strings } => {
             let code = |row: usize| column.is_valid(row).then(|| codes[row]);
             put_codes(bytes, column.rows(), code, |code| strings.get(code))
         }
-        Data::Opaque(array) => {
-            opaque::put(bytes, column, array)?;
+        ColumnData::Opaque(array) => {
+            opaque::put_array(bytes, column, array)?;
             kind::OPAQUE
         }
     };
     Ok(())
 }
 
-fn put_bits(bytes: &mut Vec<u8>, bits: &Bits) {
+fn put_bits(bytes: &mut Vec<u8>, bits: &Bitmap) {
     bits.words().iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
 }
 
@@ -105,7 +105,7 @@ fn put_codes<'a>(
         }),
     };
     let codes: Vec<i64> = (0..rows).map(number).collect();
-    if rows < texts.len() * REPEATED {
+    if rows < texts.len() * ROWS_PER_ENTRY_MIN {
         put_texts(bytes, &(0..rows).map(|row| code(row).map_or("", &string)).collect::<Vec<_>>());
         return kind::TEXTS;
     }

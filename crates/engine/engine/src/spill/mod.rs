@@ -1,10 +1,10 @@
-//! Spilling: hash partitioning of rows ([`Parting`]) and their encoding in spill files ([`encode`], [`decode`]).
+//! Spilling: hash partitioning of rows ([`HashPartitioning`]) and their encoding in spill files ([`encode`], [`decode`]).
 //!
 //! Rows with equal keys are in the same partition, on both sides of a join and in whatever form their columns are. A
 //! partition of the build side therefore only joins the same partition of the probe side, and all rows of a group are
 //! in one partition.
 //!
-//! - `parting.rs`: divides rows into hash partitions.
+//! - `partitioning.rs`: divides rows into hash partitions.
 //! - `encode.rs`: encodes batches; `decode.rs`: decodes them.
 //! - `bytes.rs`: integers with frame-of-reference compression.
 //! - `opaque.rs`: arrays of other types.
@@ -13,14 +13,14 @@ mod bytes;
 mod decode;
 mod encode;
 mod opaque;
-mod parting;
+mod partitioning;
 
 #[cfg(test)]
 mod tests;
 
 pub use decode::decode;
 pub use encode::encode;
-pub use parting::{LEVELS, PARTS, Parting};
+pub use partitioning::{HashPartitioning, PARTITION_LEVELS, PARTITIONS};
 
 /// Column kinds, as they are encoded.
 mod kind {

@@ -12,15 +12,15 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
 
 use super::bytes::{DAMAGED, ROWS_MAX, Reader, put_count, put_numbers};
-use super::decode::column;
+use super::decode::read_column;
 use super::encode::put_column;
-use crate::{Bits, Column, Error, Result, arrow_form};
+use crate::{Bitmap, Column, Error, Result, arrow_convert};
 
 /// Maximum nesting of lists.
-const DEPTH_MAX: u32 = 8;
+const LIST_DEPTH_MAX: u32 = 8;
 
 /// Appends an array. Rows that are NULL in `values` have length 0, whatever the array has there.
-pub(super) fn put(bytes: &mut Vec<u8>, values: &Column, array: &ArrayRef) -> Result<()> {
+pub(super) fn put_array(bytes: &mut Vec<u8>, values: &Column, array: &ArrayRef) -> Result<()> {
     let name = array.data_type().to_string();
     put_count(bytes, name.len());
     bytes.extend_from_slice(name.as_bytes());
@@ -55,37 +55,37 @@ pub(super) fn put(bytes: &mut Vec<u8>, values: &Column, array: &ArrayRef) -> Res
             });
             let elements = take(lists.values(), &UInt32Array::from_iter_values(places), None)?;
             if ROWS_MAX < elements.len() {
-                return Err(Error::Form("more than 2^22 list elements to encode together"));
+                return Err(Error::Internal("more than 2^22 list elements to encode together"));
             }
-            put_column(bytes, &arrow_form::column(&elements)?)?;
+            put_column(bytes, &arrow_convert::from_array(&elements)?)?;
         }
-        _ => return Err(Error::Form("a column type that cannot be spilled")),
+        _ => return Err(Error::Internal("a column type that cannot be spilled")),
     }
     Ok(())
 }
 
-/// Reads `rows` rows that [`put`] has written; rows that are not `valid` are NULL. `depth` is the number of enclosing
+/// Reads `rows` rows that [`put_array`] has written; rows that are not `valid` are NULL. `depth` is the number of enclosing
 /// lists.
-pub(super) fn read(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bits>, depth: u32) -> Result<ArrayRef> {
-    let name = reader.count()?;
-    let name = std::str::from_utf8(reader.take(name)?).map_err(|_| DAMAGED)?;
+pub(super) fn read_array(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bitmap>, depth: u32) -> Result<ArrayRef> {
+    let name = reader.read_count()?;
+    let name = std::str::from_utf8(reader.read_bytes(name)?).map_err(|_| DAMAGED)?;
     let data_type: DataType = name.parse().map_err(|_| DAMAGED)?;
     let nulls =
         valid.map(|bits| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bits.words().to_vec()), 0, bits.rows())));
     Ok(match &data_type {
         DataType::Null => Arc::new(NullArray::new(rows)),
         DataType::Binary => {
-            let (offsets, count) = offsets(reader, rows, i32::MAX as usize)?;
-            let values = Buffer::from_slice_ref(reader.take(count)?);
+            let (offsets, count) = read_offsets(reader, rows, i32::MAX as usize)?;
+            let values = Buffer::from_slice_ref(reader.read_bytes(count)?);
             Arc::new(BinaryArray::try_new(offsets, values, nulls)?)
         }
         DataType::LargeBinary => {
-            let (offsets, count) = offsets(reader, rows, i32::MAX as usize)?;
-            let values = Buffer::from_slice_ref(reader.take(count)?);
+            let (offsets, count) = read_offsets(reader, rows, i32::MAX as usize)?;
+            let values = Buffer::from_slice_ref(reader.read_bytes(count)?);
             Arc::new(LargeBinaryArray::try_new(offsets, values, nulls)?)
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
-            let mut part = || reader.numbers(rows);
+            let mut part = || reader.read_numbers(rows);
             let (months, days, nanoseconds) = (part()?, part()?, part()?);
             let small = |number: i64| i32::try_from(number).map_err(|_| DAMAGED);
             let span =
@@ -93,13 +93,13 @@ pub(super) fn read(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bits>, d
             let spans = (0..rows).map(span).collect::<Result<Vec<_>>>()?;
             Arc::new(IntervalMonthDayNanoArray::try_new(spans.into(), nulls)?)
         }
-        DataType::List(field) if depth < DEPTH_MAX => {
-            let (offsets, count) = offsets(reader, rows, ROWS_MAX)?;
-            let elements = column(reader, count, depth + 1)?;
+        DataType::List(field) if depth < LIST_DEPTH_MAX => {
+            let (offsets, count) = read_offsets(reader, rows, ROWS_MAX)?;
+            let elements = read_column(reader, count, depth + 1)?;
             if elements.rows() != count {
                 return Err(DAMAGED);
             }
-            let elements = arrow_form::array(&elements, field.data_type())?;
+            let elements = arrow_convert::to_array(&elements, field.data_type())?;
             Arc::new(ListArray::try_new(Arc::clone(field), offsets, elements, nulls)?)
         }
         _ => return Err(DAMAGED),
@@ -107,8 +107,12 @@ pub(super) fn read(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bits>, d
 }
 
 /// Reads lengths and returns the offsets of the values and the total length, which must not exceed `most`.
-fn offsets<O: OffsetSizeTrait>(reader: &mut Reader<'_>, rows: usize, most: usize) -> Result<(OffsetBuffer<O>, usize)> {
-    let lengths = reader.numbers(rows)?.into_iter().map(|length| usize::try_from(length).map_err(|_| DAMAGED));
+fn read_offsets<O: OffsetSizeTrait>(
+    reader: &mut Reader<'_>,
+    rows: usize,
+    most: usize,
+) -> Result<(OffsetBuffer<O>, usize)> {
+    let lengths = reader.read_numbers(rows)?.into_iter().map(|length| usize::try_from(length).map_err(|_| DAMAGED));
     let lengths = lengths.collect::<Result<Vec<usize>>>()?;
     let all = lengths.iter().try_fold(0_usize, |all, length| all.checked_add(*length));
     let all = all.filter(|all| *all <= most).ok_or(DAMAGED)?;

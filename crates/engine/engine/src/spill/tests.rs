@@ -6,8 +6,8 @@ use arrow::array::{
 use arrow::datatypes::IntervalMonthDayNano;
 use proptest::prelude::*;
 
-use super::{LEVELS, PARTS, Parting, decode, encode};
-use crate::{Batch, Bits, Bounds, Column, Data, Form, Strings, arrow_form};
+use super::{HashPartitioning, PARTITION_LEVELS, PARTITIONS, decode, encode};
+use crate::{Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, PhysicalType, arrow_convert};
 
 /// Value of a row in any form.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,17 +24,19 @@ fn value(column: &Column, row: usize) -> Value {
         return Value::Null;
     }
     match &column.data {
-        Data::Bools(bits) => Value::Bool(bits.get(row)),
-        Data::Ints { values, bounds } => {
+        ColumnData::Bools(bits) => Value::Bool(bits.get(row)),
+        ColumnData::Ints { values, bounds } => {
             let value = i128::from(values[row]);
             assert!(bounds.min <= value && value <= bounds.max, "{value} beyond {bounds:?}");
             Value::Number(value)
         }
-        Data::Wide(values) => Value::Number(values[row]),
-        Data::Floats(values) => Value::Float(values[row].to_bits()),
-        Data::Codes { codes, strings } => Value::Text(strings.get(codes[row]).to_owned()),
-        Data::Texts(texts) => Value::Text(texts.value(row).to_owned()),
-        Data::Opaque(array) => Value::Text(format!("{:?}", array.slice(row, 1))),
+        ColumnData::WideInts(values) => Value::Number(values[row]),
+        ColumnData::Floats(values) => Value::Float(values[row].to_bits()),
+        ColumnData::Dictionary { indices: codes, dictionary: strings } => {
+            Value::Text(strings.get(codes[row]).to_owned())
+        }
+        ColumnData::Texts(texts) => Value::Text(texts.value(row).to_owned()),
+        ColumnData::Opaque(array) => Value::Text(format!("{:?}", array.slice(row, 1))),
     }
 }
 
@@ -43,8 +45,8 @@ fn values(batches: &[Batch]) -> Vec<Vec<Value>> {
     batches.iter().flat_map(|batch| (0..batch.rows).map(move |at| row(batch, at))).collect()
 }
 
-fn ints(values: Vec<i64>) -> Data {
-    Data::Ints { values: Arc::new(values), bounds: Bounds::I64 }
+fn ints(values: Vec<i64>) -> ColumnData {
+    ColumnData::Ints { values: Arc::new(values), bounds: Bounds::I64 }
 }
 
 fn texts(numbers: &[i64]) -> Vec<String> {
@@ -55,19 +57,22 @@ fn texts(numbers: &[i64]) -> Vec<String> {
 fn batch(numbers: &[i64], spread: i64, nulls: &[bool]) -> Batch {
     let rows = numbers.len();
     let few: Vec<i64> = numbers.iter().map(|number| number.rem_euclid(spread)).collect();
-    let strings = Strings::new(StringViewArray::from_iter_values(texts(&(0..spread).collect::<Vec<_>>())));
+    let strings = Dictionary::new(StringViewArray::from_iter_values(texts(&(0..spread).collect::<Vec<_>>())));
     let data = [
-        Data::Bools(Arc::new(Bits::of(rows, |row| few[row] % 2 == 0))),
+        ColumnData::Bools(Arc::new(Bitmap::from_fn(rows, |row| few[row] % 2 == 0))),
         ints(numbers.to_vec()),
         ints(few.clone()),
-        Data::Wide(Arc::new(numbers.iter().map(|number| i128::from(*number) << 40).collect())),
-        Data::Floats(Arc::new(numbers.iter().map(|number| f64::from_bits(number.cast_unsigned())).collect())),
-        Data::Texts(StringViewArray::from_iter_values(texts(numbers))),
-        Data::Codes { codes: Arc::new(few.iter().map(|code| *code as u32).collect()), strings },
+        ColumnData::WideInts(Arc::new(numbers.iter().map(|number| i128::from(*number) << 40).collect())),
+        ColumnData::Floats(Arc::new(numbers.iter().map(|number| f64::from_bits(number.cast_unsigned())).collect())),
+        ColumnData::Texts(StringViewArray::from_iter_values(texts(numbers))),
+        ColumnData::Dictionary {
+            indices: Arc::new(few.iter().map(|code| *code as u32).collect()),
+            dictionary: strings,
+        },
     ];
     let carried = arrays(numbers, nulls);
     let plain = data.iter().map(|data| Column::new(data.clone()));
-    let valid = Arc::new(Bits::of(rows, |row| !nulls[row]));
+    let valid = Arc::new(Bitmap::from_fn(rows, |row| !nulls[row]));
     let partly = data.iter().map(|data| Column { data: data.clone(), validity: Some(Arc::clone(&valid)) });
     Batch { rows, columns: plain.chain(partly).chain(carried).collect() }
 }
@@ -102,10 +107,10 @@ fn arrays(numbers: &[i64], nulls: &[bool]) -> Vec<Column> {
         Arc::new(bytes.finish()),
         Arc::new(spans.collect::<IntervalMonthDayNanoArray>()),
     ];
-    let mut columns: Vec<Column> = arrays.iter().map(|array| arrow_form::column(array).unwrap()).collect();
-    let fewer = Some(Arc::new(Bits::of(nulls.len(), |row| !nulls[row] && row % 3 != 0)));
+    let mut columns: Vec<Column> = arrays.iter().map(|array| arrow_convert::from_array(array).unwrap()).collect();
+    let fewer = Some(Arc::new(Bitmap::from_fn(nulls.len(), |row| !nulls[row] && row % 3 != 0)));
     columns.extend(columns.clone().into_iter().map(|column| Column { validity: fewer.clone(), ..column }));
-    columns.push(Form::Opaque.nulls(numbers.len()));
+    columns.push(PhysicalType::Opaque.null_column(numbers.len()));
     columns
 }
 
@@ -137,10 +142,10 @@ proptest! {
     }
 
     #[test]
-    fn parts_have_all_rows_once(batch in any_batch(), key in 0_usize..14, level in 0..LEVELS, equal in any::<bool>()) {
-        let parting = Parting { keys: vec![key], nulls_are_equal: equal, level };
-        let mut parts = vec![Vec::new(); PARTS];
-        parting.divide(&batch, |part, batch| { parts[part].push(batch); Ok(()) }).unwrap();
+    fn parts_have_all_rows_once(batch in any_batch(), key in 0_usize..14, level in 0..PARTITION_LEVELS, equal in any::<bool>()) {
+        let parting = HashPartitioning { keys: vec![key], nulls_are_equal: equal, level };
+        let mut parts = vec![Vec::new(); PARTITIONS];
+        parting.partition(&batch, |part, batch| { parts[part].push(batch); Ok(()) }).unwrap();
         let mut divided: Vec<String> = parts.iter().flat_map(|part| values(part)).map(|row| format!("{row:?}")).collect();
         let mut all: Vec<String> = values(&[batch]).iter().map(|row| format!("{row:?}")).collect();
         divided.sort();
@@ -161,24 +166,30 @@ proptest! {
 #[test]
 fn keys_in_any_form_belong_together() {
     let numbers: Vec<i64> = (-500..500).collect();
-    let strings = Strings::new(StringViewArray::from_iter_values(texts(&numbers)));
+    let strings = Dictionary::new(StringViewArray::from_iter_values(texts(&numbers)));
     let rows = numbers.len();
-    let codes = Data::Codes { codes: Arc::new((0..rows as u32).collect()), strings };
+    let codes = ColumnData::Dictionary { indices: Arc::new((0..rows as u32).collect()), dictionary: strings };
     let pairs = [
-        (ints(numbers.clone()), Data::Wide(Arc::new(numbers.iter().map(|number| i128::from(*number)).collect()))),
-        (Data::Texts(StringViewArray::from_iter_values(texts(&numbers))), codes),
-        (Data::Floats(Arc::new(vec![0.0, f64::NAN, 1.5])), Data::Floats(Arc::new(vec![-0.0, -f64::NAN, 1.5]))),
+        (
+            ints(numbers.clone()),
+            ColumnData::WideInts(Arc::new(numbers.iter().map(|number| i128::from(*number)).collect())),
+        ),
+        (ColumnData::Texts(StringViewArray::from_iter_values(texts(&numbers))), codes),
+        (
+            ColumnData::Floats(Arc::new(vec![0.0, f64::NAN, 1.5])),
+            ColumnData::Floats(Arc::new(vec![-0.0, -f64::NAN, 1.5])),
+        ),
     ];
     for (one, other) in pairs {
-        let parting = Parting { keys: vec![0], nulls_are_equal: false, level: 1 };
-        let parts = |data: Data| {
+        let parting = HashPartitioning { keys: vec![0], nulls_are_equal: false, level: 1 };
+        let parts = |data: ColumnData| {
             let column = Column::new(data);
             let (rows, place) = (column.rows(), ints((0..column.rows() as i64).collect()));
             let mut part_of = vec![None; rows];
             let batch = Batch { rows, columns: vec![column, Column::new(place)] };
             parting
-                .divide(&batch, |part, batch| {
-                    let Data::Ints { values, .. } = &batch.columns[1].data else { panic!("places") };
+                .partition(&batch, |part, batch| {
+                    let ColumnData::Ints { values, .. } = &batch.columns[1].data else { panic!("places") };
                     values.iter().for_each(|row| part_of[*row as usize] = Some(part));
                     Ok(())
                 })
@@ -193,10 +204,10 @@ fn keys_in_any_form_belong_together() {
 fn rows_without_columns_are_counted() {
     let batches = [Batch { rows: 7, columns: Vec::new() }, Batch { rows: 5, columns: Vec::new() }];
     assert_eq!(decode(&encode(&batches).unwrap()).unwrap().rows, 12);
-    let parting = Parting { keys: Vec::new(), nulls_are_equal: true, level: 0 };
-    assert_eq!(parting.finer(), None, "nothing would be divided");
+    let parting = HashPartitioning { keys: Vec::new(), nulls_are_equal: true, level: 0 };
+    assert_eq!(parting.next_level(), None, "nothing would be divided");
     parting
-        .divide(&batches[0], |part, batch| {
+        .partition(&batches[0], |part, batch| {
             assert_eq!((part, batch.rows), (0, 7));
             Ok(())
         })

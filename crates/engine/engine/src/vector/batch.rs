@@ -1,6 +1,6 @@
 //! Batches of rows and selections of their rows.
 
-use super::{Bits, Column, bytes_copied};
+use super::{Bitmap, Column, copied_bytes};
 use crate::Result;
 
 /// Rows in columnar form, usually up to a few thousand.
@@ -23,8 +23,8 @@ pub enum Selection {
 impl Selection {
     /// Selects the rows whose bits are set.
     #[must_use]
-    pub fn of(bits: &Bits) -> Self {
-        let count = bits.count();
+    pub fn from_bitmap(bits: &Bitmap) -> Self {
+        let count = bits.count_ones();
         if count == bits.rows() {
             return Self::All;
         }
@@ -38,8 +38,8 @@ impl Batch {
     /// Returns the approximate bytes of the batch after it has been copied, without buffers shared with other
     /// batches.
     #[must_use]
-    pub fn bytes_copied(&self) -> usize {
-        self.rows + self.columns.iter().map(bytes_copied).sum::<usize>()
+    pub fn copied_bytes(&self) -> usize {
+        self.rows + self.columns.iter().map(copied_bytes).sum::<usize>()
     }
 
     /// Returns the selected rows.

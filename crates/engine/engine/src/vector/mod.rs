@@ -7,20 +7,20 @@
 //! - `text_numbers`: dense numbering of distinct strings
 
 mod batch;
-mod bits;
+mod bitmap;
 mod column;
 mod concat;
-mod form;
+mod dictionary;
 mod interleave;
 pub(crate) mod opaque;
-mod strings;
-mod text_numbers;
+mod physical_type;
+mod string_interner;
 
 pub use batch::{Batch, Selection};
-pub use bits::Bits;
-pub use column::{Bounds, Column, Data};
-pub(crate) use concat::{append, bytes_copied, concat};
-pub use form::Form;
+pub use bitmap::Bitmap;
+pub use column::{Bounds, Column, ColumnData};
+pub(crate) use concat::{concat, concat_bitmaps, copied_bytes};
+pub use dictionary::Dictionary;
 pub(crate) use interleave::interleave;
-pub use strings::Strings;
-pub(crate) use text_numbers::TextNumbers;
+pub use physical_type::PhysicalType;
+pub(crate) use string_interner::StringInterner;

@@ -13,19 +13,19 @@ use types::ValueGuard;
 use crate::{Error, Result};
 
 /// Returns NULLs of a type that is not known yet.
-pub(crate) fn none(rows: usize) -> ArrayRef {
+pub(crate) fn untyped_nulls(rows: usize) -> ArrayRef {
     Arc::new(NullArray::new(rows))
 }
 
 /// Copies the values of these rows into a new array.
-pub(crate) fn taken(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
-    check_taken(array, rows)?;
+pub(crate) fn take_rows(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
+    check_copy_size(array, rows)?;
     Ok(take(array, &UInt32Array::from_iter_values(rows.iter().copied()), None)?)
 }
 
 /// Checks the memory limit and Arrow's 31-bit offsets before values are copied; rows may repeat, so the copies may be
 /// much larger than the array.
-fn check_taken(array: &ArrayRef, rows: &[u32]) -> Result<()> {
+fn check_copy_size(array: &ArrayRef, rows: &[u32]) -> Result<()> {
     let (offsets, bytes) = match array.data_type() {
         DataType::Binary => (array.as_binary::<i32>().value_offsets(), 1),
         DataType::Utf8 => (array.as_string::<i32>().value_offsets(), 1),
@@ -39,24 +39,24 @@ fn check_taken(array: &ArrayRef, rows: &[u32]) -> Result<()> {
     let elements: usize = rows.iter().map(|row| length(row).unsigned_abs() as usize).sum();
     // Arrow's offsets within one array have 31 bits.
     if i32::MAX as usize <= elements {
-        return Err(Error::Memory("copies of variable-length values"));
+        return Err(Error::OutOfMemory("copies of variable-length values"));
     }
     Ok(ValueGuard::default().add(elements.saturating_mul(bytes))?)
 }
 
 /// Concatenates all values into a new array.
-pub(crate) fn together(arrays: &[&ArrayRef]) -> Result<ArrayRef> {
+pub(crate) fn concat_arrays(arrays: &[&ArrayRef]) -> Result<ArrayRef> {
     match arrays {
-        [] => Ok(none(0)),
-        [one] => taken(one, &(0..).take(one.len()).collect::<Vec<u32>>()),
-        _ => Ok(concat(&borrowed(&typed(arrays)))?),
+        [] => Ok(untyped_nulls(0)),
+        [one] => take_rows(one, &(0..).take(one.len()).collect::<Vec<u32>>()),
+        _ => Ok(concat(&as_dyn_arrays(&with_common_type(arrays)))?),
     }
 }
 
 /// Gathers the picked values; a pick is the index of an array and a position in it.
-pub(crate) fn interleaved(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Result<ArrayRef> {
+pub(crate) fn interleave_arrays(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Result<ArrayRef> {
     let picks: Vec<(usize, usize)> = picks.iter().map(|(array, row)| (*array as usize, *row as usize)).collect();
-    Ok(interleave(&borrowed(&typed(arrays)), &picks)?)
+    Ok(interleave(&as_dyn_arrays(&with_common_type(arrays)), &picks)?)
 }
 
 /// Returns the bytes of the values, including those in buffers shared with other arrays.
@@ -65,7 +65,7 @@ pub(crate) fn memory_bytes(array: &ArrayRef) -> usize {
 }
 
 /// Converts to an array of the given type that is NULL where `nulls` says; `nulls` includes the array's own NULLs.
-pub(crate) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>, data_type: &DataType) -> Result<ArrayRef> {
+pub(crate) fn to_typed_array(array: &ArrayRef, nulls: Option<&NullBuffer>, data_type: &DataType) -> Result<ArrayRef> {
     let array = if array.data_type() == data_type { Arc::clone(array) } else { cast(array, data_type)? };
     match nulls {
         Some(nulls) if array.null_count() != nulls.null_count() => {
@@ -76,7 +76,7 @@ pub(crate) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>, data_type
 }
 
 /// Gives untyped NULL arrays the type of the other arrays.
-fn typed(arrays: &[&ArrayRef]) -> Vec<ArrayRef> {
+fn with_common_type(arrays: &[&ArrayRef]) -> Vec<ArrayRef> {
     let known = arrays.iter().map(|array| array.data_type()).find(|data_type| **data_type != DataType::Null);
     let typed = |array: &&ArrayRef| match known {
         Some(known) if *array.data_type() == DataType::Null => new_null_array(known, array.len()),
@@ -85,6 +85,6 @@ fn typed(arrays: &[&ArrayRef]) -> Vec<ArrayRef> {
     arrays.iter().map(typed).collect()
 }
 
-fn borrowed(arrays: &[ArrayRef]) -> Vec<&dyn Array> {
+fn as_dyn_arrays(arrays: &[ArrayRef]) -> Vec<&dyn Array> {
     arrays.iter().map(AsRef::as_ref).collect()
 }

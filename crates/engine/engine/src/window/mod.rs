@@ -5,36 +5,36 @@
 //!
 //! - `partition.rs`: starts of partitions and of groups of peers.
 //! - `compute.rs`: the result columns of a share of the partitions.
-//! - `place.rs`: ranking functions such as `rank` and `ntile`.
-//! - `pick.rs`: functions that return the value of another row, such as `lag` and `first_value`.
-//! - `frame.rs`: window frames; `distance.rs`: frames in RANGE mode with an offset.
-//! - `total.rs`: aggregates over frames.
-//! - `by_partition.rs`: buffers sorted rows until their partition is complete; `part.rs`: functions of one part of a
-//!   long partition; `partition_totals.rs`: aggregates over all rows of a partition that exceeds memory.
+//! - `ranking.rs`: ranking functions such as `rank` and `ntile`.
+//! - `value_functions.rs`: functions that return the value of another row, such as `lag` and `first_value`.
+//! - `frame.rs`: window frames; `range_offset.rs`: frames in RANGE mode with an offset.
+//! - `frame_aggregates.rs`: aggregates over frames.
+//! - `partition_buffer.rs`: buffers sorted rows until their partition is complete; `partition_chunk.rs`: functions of one part of a
+//!   long partition; `partition_aggregates.rs`: aggregates over all rows of a partition that exceeds memory.
 
-mod by_partition;
 mod compute;
-mod distance;
 mod frame;
-mod part;
+mod frame_aggregates;
 mod partition;
-mod partition_totals;
-mod pick;
-mod place;
-mod total;
+mod partition_aggregates;
+mod partition_buffer;
+mod partition_chunk;
+mod range_offset;
+mod ranking;
+mod value_functions;
 
 #[cfg(test)]
 mod tests;
 
-pub use by_partition::ByPartition;
-pub(crate) use compute::{Ordered, columns, form_of};
-pub use distance::{Distance, Near};
-pub use frame::{Edge, Frame, Units};
-pub(crate) use partition::starts;
-pub use partition_totals::PartitionTotals;
+pub(crate) use compute::{OrderedRows, compute_columns, result_form};
+pub use frame::{Frame, FrameBound, FrameMode};
+pub(crate) use partition::find_starts;
+pub use partition_aggregates::PartitionAggregates;
+pub use partition_buffer::PartitionBuffer;
+pub use range_offset::{Distance, RangeOffset};
 
 use crate::Column;
-use crate::aggregate::Kept;
+use crate::aggregate::AggregateKind;
 
 /// Window functions over one PARTITION BY and ORDER BY, by which the rows are sorted.
 #[derive(Debug, Clone)]
@@ -64,13 +64,13 @@ pub enum WindowFunction {
     Ntile(i64),
     /// `lag` and `lead`: the value of the row `before` rows earlier, or later if that is negative. If there is no such
     /// row, the value of `otherwise`, a column of one row, else NULL.
-    Shifted { column: usize, before: i64, otherwise: Option<Column> },
+    LagLead { column: usize, offset: i64, default: Option<Column> },
     /// `first_value`: the value of the frame's first row.
-    First { column: usize, frame: Frame },
+    FirstValue { column: usize, frame: Frame },
     /// `last_value`: the value of the frame's last row.
-    Last { column: usize, frame: Frame },
+    LastValue { column: usize, frame: Frame },
     /// `nth_value`: the value of the frame's row with this number, counted from 1; NULL if the frame has fewer rows.
-    Nth { column: usize, number: u64, frame: Frame },
+    NthValue { column: usize, number: u64, frame: Frame },
     /// Aggregate over the frame's rows.
-    Kept { kept: Kept, column: Option<usize>, frame: Frame },
+    Aggregate { kind: AggregateKind, column: Option<usize>, frame: Frame },
 }

@@ -3,19 +3,19 @@
 use std::ops::Range;
 
 use crate::sort::compare;
-use crate::window::Ordered;
-use crate::{Bits, Column, Result};
+use crate::window::OrderedRows;
+use crate::{Bitmap, Column, Result};
 
 /// Returns which rows of `range` differ from the previous row in one of the columns; the first of all rows counts as
 /// different.
-pub(crate) fn starts(rows: &Ordered<'_>, columns: &[usize], range: Range<usize>) -> Result<Bits> {
+pub(crate) fn find_starts(rows: &OrderedRows<'_>, columns: &[usize], range: Range<usize>) -> Result<Bitmap> {
     let columns: Vec<&Column> = columns.iter().map(|column| &rows.columns[*column]).collect();
     let mut failed = Ok(());
-    let starts = Bits::of(range.len(), |at| {
+    let starts = Bitmap::from_fn(range.len(), |at| {
         let place = range.start + at;
         let Some(before) = place.checked_sub(1) else { return true };
-        let (x, y) = (rows.row(before), rows.row(place));
-        columns.iter().any(|column| match compare::is_same(column, x, y) {
+        let (x, y) = (rows.row_at(before), rows.row_at(place));
+        columns.iter().any(|column| match compare::is_not_distinct(column, x, y) {
             Ok(is_same) => !is_same,
             Err(error) => {
                 failed = Err(error);
@@ -27,7 +27,11 @@ pub(crate) fn starts(rows: &Ordered<'_>, columns: &[usize], range: Range<usize>)
 }
 
 /// Iterates over the partitions that start in `range`.
-pub(super) fn partitions(starts: &Bits, range: Range<usize>, rows: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+pub(super) fn partitions_in(
+    starts: &Bitmap,
+    range: Range<usize>,
+    rows: usize,
+) -> impl Iterator<Item = Range<usize>> + '_ {
     let next = move |from: usize| (from..rows).find(|row| starts.get(*row)).unwrap_or(rows);
     let mut start = next(range.start);
     std::iter::from_fn(move || {

@@ -7,30 +7,38 @@ use proptest::prelude::*;
 use super::*;
 use crate::aggregate::sums256_from_binary;
 use crate::expression::float_order;
-use crate::sort::{SortKey, SortSpec, SortedRows, Sorter, Sorting};
-use crate::{Batch, Bits, Bounds, Data, Form};
+use crate::sort::{SortCollector, SortKey, SortSpec, SortedRows, Sorter};
+use crate::{Batch, Bitmap, Bounds, ColumnData, PhysicalType};
 
 /// Row: partition, ORDER BY key, an integer and a float.
 type Row = (i64, i64, Option<i64>, Option<f64>);
 
 fn frames() -> Vec<Frame> {
-    let edges = [Edge::Partition, Edge::At(0), Edge::At(-2), Edge::At(1), Edge::At(3), Edge::At(-7)];
+    let edges = [
+        FrameBound::Unbounded,
+        FrameBound::Offset(0),
+        FrameBound::Offset(-2),
+        FrameBound::Offset(1),
+        FrameBound::Offset(3),
+        FrameBound::Offset(-7),
+    ];
     let rows = edges.iter().flat_map(|start| edges.iter().map(move |end| (*start, *end)));
-    let is_fit = |start: Edge, end: Edge| match (start, end) {
-        (Edge::At(start), Edge::At(end)) => start <= end,
+    let is_fit = |start: FrameBound, end: FrameBound| match (start, end) {
+        (FrameBound::Offset(start), FrameBound::Offset(end)) => start <= end,
         _ => true,
     };
     let rows = rows.filter(|(start, end)| is_fit(*start, *end));
-    let rows = rows.map(|(start, end)| Frame { units: Units::Rows, start, end });
+    let rows = rows.map(|(start, end)| Frame { mode: FrameMode::Rows, start, end });
     let near = |by: i128| {
         let key = SortKey { column: 1, is_descending: false, nulls_first: false };
-        Edge::Near(Near { key, distance: Distance::Exact(by) })
+        FrameBound::RangeOffset(RangeOffset { key, distance: Distance::Exact(by) })
     };
-    let now = [Edge::Partition, Edge::At(0)];
-    let few = now.into_iter().chain([Edge::At(-1), Edge::At(2), near(-2), near(1)]).collect::<Vec<_>>();
+    let now = [FrameBound::Unbounded, FrameBound::Offset(0)];
+    let few =
+        now.into_iter().chain([FrameBound::Offset(-1), FrameBound::Offset(2), near(-2), near(1)]).collect::<Vec<_>>();
     let peers = few.iter().flat_map(|start| few.iter().map(move |end| (*start, *end)));
     let peers = peers.filter(|(start, end)| is_fit(*start, *end));
-    rows.chain(peers.map(|(start, end)| Frame { units: Units::Peers, start, end })).collect()
+    rows.chain(peers.map(|(start, end)| Frame { mode: FrameMode::Peers, start, end })).collect()
 }
 
 /// Returns the positions in the partition of the frame's rows.
@@ -44,21 +52,21 @@ fn frame_of(frame: Frame, order: &[i64], place: usize) -> Vec<usize> {
         let distance = i64::try_from(other).unwrap() - i64::try_from(place).unwrap();
         let groups = groups[other] - groups[place];
         let further = i128::from(order[other] - order[place]);
-        let by = |near: Near| match near.distance {
+        let by = |near: RangeOffset| match near.distance {
             Distance::Exact(by) => by,
             other => panic!("{other:?}"),
         };
-        let starts = match (frame.start, frame.units) {
-            (Edge::Partition, _) => true,
-            (Edge::At(rows), Units::Rows) => rows <= distance,
-            (Edge::At(distance), Units::Peers) => distance <= groups,
-            (Edge::Near(near), _) => by(near) <= further,
+        let starts = match (frame.start, frame.mode) {
+            (FrameBound::Unbounded, _) => true,
+            (FrameBound::Offset(rows), FrameMode::Rows) => rows <= distance,
+            (FrameBound::Offset(distance), FrameMode::Peers) => distance <= groups,
+            (FrameBound::RangeOffset(near), _) => by(near) <= further,
         };
-        let ends = match (frame.end, frame.units) {
-            (Edge::Partition, _) => true,
-            (Edge::At(rows), Units::Rows) => distance <= rows,
-            (Edge::At(distance), Units::Peers) => groups <= distance,
-            (Edge::Near(near), _) => further <= by(near),
+        let ends = match (frame.end, frame.mode) {
+            (FrameBound::Unbounded, _) => true,
+            (FrameBound::Offset(rows), FrameMode::Rows) => distance <= rows,
+            (FrameBound::Offset(distance), FrameMode::Peers) => groups <= distance,
+            (FrameBound::RangeOffset(near), _) => further <= by(near),
         };
         starts && ends
     };
@@ -71,10 +79,10 @@ fn shown(column: &Column, row: usize) -> String {
         return "NULL".to_owned();
     }
     match &column.data {
-        Data::Ints { values, .. } => values[row].to_string(),
-        Data::Wide(values) => values[row].to_string(),
-        Data::Floats(values) => values[row].to_string(),
-        Data::Opaque(sums) => sums256_from_binary(sums).expect("sums of 256 bits")[row].to_string(),
+        ColumnData::Ints { values, .. } => values[row].to_string(),
+        ColumnData::WideInts(values) => values[row].to_string(),
+        ColumnData::Floats(values) => values[row].to_string(),
+        ColumnData::Opaque(sums) => sums256_from_binary(sums).expect("sums of 256 bits")[row].to_string(),
         _ => panic!("a column of another form"),
     }
 }
@@ -109,7 +117,7 @@ fn expected(function: &WindowFunction, rows: &[Row], partition: &[usize], place:
             let all = sizes.enumerate().flat_map(|(part, size)| std::iter::repeat_n(part + 1, size));
             all.collect::<Vec<_>>()[place].to_string()
         }
-        WindowFunction::Shifted { before, otherwise, .. } => {
+        WindowFunction::LagLead { offset: before, default: otherwise, .. } => {
             let other = i64::try_from(place).unwrap().checked_sub(*before);
             let other = other.and_then(|other| usize::try_from(other).ok()).and_then(|other| partition.get(other));
             match (other, otherwise) {
@@ -118,32 +126,37 @@ fn expected(function: &WindowFunction, rows: &[Row], partition: &[usize], place:
                 (None, None) => "NULL".to_owned(),
             }
         }
-        WindowFunction::First { frame, .. } => or_null(in_frame(frame).next().and_then(|row| row.2)),
-        WindowFunction::Last { frame, .. } => or_null(in_frame(frame).next_back().and_then(|row| row.2)),
-        WindowFunction::Nth { frame, number, .. } => {
+        WindowFunction::FirstValue { frame, .. } => or_null(in_frame(frame).next().and_then(|row| row.2)),
+        WindowFunction::LastValue { frame, .. } => or_null(in_frame(frame).next_back().and_then(|row| row.2)),
+        WindowFunction::NthValue { frame, number, .. } => {
             or_null(in_frame(frame).nth(usize::try_from(*number).unwrap() - 1).and_then(|row| row.2))
         }
-        WindowFunction::Kept { kept, column, frame } => match (kept, column) {
-            (Kept::Count, None) => in_frame(frame).count().to_string(),
-            (Kept::Count, Some(_)) => in_frame(frame).filter(|row| row.2.is_some()).count().to_string(),
-            (Kept::Sum, _) => in_frame(frame).filter_map(|row| row.2).map(i128::from).sum::<i128>().to_string(),
-            (Kept::Sum256 { of_squares }, _) => {
+        WindowFunction::Aggregate { kind: kept, column, frame } => match (kept, column) {
+            (AggregateKind::Count, None) => in_frame(frame).count().to_string(),
+            (AggregateKind::Count, Some(_)) => in_frame(frame).filter(|row| row.2.is_some()).count().to_string(),
+            (AggregateKind::Sum, _) => {
+                in_frame(frame).filter_map(|row| row.2).map(i128::from).sum::<i128>().to_string()
+            }
+            (AggregateKind::Sum256 { of_squares }, _) => {
                 let squares = in_frame(frame).filter_map(|row| row.2).map(|value| i128::from(value * value));
                 assert!(*of_squares, "others are sums");
                 squares.sum::<i128>().to_string()
             }
-            (Kept::FloatSum, _) => in_frame(frame).filter_map(float).fold(0.0, |sum, value| sum + value).to_string(),
-            (Kept::Moments, _) => panic!("nothing says how the values of a frame are spread"),
-            (Kept::Min(_), Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).min()),
-            (Kept::Max(_), Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).max()),
-            (Kept::Min(_), _) => or_null(in_frame(frame).filter_map(float).min_by(|x, y| float_order(*x, *y))),
-            (Kept::Max(_), _) => or_null(in_frame(frame).filter_map(float).max_by(|x, y| float_order(*x, *y))),
+            (AggregateKind::FloatSum, _) => {
+                in_frame(frame).filter_map(float).fold(0.0, |sum, value| sum + value).to_string()
+            }
+            (AggregateKind::Moments, _) => panic!("nothing says how the values of a frame are spread"),
+            (AggregateKind::Min(_), Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).min()),
+            (AggregateKind::Max(_), Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).max()),
+            (AggregateKind::Min(_), _) => or_null(in_frame(frame).filter_map(float).min_by(|x, y| float_order(*x, *y))),
+            (AggregateKind::Max(_), _) => or_null(in_frame(frame).filter_map(float).max_by(|x, y| float_order(*x, *y))),
         },
     }
 }
 
 fn functions() -> Vec<WindowFunction> {
-    let otherwise = || Some(Column::new(Data::Ints { values: Arc::new(vec![-1]), bounds: Bounds::of(-1) }));
+    let otherwise =
+        || Some(Column::new(ColumnData::Ints { values: Arc::new(vec![-1]), bounds: Bounds::from_value(-1) }));
     let places = [
         WindowFunction::RowNumber,
         WindowFunction::Rank,
@@ -152,26 +165,26 @@ fn functions() -> Vec<WindowFunction> {
         WindowFunction::CumeDist,
         WindowFunction::Ntile(1),
         WindowFunction::Ntile(4),
-        WindowFunction::Shifted { column: 2, before: 1, otherwise: None },
-        WindowFunction::Shifted { column: 2, before: -2, otherwise: otherwise() },
-        WindowFunction::Shifted { column: 2, before: i64::MIN, otherwise: otherwise() },
-        WindowFunction::Shifted { column: 2, before: 0, otherwise: None },
+        WindowFunction::LagLead { column: 2, offset: 1, default: None },
+        WindowFunction::LagLead { column: 2, offset: -2, default: otherwise() },
+        WindowFunction::LagLead { column: 2, offset: i64::MIN, default: otherwise() },
+        WindowFunction::LagLead { column: 2, offset: 0, default: None },
     ];
     let framed = frames().into_iter().flat_map(|frame| {
-        let kept = |kept, column| WindowFunction::Kept { kept, column, frame };
+        let kept = |kept, column| WindowFunction::Aggregate { kind: kept, column, frame };
         [
-            WindowFunction::First { column: 2, frame },
-            WindowFunction::Last { column: 2, frame },
-            WindowFunction::Nth { column: 2, number: 2, frame },
-            kept(Kept::Count, None),
-            kept(Kept::Count, Some(2)),
-            kept(Kept::Sum, Some(2)),
-            kept(Kept::Sum256 { of_squares: true }, Some(2)),
-            kept(Kept::FloatSum, Some(3)),
-            kept(Kept::Min(Form::Ints), Some(2)),
-            kept(Kept::Max(Form::Ints), Some(2)),
-            kept(Kept::Min(Form::Floats), Some(3)),
-            kept(Kept::Max(Form::Floats), Some(3)),
+            WindowFunction::FirstValue { column: 2, frame },
+            WindowFunction::LastValue { column: 2, frame },
+            WindowFunction::NthValue { column: 2, number: 2, frame },
+            kept(AggregateKind::Count, None),
+            kept(AggregateKind::Count, Some(2)),
+            kept(AggregateKind::Sum, Some(2)),
+            kept(AggregateKind::Sum256 { of_squares: true }, Some(2)),
+            kept(AggregateKind::FloatSum, Some(3)),
+            kept(AggregateKind::Min(PhysicalType::Ints), Some(2)),
+            kept(AggregateKind::Max(PhysicalType::Ints), Some(2)),
+            kept(AggregateKind::Min(PhysicalType::Floats), Some(3)),
+            kept(AggregateKind::Max(PhysicalType::Floats), Some(3)),
         ]
     });
     places.into_iter().chain(framed).collect()
@@ -181,16 +194,16 @@ fn functions() -> Vec<WindowFunction> {
 fn batch(rows: &[Row]) -> Batch {
     let ints = |of: &dyn Fn(usize) -> Option<i64>| {
         let values = (0..rows.len()).map(|row| of(row).unwrap_or(77)).collect();
-        let validity = Some(Arc::new(Bits::of(rows.len(), |row| of(row).is_some())));
-        Column { data: Data::Ints { values: Arc::new(values), bounds: Bounds::I64 }, validity }
+        let validity = Some(Arc::new(Bitmap::from_fn(rows.len(), |row| of(row).is_some())));
+        Column { data: ColumnData::Ints { values: Arc::new(values), bounds: Bounds::I64 }, validity }
     };
     let floats = rows.iter().map(|row| row.3.unwrap_or(0.5)).collect();
-    let validity = Some(Arc::new(Bits::of(rows.len(), |row| rows[row].3.is_some())));
+    let validity = Some(Arc::new(Bitmap::from_fn(rows.len(), |row| rows[row].3.is_some())));
     let columns = vec![
         ints(&|row| Some(rows[row].0)),
         ints(&|row| Some(rows[row].1)),
         ints(&|row| rows[row].2),
-        Column { data: Data::Floats(Arc::new(floats)), validity },
+        Column { data: ColumnData::Floats(Arc::new(floats)), validity },
         ints(&|row| i64::try_from(row).ok()),
     ];
     Batch { rows: rows.len(), columns }
@@ -204,7 +217,7 @@ fn row() -> impl Strategy<Value = Row> {
 
 /// Returns the rows as text, computed partition by partition.
 fn by_partition(spec: &Arc<SortSpec>, sorted: &SortedRows, batch_rows: usize) -> Vec<Vec<String>> {
-    let mut pending = ByPartition::new(spec);
+    let mut pending = PartitionBuffer::new(spec);
     let (mut given, mut pushed) = (Vec::new(), 0);
     let mut give = |batches: Vec<Batch>| {
         let row = |batch: &Batch, row| batch.columns.iter().map(|column| shown(column, row)).collect();
@@ -213,11 +226,11 @@ fn by_partition(spec: &Arc<SortSpec>, sorted: &SortedRows, batch_rows: usize) ->
     };
     while pushed < sorted.rows() {
         let end = sorted.rows().min(pushed + batch_rows);
-        pending.push(sorted.between(pushed, end).unwrap());
+        pending.push(sorted.batch_between(pushed, end).unwrap());
         pushed = end;
-        give(pending.ended(false).unwrap());
+        give(pending.compute_ended(false).unwrap());
     }
-    give(pending.ended(true).unwrap());
+    give(pending.compute_ended(true).unwrap());
     assert_eq!(pending.memory_bytes(), 0, "all has been given");
     given
 }
@@ -237,16 +250,16 @@ proptest! {
         let spec = Arc::new(SortSpec {
             keys: parts.iter().copied().chain([1, 4]).map(key).collect(),
             fetch: None,
-            forms: vec![Form::Ints, Form::Ints, Form::Ints, Form::Floats, Form::Ints],
+            forms: vec![PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Floats, PhysicalType::Ints],
             windows: Some(windows.clone()),
         });
-        let mut part = Sorting::new(&spec);
+        let mut part = SortCollector::new(&spec);
         part.push(batch(&rows)).unwrap();
-        let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted(&AtomicBool::default()).unwrap();
+        let sorted = Sorter::new(&spec, vec![part]).unwrap().sort(&AtomicBool::default()).unwrap();
         let streamed = by_partition(&spec, &sorted, batch_rows);
-        let starts: Vec<Bits> = (0..sorted.shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
-        let starts = sorted.all_starts(&starts);
-        let columns = (0..sorted.shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
+        let starts: Vec<Bitmap> = (0..sorted.window_shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
+        let starts = sorted.concat_starts(&starts);
+        let columns = (0..sorted.window_shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
         let given = sorted.with_windows(columns).unwrap().batch(0).unwrap().unwrap();
 
         let mut order: Vec<usize> = (0..rows.len()).collect();
@@ -280,13 +293,13 @@ proptest! {
         let is_fit = |function: &WindowFunction| {
             let alone = WindowSpec { partition_by: Vec::new(), order_by: vec![1], functions: vec![function.clone()] };
             let needs_peers = matches!(function, WindowFunction::Rank | WindowFunction::DenseRank) || match function {
-                WindowFunction::First { frame, .. }
-                | WindowFunction::Last { frame, .. }
-                | WindowFunction::Kept { frame, .. } => frame.units == Units::Peers,
+                WindowFunction::FirstValue { frame, .. }
+                | WindowFunction::LastValue { frame, .. }
+                | WindowFunction::Aggregate { frame, .. } => frame.mode == FrameMode::Peers,
                 _ => false,
             };
-            let is_far = matches!(function, WindowFunction::Shifted { before, .. } if *before < 0);
-            part::Reach::of(&alone).is_some() && (by_peers || !needs_peers) && (far || !is_far)
+            let is_far = matches!(function, WindowFunction::LagLead { offset, .. } if *offset < 0);
+            partition_chunk::RowReach::try_from_spec(&alone).is_some() && (by_peers || !needs_peers) && (far || !is_far)
         };
         let functions: Vec<_> = functions().into_iter().filter(is_fit).collect();
         prop_assert!(10 < functions.len());
@@ -295,23 +308,23 @@ proptest! {
         let spec = Arc::new(SortSpec {
             keys: partition_by.iter().copied().chain([1, 4]).map(key).collect(),
             fetch: None,
-            forms: vec![Form::Ints, Form::Ints, Form::Ints, Form::Floats, Form::Ints],
+            forms: vec![PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Floats, PhysicalType::Ints],
             windows: Some(WindowSpec { partition_by, order_by: vec![1], functions }),
         });
-        let mut part = Sorting::new(&spec);
+        let mut part = SortCollector::new(&spec);
         part.push(batch(&rows)).unwrap();
-        let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted(&AtomicBool::default()).unwrap();
+        let sorted = Sorter::new(&spec, vec![part]).unwrap().sort(&AtomicBool::default()).unwrap();
         let streamed = by_partition(&spec, &sorted, batch_rows);
-        let first = sorted.between(0, sorted.rows().min(batch_rows)).unwrap();
+        let first = sorted.batch_between(0, sorted.rows().min(batch_rows)).unwrap();
         if !by_peers && !far {
-            let mut pending = ByPartition::new(&spec);
+            let mut pending = PartitionBuffer::new(&spec);
             pending.push(first.clone());
-            let given: usize = pending.ended(false).unwrap().iter().map(|batch| batch.rows).sum();
+            let given: usize = pending.compute_ended(false).unwrap().iter().map(|batch| batch.rows).sum();
             prop_assert!(0 < given, "nothing has to be waited for");
         }
-        let starts: Vec<Bits> = (0..sorted.shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
-        let starts = sorted.all_starts(&starts);
-        let columns = (0..sorted.shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
+        let starts: Vec<Bitmap> = (0..sorted.window_shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
+        let starts = sorted.concat_starts(&starts);
+        let columns = (0..sorted.window_shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
         let whole = sorted.with_windows(columns).unwrap().batch(0).unwrap().unwrap();
         for (place, found) in streamed.iter().enumerate() {
             let expected: Vec<String> = whole.columns.iter().map(|column| shown(column, place)).collect();
@@ -324,28 +337,30 @@ proptest! {
 #[test]
 fn shares_of_many_partitions_are_computed_alone() {
     let key = |column| SortKey { column, is_descending: false, nulls_first: false };
-    let frame = Frame { units: Units::Rows, start: Edge::Partition, end: Edge::At(0) };
-    let functions = vec![WindowFunction::RowNumber, WindowFunction::Kept { kept: Kept::Sum, column: Some(1), frame }];
+    let frame = Frame { mode: FrameMode::Rows, start: FrameBound::Unbounded, end: FrameBound::Offset(0) };
+    let functions =
+        vec![WindowFunction::RowNumber, WindowFunction::Aggregate { kind: AggregateKind::Sum, column: Some(1), frame }];
     let spec = Arc::new(SortSpec {
         keys: vec![key(0), key(1)],
         fetch: None,
-        forms: vec![Form::Ints, Form::Ints],
+        forms: vec![PhysicalType::Ints, PhysicalType::Ints],
         windows: Some(WindowSpec { partition_by: vec![0], order_by: vec![1], functions }),
     });
     // Partitions of a thousand rows each, and one with most of the rows.
     let rows: i64 = 400_000;
     let part_of = |row: i64| if (50_000..350_000).contains(&row) { 50 } else { row / 1000 };
     let ints = |of: &dyn Fn(i64) -> i64| {
-        Column::new(Data::Ints { values: Arc::new((0..rows).rev().map(of).collect()), bounds: Bounds::I64 })
+        Column::new(ColumnData::Ints { values: Arc::new((0..rows).rev().map(of).collect()), bounds: Bounds::I64 })
     };
-    let mut part = Sorting::new(&spec);
+    let mut part = SortCollector::new(&spec);
     let columns = vec![ints(&part_of), ints(&|row| row)];
     part.push(Batch { rows: usize::try_from(rows).unwrap(), columns }).unwrap();
-    let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted(&AtomicBool::default()).unwrap();
-    assert!(2 < sorted.shares());
-    let starts: Vec<Bits> = (0..sorted.shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
-    let starts = sorted.all_starts(&starts);
-    let columns = (0..sorted.shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
+    let sorted = Sorter::new(&spec, vec![part]).unwrap().sort(&AtomicBool::default()).unwrap();
+    assert!(2 < sorted.window_shares());
+    let starts: Vec<Bitmap> =
+        (0..sorted.window_shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
+    let starts = sorted.concat_starts(&starts);
+    let columns = (0..sorted.window_shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
     let sorted = sorted.with_windows(columns).unwrap();
     let (mut row, mut number, mut sum) = (0, 0, 0);
     for batch in (0..).map_while(|at| sorted.batch(at).unwrap()) {
@@ -366,21 +381,21 @@ fn shares_of_many_partitions_are_computed_alone() {
 fn near(keys: &Column, key: SortKey, by: (Distance, Distance)) -> Vec<std::ops::Range<usize>> {
     let rows = keys.rows();
     let columns = [keys.clone()];
-    let ordered = Ordered { rows, columns: &columns, order: None };
-    let (starts, all) = (starts(&ordered, &[0], 0..rows).unwrap(), 0..rows);
-    let share = compute::Share { rows: &ordered, partitions: std::slice::from_ref(&all), peer_starts: &starts };
-    let edge = |distance| Edge::Near(Near { key, distance });
-    let frame = Frame { units: Units::Peers, start: edge(by.0), end: edge(by.1) };
+    let ordered = OrderedRows { rows, columns: &columns, order: None };
+    let (starts, all) = (find_starts(&ordered, &[0], 0..rows).unwrap(), 0..rows);
+    let share = compute::WindowShare { rows: &ordered, partitions: std::slice::from_ref(&all), peer_starts: &starts };
+    let edge = |distance| FrameBound::RangeOffset(RangeOffset { key, distance });
+    let frame = Frame { mode: FrameMode::Peers, start: edge(by.0), end: edge(by.1) };
     let mut frames = frame::Frames::new(frame, 0..rows, &share).unwrap();
-    (0..rows).map(|row| frames.of(row).unwrap()).collect()
+    (0..rows).map(|row| frames.frame_of(row).unwrap()).collect()
 }
 
 #[test]
 fn nulls_are_near_each_other_alone() {
     let column = |values: [Option<i64>; 5]| {
-        let validity = Some(Arc::new(Bits::of(5, |row| values[row].is_some())));
+        let validity = Some(Arc::new(Bitmap::from_fn(5, |row| values[row].is_some())));
         let values = Arc::new(values.map(Option::unwrap_or_default).to_vec());
-        Column { data: Data::Ints { values, bounds: Bounds::I64 }, validity }
+        Column { data: ColumnData::Ints { values, bounds: Bounds::I64 }, validity }
     };
     let by = (Distance::Exact(-1), Distance::Exact(2));
     let key = |is_descending, nulls_first| SortKey { column: 0, is_descending, nulls_first };
@@ -393,39 +408,43 @@ fn nulls_are_near_each_other_alone() {
 #[test]
 fn keys_of_other_kinds_are_near_each_other() {
     let key = SortKey { column: 0, is_descending: false, nulls_first: false };
-    let floats = Column::new(Data::Floats(Arc::new(vec![f64::NEG_INFINITY, -0.5, 0.0, 0.25, f64::NAN])));
+    let floats = Column::new(ColumnData::Floats(Arc::new(vec![f64::NEG_INFINITY, -0.5, 0.0, 0.25, f64::NAN])));
     let by = (Distance::Float(-0.5), Distance::Float(0.0));
     assert_eq!(near(&floats, key, by), [0..1, 1..2, 1..3, 2..4, 4..5]);
     // 31 January, 28 February, 1 March and 31 March 2001.
     let days = [11_353, 11_381, 11_382, 11_412];
     let moments = Arc::new(days.map(|day| day * types::text::US_PER_DAY).to_vec());
-    let moments = Column::new(Data::Ints { values: moments, bounds: Bounds::I64 });
-    let month = Distance::Span(types::Interval::new(-1, 0, 0));
-    assert_eq!(near(&moments, key, (month, Distance::Span(types::Interval::default()))), [0..1, 0..2, 1..3, 1..4]);
-    let further = near(&moments, key, (month, Distance::Span(types::Interval::new(0, 28, 0))));
+    let moments = Column::new(ColumnData::Ints { values: moments, bounds: Bounds::I64 });
+    let month = Distance::Interval(types::Interval::new(-1, 0, 0));
+    assert_eq!(near(&moments, key, (month, Distance::Interval(types::Interval::default()))), [0..1, 0..2, 1..3, 1..4]);
+    let further = near(&moments, key, (month, Distance::Interval(types::Interval::new(0, 28, 0))));
     assert_eq!(further, [0..2, 0..3, 1..3, 1..4]);
 }
 
 #[test]
 fn totals_of_a_partition_that_comes_in_pieces_are_those_of_its_rows() {
-    let frame = Frame { units: Units::Rows, start: Edge::Partition, end: Edge::Partition };
-    let kept = |kept, column| WindowFunction::Kept { kept, column, frame };
-    let functions = vec![kept(Kept::Count, None), kept(Kept::Sum, Some(1)), kept(Kept::Max(Form::Ints), Some(1))];
+    let frame = Frame { mode: FrameMode::Rows, start: FrameBound::Unbounded, end: FrameBound::Unbounded };
+    let kept = |kept, column| WindowFunction::Aggregate { kind: kept, column, frame };
+    let functions = vec![
+        kept(AggregateKind::Count, None),
+        kept(AggregateKind::Sum, Some(1)),
+        kept(AggregateKind::Max(PhysicalType::Ints), Some(1)),
+    ];
     let spec = |functions| {
         let windows = Some(WindowSpec { partition_by: vec![0], order_by: Vec::new(), functions });
-        Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![Form::Ints; 2], windows })
+        Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![PhysicalType::Ints; 2], windows })
     };
     let ints = |values: &[Option<i64>]| {
-        let validity = Some(Arc::new(Bits::of(values.len(), |row| values[row].is_some())));
+        let validity = Some(Arc::new(Bitmap::from_fn(values.len(), |row| values[row].is_some())));
         let values: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
-        Column { data: Data::Ints { values: Arc::new(values), bounds: Bounds { min: 0, max: 99 } }, validity }
+        Column { data: ColumnData::Ints { values: Arc::new(values), bounds: Bounds { min: 0, max: 99 } }, validity }
     };
     let batch = |keys: &[Option<i64>], values: &[Option<i64>]| Batch {
         rows: keys.len(),
         columns: vec![ints(keys), ints(values)],
     };
-    let mut totals = PartitionTotals::new(&spec(functions.clone())).expect("all are of whole partitions");
-    let add = |totals: &mut PartitionTotals, keys: &[Option<i64>], values: &[Option<i64>]| {
+    let mut totals = PartitionAggregates::new(&spec(functions.clone())).expect("all are of whole partitions");
+    let add = |totals: &mut PartitionAggregates, keys: &[Option<i64>], values: &[Option<i64>]| {
         totals.add(&batch(keys, values)).expect("they are numbers")
     };
     assert_eq!(add(&mut totals, &[None, None], &[Some(3), None]), 2);
@@ -434,12 +453,12 @@ fn totals_of_a_partition_that_comes_in_pieces_are_those_of_its_rows() {
     let values = totals.finish().expect("there are rows");
     assert_eq!(values.iter().map(|value| shown(value, 0)).collect::<Vec<_>>(), ["4", "12", "8"]);
 
-    let mut totals = PartitionTotals::new(&spec(functions)).expect("all are of whole partitions");
+    let mut totals = PartitionAggregates::new(&spec(functions)).expect("all are of whole partitions");
     assert_eq!(add(&mut totals, &[Some(1)], &[None]), 1);
     assert_eq!(add(&mut totals, &[Some(2)], &[Some(4)]), 0, "it begins with the batch");
     let values = totals.finish().expect("there is a row");
     assert_eq!(values.iter().map(|value| shown(value, 0)).collect::<Vec<_>>(), ["1", "0", "NULL"]);
-    let running = Frame { end: Edge::At(0), ..frame };
-    let running = vec![WindowFunction::Kept { kept: Kept::Count, column: None, frame: running }];
-    assert!(PartitionTotals::new(&spec(running)).is_none());
+    let running = Frame { end: FrameBound::Offset(0), ..frame };
+    let running = vec![WindowFunction::Aggregate { kind: AggregateKind::Count, column: None, frame: running }];
+    assert!(PartitionAggregates::new(&spec(running)).is_none());
 }

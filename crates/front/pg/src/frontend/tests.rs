@@ -11,7 +11,7 @@ fn frame(kind: u8, body: &[u8]) -> BytesMut {
     bytes
 }
 
-fn content(kind: u8, body: &[u8]) -> SqlResult<Frontend> {
+fn content(kind: u8, body: &[u8]) -> SqlResult<FrontendMessage> {
     decode(&mut frame(kind, body), MESSAGE_BYTES_MAX).unwrap().unwrap().message
 }
 
@@ -23,14 +23,14 @@ fn a_bind_decodes_to_what_was_sent() {
     body.put_slice(&[0, 0, 0, 2, 7, 8]);
     body.put_i32(-1);
     body.put_slice(&[0, 1, 0, 0]);
-    let expected = Bind {
+    let expected = BindRequest {
         portal: "p".into(),
         statement: "s".into(),
         parameter_formats: vec![1],
         parameters: vec![Some(Bytes::from_static(&[7, 8])), None],
         result_formats: vec![0],
     };
-    assert_eq!(content(b'B', &body), Ok(Frontend::Bind(expected)));
+    assert_eq!(content(b'B', &body), Ok(FrontendMessage::Bind(expected)));
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn an_impossible_length_ends_the_stream() {
     for bytes in [&b"Q\0\0\0\x03"[..], b"Q\xff\xff\xff\xff", b"Q\x7f\xff\xff\xff", b"?\0\0\0\x04"] {
         assert!(decode(&mut BytesMut::from(bytes), MESSAGE_BYTES_MAX).is_err(), "{bytes:?}");
     }
-    assert!(decode_opening(&mut BytesMut::from(&b"\0\0\x27\x11\0\x03\0\0"[..])).is_err());
-    assert!(decode_opening(&mut BytesMut::from(&b"\0\0\0\x07\0\x03\0\0"[..])).is_err());
+    assert!(decode_first_packet(&mut BytesMut::from(&b"\0\0\x27\x11\0\x03\0\0"[..])).is_err());
+    assert!(decode_first_packet(&mut BytesMut::from(&b"\0\0\0\x07\0\x03\0\0"[..])).is_err());
 }
 
 #[test]
@@ -71,14 +71,14 @@ fn a_startup_packet_decodes_to_its_pairs() {
     bytes.put_u32(8 + 12 + 1);
     bytes.put_slice(&[0, 3, 0, 2]);
     bytes.put_slice(b"user\0sandra\0\0");
-    let expected = Opening::Startup { major: 3, minor: 2, parameters: vec![("user".into(), "sandra".into())] };
-    assert_eq!(decode_opening(&mut bytes), Ok(Some(expected)));
+    let expected = FirstPacket::Startup { major: 3, minor: 2, parameters: vec![("user".into(), "sandra".into())] };
+    assert_eq!(decode_first_packet(&mut bytes), Ok(Some(expected)));
 }
 
 proptest! {
     #[test]
     fn any_bytes_decode_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = decode_opening(&mut BytesMut::from(&bytes[..]));
+        let _ = decode_first_packet(&mut BytesMut::from(&bytes[..]));
         let mut buffer = BytesMut::from(&bytes[..]);
         while let Ok(Some(_)) = decode(&mut buffer, 1000) {}
     }

@@ -21,7 +21,7 @@ const ROW_BYTES: usize = 64 << 10;
 struct NoNames;
 
 impl ObjectNames for NoNames {
-    fn show(&self, _: &SqlType, oid: u32) -> String {
+    fn format(&self, _: &SqlType, oid: u32) -> String {
         oid.to_string()
     }
 }

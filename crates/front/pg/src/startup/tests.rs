@@ -13,15 +13,15 @@ fn options_are_split_as_a_command_line() {
         ("", pairs(&[])),
     ];
     for (text, expected) in cases {
-        assert_eq!(options(text), Ok(expected), "{text}");
+        assert_eq!(parse_options(text), Ok(expected), "{text}");
     }
-    assert!(options("-c").is_err());
-    assert!(options("-z 5").is_err());
+    assert!(parse_options("-c").is_err());
+    assert!(parse_options("-z 5").is_err());
 }
 
 #[test]
 fn the_database_defaults_to_the_user() {
-    let asked = request(3, 0, pairs(&[("user", "ada"), ("TimeZone", "UTC")])).unwrap();
+    let asked = parse_startup(3, 0, pairs(&[("user", "ada"), ("TimeZone", "UTC")])).unwrap();
     assert_eq!(asked.database, "ada");
     assert_eq!(asked.settings, pairs(&[("TimeZone", "UTC")]));
     assert_eq!(asked.negotiation, None);
@@ -29,16 +29,16 @@ fn the_database_defaults_to_the_user() {
 
 #[test]
 fn a_newer_protocol_or_an_unknown_option_is_negotiated() {
-    let asked = request(3, 9999, pairs(&[("user", "ada"), ("_pq_.tea", "1")])).unwrap();
+    let asked = parse_startup(3, 9999, pairs(&[("user", "ada"), ("_pq_.tea", "1")])).unwrap();
     assert_eq!(asked.minor, NEWEST_MINOR);
     assert_eq!(asked.negotiation, Some(Negotiation { unknown_options: vec!["_pq_.tea".into()] }));
-    assert_eq!(request(3, 2, pairs(&[("user", "ada")])).unwrap().negotiation, None);
+    assert_eq!(parse_startup(3, 2, pairs(&[("user", "ada")])).unwrap().negotiation, None);
 }
 
 #[test]
 fn no_user_another_protocol_and_replication_are_refused() {
-    assert_eq!(request(3, 0, vec![]).unwrap_err().condition, Condition::InvalidAuthorization);
-    assert_eq!(request(2, 0, pairs(&[("user", "a")])).unwrap_err().condition, Condition::FeatureNotSupported);
+    assert_eq!(parse_startup(3, 0, vec![]).unwrap_err().condition, Condition::InvalidAuthorization);
+    assert_eq!(parse_startup(2, 0, pairs(&[("user", "a")])).unwrap_err().condition, Condition::FeatureNotSupported);
     let replication = pairs(&[("user", "a"), ("replication", "database")]);
-    assert_eq!(request(3, 0, replication).unwrap_err().condition, Condition::FeatureNotSupported);
+    assert_eq!(parse_startup(3, 0, replication).unwrap_err().condition, Condition::FeatureNotSupported);
 }

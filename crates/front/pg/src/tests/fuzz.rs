@@ -3,8 +3,8 @@
 use types::Random;
 use types::random::SeededRandom;
 
-use super::Door;
-use super::wire::{Wire, bind, execute, message, parse, startup, sync, text};
+use super::TestServer;
+use super::wire::{RawClient, bind, execute, message, parse, startup, sync, text};
 
 const ROUNDS: u64 = 300;
 
@@ -15,32 +15,32 @@ fn bytes(random: &SeededRandom, most: u64) -> Vec<u8> {
 }
 
 /// Sends bytes and reads until the server disconnects or sends nothing more.
-async fn throw(door: &Door, mut wire: Wire, bytes: &[u8]) {
-    wire.throw(bytes).await;
+async fn send_and_drain(door: &TestServer, mut wire: RawClient, bytes: &[u8]) {
+    wire.send_ignoring_errors(bytes).await;
     wire.finish().await;
     while let Ok(Some(_)) = tokio::time::timeout(std::time::Duration::from_secs(5), wire.next()).await {}
     drop(wire);
     let _ = door;
 }
 
-async fn still_serves(door: &Door) {
+async fn check_serves(door: &TestServer) {
     let said = door.client().await.query("").await;
     assert_eq!(super::wire::kinds(&said), "IZ");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_bytes_before_start_up() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let random = SeededRandom::new(1);
     for _ in 0..ROUNDS {
-        throw(&door, Wire::open(door.address).await, &bytes(&random, 4096)).await;
+        send_and_drain(&door, RawClient::open(door.address).await, &bytes(&random, 4096)).await;
     }
-    still_serves(&door).await;
+    check_serves(&door).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn start_up_packets_with_bytes_changed_or_missing() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let random = SeededRandom::new(2);
     let whole = startup(&[("user", "kiln"), ("database", "kiln"), ("options", "-c search_path=a")]);
     for _ in 0..ROUNDS {
@@ -48,14 +48,14 @@ async fn start_up_packets_with_bytes_changed_or_missing() {
         let at = usize::try_from(random.next_u64()).unwrap() % packet.len();
         packet[at] = random.next_u64().to_le_bytes()[0];
         packet.truncate(1 + usize::try_from(random.next_u64()).unwrap() % packet.len());
-        throw(&door, Wire::open(door.address).await, &packet).await;
+        send_and_drain(&door, RawClient::open(door.address).await, &packet).await;
     }
-    still_serves(&door).await;
+    check_serves(&door).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_of_random_content_and_messages_cut_short() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let random = SeededRandom::new(3);
     let batch = [
         parse("s", "select $1::int4", &[23]),
@@ -80,15 +80,15 @@ async fn messages_of_random_content_and_messages_cut_short() {
             }
             _ => batch[..usize::try_from(random.next_u64()).unwrap() % batch.len()].to_vec(),
         };
-        throw(&door, wire, &sent).await;
+        send_and_drain(&door, wire, &sent).await;
     }
-    still_serves(&door).await;
+    check_serves(&door).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_length_beyond_every_limit_is_refused_at_once() {
-    let door = Door::open().await;
-    let mut stranger = Wire::open(door.address).await;
+    let door = TestServer::start().await;
+    let mut stranger = RawClient::open(door.address).await;
     stranger.send_raw(&[&u32::MAX.to_be_bytes()[..], &[0; 4]].concat()).await;
     assert_eq!(stranger.next().await.unwrap().field('C').as_deref(), Some("08P01"));
     let mut client = door.client().await;

@@ -26,11 +26,11 @@ use tokio_util::sync::CancellationToken;
 use txn::{Isolation, Transactions};
 use types::{Clock, Random, SystemClock, SystemRandom};
 
-use self::wire::Wire;
+use self::wire::RawClient;
 use crate::PgSettings;
 
 /// Settings of a test server.
-struct DoorConfig {
+struct TestServerConfig {
     connections_max: usize,
     connections_reserved: usize,
     settings: PgSettings,
@@ -38,11 +38,11 @@ struct DoorConfig {
     superuser_password: Option<PathBuf>,
 }
 
-impl Default for DoorConfig {
+impl Default for TestServerConfig {
     fn default() -> Self {
         Self {
             connections_max: 500,
-            connections_reserved: Backends::RESERVED,
+            connections_reserved: Backends::RESERVED_DEFAULT,
             settings: PgSettings::default(),
             tls: None,
             superuser_password: None,
@@ -51,7 +51,7 @@ impl Default for DoorConfig {
 }
 
 /// Server on a loopback port.
-struct Door {
+struct TestServer {
     address: SocketAddr,
     instance: Arc<Instance>,
     shutdown: CancellationToken,
@@ -59,23 +59,23 @@ struct Door {
     folder: TempDir,
 }
 
-impl Door {
-    async fn open() -> Self {
-        Self::open_with(TempDir::new().unwrap(), DoorConfig::default()).await
+impl TestServer {
+    async fn start() -> Self {
+        Self::start_with(TempDir::new().unwrap(), TestServerConfig::default()).await
     }
 
-    async fn open_with(folder: TempDir, config: DoorConfig) -> Self {
+    async fn start_with(folder: TempDir, config: TestServerConfig) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let storage = format!("file://{}", folder.path().join("storage").display());
         let objects = Objects::open(&storage, Arc::clone(&clock), Arc::clone(&random)).unwrap();
         let kv = kv::wal::open(folder.path().join("catalog.redb"), kv::wal::FILE_BYTES, kv::redb::CACHE_BYTES).unwrap();
         let transactions = Transactions::open(Arc::new(kv), objects.clone(), Arc::clone(&clock)).unwrap();
-        let limits = scheduler::Config {
+        let limits = scheduler::ResourceConfig {
             memory_bytes: 256 << 20,
             spill_folder: folder.path().join("spill"),
             threads: 2,
-            ..scheduler::Config::default()
+            ..scheduler::ResourceConfig::default()
         };
         let execution =
             Execution::new(objects, Arc::clone(&transactions), Arc::clone(&clock), Arc::clone(&random), limits)
@@ -84,7 +84,7 @@ impl Door {
             execution.scan_planner(),
             operators::operator_planning(),
             execution.executor().runtime(),
-            execution.executor().parts(),
+            execution.executor().default_partitions(),
         ));
         let settings = cluster_service::ClusterSettings::default();
         let clusters = {
@@ -124,8 +124,8 @@ impl Door {
     }
 
     /// Connects a client that is ready for queries.
-    async fn client(&self) -> Wire {
-        Wire::start(self.address).await
+    async fn client(&self) -> RawClient {
+        RawClient::start(self.address).await
     }
 
     /// Creates a role that may log in, with an optional password.
@@ -140,7 +140,7 @@ impl Door {
             inherit: true,
             connection_limit: -1,
             valid_until: None,
-            scram: password.map(|password| authentication::verifier(password, &*self.instance.random)),
+            scram: password.map(|password| authentication::create_verifier(password, &*self.instance.random)),
             settings: std::iter::once(("application_name".to_owned(), "from the role".to_owned())).collect(),
             comment: None,
         };

@@ -1,28 +1,28 @@
 //! Tests of the order of messages in both protocols, as PostgreSQL 15 responds to the same bytes.
 
-use super::Door;
-use super::wire::{Said, Wire, bind, close, describe, execute, flush, kinds, parse, sync};
+use super::TestServer;
+use super::wire::{RawClient, ServerMessage, bind, close, describe, execute, flush, kinds, parse, sync};
 
 /// Sends a batch and returns the messages up to ReadyForQuery.
-async fn batch(wire: &mut Wire, messages: &[bytes::BytesMut]) -> Vec<Said> {
+async fn batch(wire: &mut RawClient, messages: &[bytes::BytesMut]) -> Vec<ServerMessage> {
     wire.send_raw(&messages.concat()).await;
     wire.until_ready().await
 }
 
-fn code(said: &[Said]) -> String {
+fn code(said: &[ServerMessage]) -> String {
     let error = said.iter().find(|said| said.kind == 'E').expect("an error");
     error.field('C').unwrap()
 }
 
-fn status(said: &[Said]) -> char {
+fn status(said: &[ServerMessage]) -> char {
     char::from(said.last().unwrap().body[0])
 }
 
-fn tags(said: &[Said]) -> Vec<String> {
-    said.iter().filter(|said| said.kind == 'C').map(Said::text).collect()
+fn tags(said: &[ServerMessage]) -> Vec<String> {
+    said.iter().filter(|said| said.kind == 'C').map(ServerMessage::text).collect()
 }
 
-fn rows(said: &[Said]) -> Vec<Vec<Option<String>>> {
+fn rows(said: &[ServerMessage]) -> Vec<Vec<Option<String>>> {
     let text = |value: Option<bytes::Bytes>| value.map(|value| String::from_utf8(value.to_vec()).unwrap());
     let rows = said.iter().filter(|said| said.kind == 'D');
     rows.map(|row| row.values().into_iter().map(text).collect()).collect()
@@ -30,7 +30,7 @@ fn rows(said: &[Said]) -> Vec<Vec<Option<String>>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_of_one_string_are_answered_one_by_one() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     let said = wire.query("select 1; select 'a', null; ").await;
     assert_eq!(kinds(&said), "TDCTDCZ");
@@ -47,7 +47,7 @@ async fn statements_of_one_string_are_answered_one_by_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_batch_is_passed_over_up_to_sync() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     let said = batch(
         &mut wire,
@@ -62,7 +62,7 @@ async fn a_failed_batch_is_passed_over_up_to_sync() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failure_is_told_before_sync() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     wire.send_raw(&[parse("", "selec 1", &[]), flush()].concat()).await;
     assert_eq!(wire.next().await.map(|said| said.kind), Some('E'));
@@ -72,7 +72,7 @@ async fn a_failure_is_told_before_sync() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_that_are_taken_or_unknown() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     let one = "select 1";
     let said = batch(&mut wire, &[parse("s", one, &[]), parse("s", one, &[]), sync()]).await;
@@ -97,7 +97,7 @@ async fn names_that_are_taken_or_unknown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_portal_gives_its_rows_in_parts() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     let sql = "select * from (values (1), (2), (3)) as v (n) order by n";
     let said = batch(
@@ -129,7 +129,7 @@ async fn a_portal_gives_its_rows_in_parts() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_portal_of_a_block_goes_on_after_sync() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     assert_eq!(status(&wire.query("begin").await), 'T');
     let sql = "select * from (values (1), (2), (3)) as v (n) order by n";
@@ -143,7 +143,7 @@ async fn a_portal_of_a_block_goes_on_after_sync() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_block_takes_nothing_but_its_end() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     wire.query("begin").await;
     assert_eq!(status(&wire.query("select 1/0").await), 'E');
@@ -157,7 +157,7 @@ async fn a_failed_block_takes_nothing_but_its_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_statement_is_answered_as_such() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     let messages =
         [parse("", "", &[]), describe('S', ""), bind("", "", &[], &[]), describe('P', ""), execute("", 0), sync()];
@@ -166,9 +166,9 @@ async fn an_empty_statement_is_answered_as_such() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_follow_the_transaction_and_are_reported() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
-    let shown = async |wire: &mut Wire| rows(&wire.query("show timezone").await)[0][0].clone().unwrap();
+    let shown = async |wire: &mut RawClient| rows(&wire.query("show timezone").await)[0][0].clone().unwrap();
     assert_eq!(kinds(&wire.query("set timezone = 'Europe/Rome'").await), "CSZ");
     wire.query("begin; set timezone = 'Asia/Tokyo'").await;
     assert_eq!(shown(&mut wire).await, "Asia/Tokyo");
@@ -186,7 +186,7 @@ async fn settings_follow_the_transaction_and_are_reported() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cursors() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     assert_eq!(code(&wire.query("declare c cursor for select 1").await), "25P01");
     wire.query("begin; declare c cursor for values (1), (2), (3), (4), (5)").await;
@@ -207,7 +207,7 @@ async fn cursors() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_prepared_by_sql() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     assert_eq!(tags(&wire.query("prepare p (int) as select $1 + 1").await), ["PREPARE"]);
     assert_eq!(rows(&wire.query("execute p (41)").await), [[Some("42".to_owned())]]);
@@ -219,7 +219,7 @@ async fn statements_prepared_by_sql() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_of_time_stops_a_statement() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     wire.query("set statement_timeout = 200").await;
     let said = wire.query("select count(*) from generate_series(1, 10000000000) as g").await;
@@ -233,7 +233,7 @@ async fn a_limit_of_time_stops_a_statement() {
 /// column alike.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numeric_parameters_are_rounded_to_their_column() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let mut wire = door.client().await;
     for storage in ["row", "hybrid", "column"] {
         let table = format!("n_{storage}");

@@ -13,12 +13,12 @@ use tokio_postgres::config::{ChannelBinding, SslMode};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::wire::{Said, Wire, kinds, message, startup, text};
-use super::{Door, DoorConfig};
+use super::wire::{RawClient, ServerMessage, kinds, message, startup, text};
+use super::{TestServer, TestServerConfig};
 use crate::PgSettings;
 
-async fn refusal(door: &Door, parameters: &[(&str, &str)]) -> (String, String) {
-    let mut wire = Wire::open(door.address).await;
+async fn refusal(door: &TestServer, parameters: &[(&str, &str)]) -> (String, String) {
+    let mut wire = RawClient::open(door.address).await;
     wire.send_raw(&startup(parameters)).await;
     let said = wire.until_ready().await;
     let last = said.last().expect("an answer");
@@ -26,7 +26,7 @@ async fn refusal(door: &Door, parameters: &[(&str, &str)]) -> (String, String) {
     (last.field('C').unwrap(), last.field('M').unwrap())
 }
 
-fn setting(said: &[Said], name: &str) -> Option<String> {
+fn setting(said: &[ServerMessage], name: &str) -> Option<String> {
     let status = said.iter().find(|said| said.kind == 'S' && said.text() == name)?;
     let value = &status.body[name.len() + 1..];
     Some(String::from_utf8(value[..value.len() - 1].to_vec()).unwrap())
@@ -34,8 +34,8 @@ fn setting(said: &[Said], name: &str) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_is_told_settings_and_its_key() {
-    let door = Door::open().await;
-    let mut wire = Wire::open(door.address).await;
+    let door = TestServer::start().await;
+    let mut wire = RawClient::open(door.address).await;
     let parameters = [("user", "kiln"), ("options", r"-c TimeZone=Europe/Rome"), ("application_name", "a test")];
     wire.send_raw(&startup(&parameters)).await;
     let said = wire.until_ready().await;
@@ -49,7 +49,7 @@ async fn a_client_is_told_settings_and_its_key() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_unknown_or_asks_for_the_impossible_is_refused() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     let code = |refusal: (String, String)| refusal.0;
     assert_eq!(refusal(&door, &[("user", "nobody")]).await, ("28000".into(), "role \"nobody\" does not exist".into()));
     assert_eq!(
@@ -64,7 +64,7 @@ async fn who_is_unknown_or_asks_for_the_impossible_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_password_is_proved_by_scram() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     door.add_role("ada", Some("pencil")).await;
     let connect = |password: &'static str| {
         let mut config = Config::new();
@@ -74,7 +74,7 @@ async fn a_password_is_proved_by_scram() {
     connect("pencil").await.unwrap();
     let error = connect("pen").await.unwrap_err();
     assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("28P01"));
-    let mut cleartext = Wire::open(door.address).await;
+    let mut cleartext = RawClient::open(door.address).await;
     cleartext.send_raw(&startup(&[("user", "ada"), ("database", "kiln")])).await;
     assert_eq!(cleartext.next().await.unwrap().kind, 'R');
     cleartext.send_raw(&message('p', &text("pencil"))).await;
@@ -86,10 +86,10 @@ async fn a_password_is_proved_by_scram() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_of_a_role_hold_unless_the_client_says_otherwise() {
-    let door = Door::open().await;
+    let door = TestServer::start().await;
     door.add_role("ada", None).await;
     for (own, expected) in [(None, "from the role"), (Some("mine"), "mine")] {
-        let mut wire = Wire::open(door.address).await;
+        let mut wire = RawClient::open(door.address).await;
         let parameters: Vec<_> = [("user", "ada"), ("database", "kiln")]
             .into_iter()
             .chain(own.map(|name| ("application_name", name)))
@@ -103,8 +103,8 @@ async fn settings_of_a_role_hold_unless_the_client_says_otherwise() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_connections_are_reserved_and_one_more_is_refused() {
-    let config = DoorConfig { connections_max: 3, connections_reserved: 1, ..DoorConfig::default() };
-    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    let config = TestServerConfig { connections_max: 3, connections_reserved: 1, ..TestServerConfig::default() };
+    let door = TestServer::start_with(TempDir::new().unwrap(), config).await;
     door.add_role("ada", None).await;
     let (_first, _second) = (door.client().await, door.client().await);
     let (code, message) = refusal(&door, &[("user", "ada"), ("database", "kiln")]).await;
@@ -132,7 +132,11 @@ fn certificate() -> (TempDir, TlsFiles, CertificateDer<'static>) {
 }
 
 /// Logs in as the role `ada` with this password, trusting only `root`, by SCRAM with channel binding.
-async fn enter(door: &Door, root: &CertificateDer<'static>, password: &str) -> Result<(), tokio_postgres::Error> {
+async fn log_in(
+    door: &TestServer,
+    root: &CertificateDer<'static>,
+    password: &str,
+) -> Result<(), tokio_postgres::Error> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -151,36 +155,36 @@ async fn enter(door: &Door, root: &CertificateDer<'static>, password: &str) -> R
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_with_a_password_bound_to_the_certificate() {
     let (_files, tls, root) = certificate();
-    let config = DoorConfig { tls: Some(tls), ..DoorConfig::default() };
-    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    let config = TestServerConfig { tls: Some(tls), ..TestServerConfig::default() };
+    let door = TestServer::start_with(TempDir::new().unwrap(), config).await;
     door.add_role("ada", Some("pencil")).await;
-    enter(&door, &root, "pencil").await.unwrap();
-    let refused = enter(&door, &root, "pen").await.unwrap_err();
+    log_in(&door, &root, "pencil").await.unwrap();
+    let refused = log_in(&door, &root, "pen").await.unwrap_err();
     assert_eq!(refused.code().map(tokio_postgres::error::SqlState::code), Some("28P01"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_that_is_replaced_is_shown_to_those_that_come_after() {
     let (_files, tls, first) = certificate();
-    let config = DoorConfig { tls: Some(tls.clone()), ..DoorConfig::default() };
-    let door = Door::open_with(TempDir::new().unwrap(), config).await;
-    let health = types::Health::default();
+    let config = TestServerConfig { tls: Some(tls.clone()), ..TestServerConfig::default() };
+    let door = TestServer::start_with(TempDir::new().unwrap(), config).await;
+    let health = types::ServiceHealth::default();
     door.add_role("ada", Some("pencil")).await;
-    assert!(enter(&door, &first, "pencil").await.is_ok());
+    assert!(log_in(&door, &first, "pencil").await.is_ok());
 
     // Neither a key without its certificate nor a missing certificate can be used: the previous certificate stays.
     let (_others, other, second) = certificate();
     fs::copy(&other.key, &tls.key).unwrap();
-    door.instance.credentials.look_at_certificate(&health).await;
-    assert!(enter(&door, &first, "pencil").await.is_ok());
+    door.instance.credentials.reload_certificate_if_changed(&health).await;
+    assert!(log_in(&door, &first, "pencil").await.is_ok());
     fs::remove_file(&tls.certificate).unwrap();
-    door.instance.credentials.look_at_certificate(&health).await;
-    assert!(enter(&door, &first, "pencil").await.is_ok());
+    door.instance.credentials.reload_certificate_if_changed(&health).await;
+    assert!(log_in(&door, &first, "pencil").await.is_ok());
 
     fs::copy(&other.certificate, &tls.certificate).unwrap();
-    door.instance.credentials.look_at_certificate(&health).await;
-    assert!(enter(&door, &second, "pencil").await.is_ok());
-    assert!(enter(&door, &first, "pencil").await.is_err());
+    door.instance.credentials.reload_certificate_if_changed(&health).await;
+    assert!(log_in(&door, &second, "pencil").await.is_ok());
+    assert!(log_in(&door, &first, "pencil").await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -188,8 +192,8 @@ async fn the_superusers_password_is_that_of_its_file() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("password");
     fs::write(&file, "pencil\n").unwrap();
-    let config = DoorConfig { superuser_password: Some(file.clone()), ..DoorConfig::default() };
-    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    let config = TestServerConfig { superuser_password: Some(file.clone()), ..TestServerConfig::default() };
+    let door = TestServer::start_with(TempDir::new().unwrap(), config).await;
     let connect = async |password: &str| {
         let mut config = Config::new();
         config.host("localhost").hostaddr(door.address.ip()).port(door.address.port());
@@ -224,10 +228,10 @@ async fn the_superusers_password_is_that_of_its_file() {
         .unwrap();
 
     // An invalid file leaves the previous password in force, but is an error at the start.
-    let health = types::Health::default();
+    let health = types::ServiceHealth::default();
     fs::write(&file, "").unwrap();
-    door.instance.credentials.look_at_superuser_password(&health).await;
-    assert!(health.trouble().is_some_and(|trouble| trouble.contains("holds no password")));
+    door.instance.credentials.reload_superuser_password_if_changed(&health).await;
+    assert!(health.last_failure().is_some_and(|trouble| trouble.contains("holds no password")));
     connect("pencil").await.unwrap();
     let refused = door.instance.credentials.set_superuser_password().await.unwrap_err();
     assert!(matches!(refused, authentication::PasswordError::NoPassword { .. }), "{refused}");
@@ -237,13 +241,13 @@ async fn the_superusers_password_is_that_of_its_file() {
 
     // Then another password, and a verifier in place of a password.
     fs::write(&file, "quill").unwrap();
-    door.instance.credentials.look_at_superuser_password(&health).await;
+    door.instance.credentials.reload_superuser_password_if_changed(&health).await;
     assert_eq!(code(connect("pencil").await.map(drop).unwrap_err()), "28P01");
     connect("quill").await.unwrap();
     let of_pencil = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
                      WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
     fs::write(&file, of_pencil).unwrap();
-    door.instance.credentials.look_at_superuser_password(&health).await;
+    door.instance.credentials.reload_superuser_password_if_changed(&health).await;
     connect("pencil").await.unwrap();
     let before = role();
     door.instance.credentials.set_superuser_password().await.unwrap();
@@ -252,8 +256,8 @@ async fn the_superusers_password_is_that_of_its_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_certificate_encryption_is_declined_and_the_client_goes_on() {
-    let door = Door::open().await;
-    let mut wire = Wire::open(door.address).await;
+    let door = TestServer::start().await;
+    let mut wire = RawClient::open(door.address).await;
     for code in [80_877_104_u32, 80_877_103] {
         wire.send_raw(&[&8_u32.to_be_bytes()[..], &code.to_be_bytes()[..]].concat()).await;
         assert_eq!(wire.byte().await, b'N');
@@ -265,8 +269,8 @@ async fn without_a_certificate_encryption_is_declined_and_the_client_goes_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_ends_idle_sessions_with_57p01() {
     let settings = PgSettings { shutdown_grace: Duration::from_millis(200), ..PgSettings::default() };
-    let config = DoorConfig { settings, ..DoorConfig::default() };
-    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    let config = TestServerConfig { settings, ..TestServerConfig::default() };
+    let door = TestServer::start_with(TempDir::new().unwrap(), config).await;
     let mut idle = door.client().await;
     door.shutdown.cancel();
     let said = idle.next().await.unwrap();

@@ -1,7 +1,7 @@
 use catalog::CatalogState;
 use maintenance::FreshLimits;
 
-use super::Door;
+use super::TestServer;
 
 /// Number of unflushed rows of a table at which writers wait.
 const ROWS: usize = 20;
@@ -14,8 +14,8 @@ fn fresh(state: &CatalogState) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_wait_for_settling_and_readers_do_not() {
-    let door = Door::open().await;
-    door.instance.execution.throttle().limit(FreshLimits { rows: ROWS as u64, bytes: u64::MAX });
+    let door = TestServer::start().await;
+    door.instance.execution.throttle().set_limits(FreshLimits { rows: ROWS as u64, bytes: u64::MAX });
     let transactions = &door.instance.transactions;
     let mut writer = door.client().await;
     writer.query("create table t (n int)").await;
@@ -50,7 +50,7 @@ async fn writers_wait_for_settling_and_readers_do_not() {
     assert!(!waiting.is_finished());
 
     let table = transactions.current().state.tables().next().map(|table| table.oid).unwrap();
-    door.instance.execution.maintenance().settle(table).await.unwrap();
+    door.instance.execution.maintenance().flush(table).await.unwrap();
     assert!(waiting.await.unwrap().iter().any(|said| said.text() == "INSERT 0 1"));
     assert_eq!(fresh(&transactions.current().state), 1);
 }

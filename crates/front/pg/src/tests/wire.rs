@@ -7,19 +7,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Raw connection without protocol logic.
-pub(super) struct Wire {
+pub(super) struct RawClient {
     stream: TcpStream,
     read: BytesMut,
 }
 
 /// Message of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ServerMessage {
     pub(super) kind: char,
     pub(super) body: Bytes,
 }
 
-impl Said {
+impl ServerMessage {
     /// Returns a field of an error or a notice.
     pub(super) fn field(&self, code: char) -> Option<String> {
         let mut rest = &self.body[..];
@@ -54,7 +54,7 @@ impl Said {
     }
 }
 
-impl Wire {
+impl RawClient {
     pub(super) async fn open(address: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(address).await.unwrap(), read: BytesMut::new() }
     }
@@ -73,7 +73,7 @@ impl Wire {
     }
 
     /// Sends bytes that the server may refuse before it has read all.
-    pub(super) async fn throw(&mut self, bytes: &[u8]) {
+    pub(super) async fn send_ignoring_errors(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
 
@@ -87,13 +87,13 @@ impl Wire {
         self.stream.read_u8().await.unwrap()
     }
 
-    pub(super) async fn query(&mut self, sql: &str) -> Vec<Said> {
+    pub(super) async fn query(&mut self, sql: &str) -> Vec<ServerMessage> {
         self.send_raw(&message('Q', &text(sql))).await;
         self.until_ready().await
     }
 
     /// Reads the next message; `None` once the server has disconnected.
-    pub(super) async fn next(&mut self) -> Option<Said> {
+    pub(super) async fn next(&mut self) -> Option<ServerMessage> {
         loop {
             if self.read.len() >= 5 {
                 let length = usize::try_from((&self.read[1..5]).get_u32()).unwrap();
@@ -101,7 +101,7 @@ impl Wire {
                     let mut body = self.read.split_to(length + 1).freeze();
                     let kind = char::from(body.get_u8());
                     body.advance(4);
-                    return Some(Said { kind, body });
+                    return Some(ServerMessage { kind, body });
                 }
             }
             match self.stream.read_buf(&mut self.read).await {
@@ -112,7 +112,7 @@ impl Wire {
     }
 
     /// Reads all messages up to ReadyForQuery or the end of the connection.
-    pub(super) async fn until_ready(&mut self) -> Vec<Said> {
+    pub(super) async fn until_ready(&mut self) -> Vec<ServerMessage> {
         let mut said = Vec::new();
         while let Some(next) = self.next().await {
             let ready = next.kind == 'Z';
@@ -125,7 +125,7 @@ impl Wire {
     }
 }
 
-pub(super) fn kinds(said: &[Said]) -> String {
+pub(super) fn kinds(said: &[ServerMessage]) -> String {
     said.iter().map(|said| said.kind).collect()
 }
 

@@ -22,9 +22,9 @@ fn role(name: &str, superuser: bool, connection_limit: i32) -> Arc<catalog::Role
     })
 }
 
-fn enter(backends: &Arc<Backends>, role: Arc<catalog::Role>) -> SqlResult<Guard> {
+fn enter(backends: &Arc<Backends>, role: Arc<catalog::Role>) -> SqlResult<BackendGuard> {
     let peer = "127.0.0.1:1".parse().unwrap();
-    let newcomer = Newcomer {
+    let newcomer = NewSession {
         role,
         database: "kiln".to_owned(),
         peer,
@@ -32,7 +32,7 @@ fn enter(backends: &Arc<Backends>, role: Arc<catalog::Role>) -> SqlResult<Guard>
         now_us: 0,
         clock: Arc::new(types::SystemClock::new()),
     };
-    backends.enter(newcomer, &SeededRandom::new(7))
+    backends.add(newcomer, &SeededRandom::new(7))
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn only_the_right_secret_cancels() {
     backends.cancel_request(seat.backend.pid, &seat.backend.secret[..31]);
     assert_eq!(running.reason(), None);
     backends.cancel_request(seat.backend.pid, &seat.backend.secret);
-    assert_eq!(running.reason(), Some(Reason::User));
+    assert_eq!(running.reason(), Some(InterruptReason::CancelRequest));
 }
 
 #[test]
@@ -74,12 +74,12 @@ fn a_cancel_between_statements_hits_none() {
     backends.cancel_request(seat.backend.pid, &seat.backend.secret);
     assert_eq!(seat.backend.interrupt.begin().reason(), None);
     seat.backend.interrupt.terminate();
-    assert_eq!(seat.backend.interrupt.begin().reason(), Some(Reason::Terminated));
+    assert_eq!(seat.backend.interrupt.begin().reason(), Some(InterruptReason::Terminated));
 }
 
 #[test]
 fn a_long_statement_is_shown_cut_at_a_character() {
     let sql = "é".repeat(QUERY_BYTES_SHOWN);
-    assert_eq!(shown(&sql).len(), QUERY_BYTES_SHOWN);
-    assert_eq!(shown(&format!("x{sql}")).len(), QUERY_BYTES_SHOWN - 1);
+    assert_eq!(truncate_query(&sql).len(), QUERY_BYTES_SHOWN);
+    assert_eq!(truncate_query(&format!("x{sql}")).len(), QUERY_BYTES_SHOWN - 1);
 }

@@ -13,9 +13,9 @@ fn row(query_id: i64) -> LogRow {
         cluster: None,
         worker: None,
         query: String::new(),
-        life: Default::default(),
+        phases: Default::default(),
         thread_time: Duration::ZERO,
-        memory_bytes_most: 0,
+        memory_bytes_peak: 0,
         outcome: "DONE",
         sqlstate: None,
     }

@@ -90,10 +90,13 @@ async fn measure(
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Report> {
-    let given = &arguments.clients;
-    let span = Span { warm: Duration::from_secs(given.warm), measured: Duration::from_secs(given.seconds.max(1)) };
-    let clients = given.clients.unwrap_or(16).max(1);
-    let storage = match given.storage {
+    let client_options = &arguments.clients;
+    let span = Span {
+        warm: Duration::from_secs(client_options.warm),
+        measured: Duration::from_secs(client_options.seconds.max(1)),
+    };
+    let clients = client_options.clients.unwrap_or(16).max(1);
+    let storage = match client_options.storage {
         StorageName::Default => Storage::Default,
         StorageName::Hybrid => Storage::Hybrid,
         StorageName::Row => Storage::Row,
@@ -109,29 +112,29 @@ async fn measure(
                 WorkloadName::E => Workload::E,
                 WorkloadName::F => Workload::F,
             };
-            let mut workloads: Vec<Workload> = given.workloads.iter().map(workload).collect();
+            let mut workloads: Vec<Workload> = client_options.workloads.iter().map(workload).collect();
             if workloads.is_empty() {
                 workloads = Workload::ALL.to_vec();
             }
-            let options = ycsb::Options { rows: given.rows.max(1), clients, span, workloads, storage };
+            let options = ycsb::Options { rows: client_options.rows.max(1), clients, span, workloads, storage };
             ycsb::run(server, &options, clock, say).await?
         }
         SuiteName::Ingest => {
-            let options = ingest::Options { span, clients: given.clients.unwrap_or(1).max(1), storage };
+            let options = ingest::Options { span, clients: client_options.clients.unwrap_or(1).max(1), storage };
             ingest::run(server, &options, clock, say).await?
         }
         SuiteName::Tpcc => {
             let options = tpcc::Options {
-                warehouses: given.warehouses,
+                warehouses: client_options.warehouses,
                 clients,
                 span,
                 storage,
-                isolation: given.isolation.clone(),
-                loaded: given.loaded,
+                isolation: client_options.isolation.clone(),
+                loaded: client_options.loaded,
             };
             tpcc::run(server, &options, clock, say).await?
         }
-        SuiteName::Unsettled => unsettled::run(server, given.rows.max(100), clock, say).await?,
+        SuiteName::Unsettled => unsettled::run(server, client_options.rows.max(100), clock, say).await?,
         SuiteName::Planning => planning::run(server, clock, say).await?,
         SuiteName::Recovery => anyhow::bail!("the benchmark recovery starts its own server"),
         SuiteName::Tpch | SuiteName::Tpcds | SuiteName::Dashboard => {

@@ -9,12 +9,12 @@ use tokio::process::{Child, Command};
 use tokio_postgres::Client;
 
 /// Server process, killed on drop.
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     child: Child,
     pub(super) url: String,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a server over `data` on free loopback ports, with further options of `kiln serve`, and connects to it.
     pub(super) async fn start(data: &Path, options: &[String]) -> anyhow::Result<(Self, Client)> {
         let mut child = Command::new(std::env::current_exe().context("cannot find this program's path")?)

@@ -16,8 +16,8 @@ use server_config::Config;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
-use super::process::Process;
-use super::{BenchArguments, SuiteName, own_server};
+use super::process::ServerProcess;
+use super::{BenchArguments, SuiteName, server_arguments};
 use crate::serve;
 
 /// Runs the benchmark in `workspace`. The exit code is a failure if a result differs from another system's.
@@ -37,7 +37,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         Some(_) if arguments.cold => anyhow::bail!("--cold starts its own servers and cannot be used with --connect"),
         Some(url) => (None, url.clone()),
         None => {
-            let server = serve::start(Config::load(own_server(&data, arguments))?).await?;
+            let server = serve::start(Config::load(server_arguments(&data, arguments))?).await?;
             let url = format!("postgresql://kiln@{}/kiln", server.pg_address());
             (Some(server), url)
         }
@@ -55,67 +55,68 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         show_rows: if arguments.show { 3 } else { 0 },
     };
     let client = sql_client::connect(&url).await?;
-    let mark = || std::fs::write(&loaded_mark, "").with_context(|| format!("cannot write {}", loaded_mark.display()));
+    let mark_loaded =
+        || std::fs::write(&loaded_mark, "").with_context(|| format!("cannot write {}", loaded_mark.display()));
     if arguments.load {
         let report = loads::run(&client, &options, &*clock, &mut say).await?;
         if let Some(server) = server {
             server.stop().await;
             remove(&data)?;
         }
-        return finish_measured(arguments, &report);
+        return print_violations(arguments, &report);
     }
     if !arguments.streams.is_empty() || arguments.cluster.is_some() {
         bench::prepare(&client, &options, &*clock, &mut say).await?;
         if server.is_some() {
-            mark()?;
+            mark_loaded()?;
         }
         let measured = Server::find(&url).await?;
-        let report = at_once(arguments, &measured, &options, &clock, &mut say).await?;
+        let report = run_streams(arguments, &measured, &options, &clock, &mut say).await?;
         if let Some(server) = server {
             server.stop().await;
         }
-        return finish_measured(arguments, &report);
+        return print_violations(arguments, &report);
     }
     if arguments.suite == SuiteName::Dashboard {
         let report = dashboard::run(&client, &options, &*clock, &mut say).await?;
         if let Some(server) = server {
-            mark()?;
+            mark_loaded()?;
             server.stop().await;
         }
-        return finish_measured(arguments, &report);
+        return print_violations(arguments, &report);
     }
     if arguments.plans {
         bench::prepare(&client, &options, &*clock, &mut say).await?;
         let report = plans::run(&client, &options, &*clock, &mut say).await?;
         if let Some(server) = server {
-            mark()?;
+            mark_loaded()?;
             server.stop().await;
         }
-        return finish_measured(arguments, &report);
+        return print_violations(arguments, &report);
     }
     if arguments.cold {
         bench::prepare(&client, &options, &*clock, &mut say).await?;
-        mark()?;
+        mark_loaded()?;
         if let Some(server) = server {
             server.stop().await;
         }
         // Without a disk cache, so that a restarted server does not find the columns of an earlier one.
         let memory = arguments.memory_mb.map(|megabytes| format!("--memory-mb={megabytes}"));
         let serving = memory.into_iter().chain(["--cache-disk-mb=0".to_owned()]).collect();
-        let mut processes = Processes { data, options: serving, running: None };
+        let mut processes = ServerProcesses { data, options: serving, running: None };
         let report = cold::run(&mut processes, &options, &*clock, &mut say).await?;
         return finish(arguments, &report);
     }
     let report = bench::run(&client, &options, &*clock, &mut say).await?;
     if let Some(server) = server {
-        mark()?;
+        mark_loaded()?;
         server.stop().await;
     }
     finish(arguments, &report)
 }
 
 /// Measures concurrent streams, or a cluster in comparison with the server alone.
-async fn at_once(
+async fn run_streams(
     arguments: &BenchArguments,
     server: &Server,
     options: &Options,
@@ -157,7 +158,7 @@ fn finish(arguments: &BenchArguments, report: &Report) -> anyhow::Result<ExitCod
 }
 
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
-fn finish_measured(arguments: &BenchArguments, report: &measure::Report) -> anyhow::Result<ExitCode> {
+fn print_violations(arguments: &BenchArguments, report: &measure::Report) -> anyhow::Result<ExitCode> {
     report.violations.iter().for_each(|violation| println!("{violation}"));
     arguments.write_json(&report.json())?;
     Ok(if report.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -173,28 +174,28 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Server processes over one folder, started one at a time.
-struct Processes {
+struct ServerProcesses {
     data: PathBuf,
     options: Vec<String>,
-    running: Option<Process>,
+    running: Option<ServerProcess>,
 }
 
-impl cold::Servers for Processes {
+impl cold::Servers for ServerProcesses {
     async fn start(&mut self) -> Result<Client, bench::Error> {
         self.stop().await?;
-        let (process, client) = Process::start(&self.data, &self.options).await.map_err(own)?;
+        let (process, client) = ServerProcess::start(&self.data, &self.options).await.map_err(peer_error)?;
         self.running = Some(process);
         Ok(client)
     }
 
     async fn stop(&mut self) -> Result<(), bench::Error> {
         match self.running.take() {
-            Some(mut running) => running.kill().await.map_err(own),
+            Some(mut running) => running.kill().await.map_err(peer_error),
             None => Ok(()),
         }
     }
 }
 
-fn own(error: anyhow::Error) -> bench::Error {
+fn peer_error(error: anyhow::Error) -> bench::Error {
     bench::Error::Peer { peer: "kiln".to_owned(), reason: format!("{error:#}") }
 }

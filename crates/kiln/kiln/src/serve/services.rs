@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use kubernetes::Warehouse;
-use maintenance::SettleSettings;
+use kubernetes::KubernetesConnection;
+use maintenance::FlushSettings;
 use session::instance::Instance;
 use supervisor::Supervisor;
 use txn::CleanSettings;
-use types::{Clock, Reserve};
+use types::{Clock, DiskReserve};
 
-use crate::pods;
+use crate::kubernetes_clusters;
 
 /// Name of the service that copies the log of commits to the storage.
 const ARCHIVER: &str = "archiver";
@@ -18,55 +18,60 @@ const CHECKPOINTER: &str = "checkpointer";
 
 /// Returns whether a service archives the history. Those stop last, because commits are still copied while all else
 /// shuts down.
-pub(super) fn keeps_history(name: &str) -> bool {
+pub(super) fn archives_history(name: &str) -> bool {
     matches!(name, ARCHIVER | CHECKPOINTER)
 }
 
 /// Starts the services of a server. `reserve` is the space that they keep free on the data folder's disk.
-pub(super) fn start(instance: &Arc<Instance>, settle: SettleSettings, reserve: Option<Reserve>) {
+pub(super) fn start(instance: &Arc<Instance>, settle: FlushSettings, reserve: Option<DiskReserve>) {
     // The first four end by themselves when the server can no longer write; it then stops.
     let (services, transactions, execution) = (&instance.services, &instance.transactions, &instance.execution);
     services.start_until_done(ARCHIVER, transactions, |transactions, health| async move {
-        transactions.keep_log_copied(&health).await;
+        transactions.run_log_archiver(&health).await;
     });
     services.start_until_done(CHECKPOINTER, transactions, |transactions, health| async move {
-        transactions.keep_checkpoints(&health).await;
+        transactions.run_checkpointer(&health).await;
     });
     services.start_until_done("cleaner", transactions, |transactions, health| async move {
-        transactions.keep_clean(CleanSettings::default(), &health).await;
+        transactions.run_cleaner(CleanSettings::default(), &health).await;
     });
     services.start_until_done("settler", execution.maintenance(), move |maintenance, health| async move {
-        maintenance.keep_settled(settle, &health).await;
+        maintenance.run_flush_loop(settle, &health).await;
     });
-    services.start("cache keeper", execution.cache_keeper(), |keeper, _| async move { keeper.keep().await });
+    services.start("cache keeper", execution.cache_keeper(), |keeper, _| async move { keeper.run().await });
     if let Some(reserve) = reserve {
         let parts = (Arc::clone(execution.executor()), reserve);
         services.start("spill keeper", &parts, |(executor, reserve), health| async move {
-            executor.keep_spill_room(&reserve, &health).await;
+            executor.maintain_spill_reserve(&reserve, &health).await;
         });
     }
     services.start("cluster keeper", instance, |instance, health| async move {
-        instance.keep_clusters(&health).await;
+        instance.reconcile_clusters(&health).await;
     });
     services.start("thread watchdog", instance, |instance, _| async move { instance.watch_threads().await });
     let credentials = &instance.credentials;
     if credentials.certificate().is_some() {
         services.start("certificate keeper", credentials, |credentials, health| async move {
-            credentials.keep_certificate(&health).await;
+            credentials.watch_certificate(&health).await;
         });
     }
     if credentials.superuser_password().is_some() {
         services.start("password keeper", credentials, |credentials, health| async move {
-            credentials.keep_superuser_password(&health).await;
+            credentials.watch_superuser_password(&health).await;
         });
     }
 }
 
 /// Starts the service that publishes the certificate by which workers in Kubernetes verify the warehouse.
-pub(super) fn start_authority(services: &Supervisor, warehouse: Warehouse, certificate: String, clock: Arc<dyn Clock>) {
+pub(super) fn start_authority_publisher(
+    services: &Supervisor,
+    warehouse: KubernetesConnection,
+    certificate: String,
+    clock: Arc<dyn Clock>,
+) {
     let parts = Arc::new((warehouse, certificate, clock));
     services.start_until_done("authority keeper", &parts, |parts, health| async move {
         let (warehouse, certificate, clock) = &*parts;
-        pods::say_authority(warehouse, certificate, &**clock, &health).await;
+        kubernetes_clusters::publish_authority(warehouse, certificate, &**clock, &health).await;
     });
 }

@@ -5,7 +5,7 @@ use tokio_postgres::types::{Kind, Type};
 
 /// JSON form of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum JsonForm {
     /// String with PostgreSQL's text form of the value.
     Text,
     Boolean,
@@ -15,43 +15,43 @@ pub(crate) enum Form {
     Document,
 }
 
-impl Form {
-    pub(crate) fn of(sql_type: &Type) -> Form {
+impl JsonForm {
+    pub(crate) fn from_type(sql_type: &Type) -> JsonForm {
         match *sql_type {
-            _ if !matches!(sql_type.kind(), Kind::Simple) => Form::Text,
-            Type::BOOL => Form::Boolean,
+            _ if !matches!(sql_type.kind(), Kind::Simple) => JsonForm::Text,
+            Type::BOOL => JsonForm::Boolean,
             Type::INT2 | Type::INT4 | Type::INT8 | Type::OID | Type::FLOAT4 | Type::FLOAT8 | Type::NUMERIC => {
-                Form::Number
+                JsonForm::Number
             }
-            Type::JSON | Type::JSONB => Form::Document,
-            _ => Form::Text,
+            Type::JSON | Type::JSONB => JsonForm::Document,
+            _ => JsonForm::Text,
         }
     }
 }
 
 /// Appends a row to `text` as one JSON object and a line break.
-pub(super) fn row(columns: &[String], forms: &[Form], values: &[Option<String>], text: &mut String) {
+pub(super) fn write_row(columns: &[String], forms: &[JsonForm], values: &[Option<String>], text: &mut String) {
     text.push('{');
     for (at, (name, value)) in columns.iter().zip(values).enumerate() {
         if 0 < at {
             text.push(',');
         }
-        text.push_str(&string(name));
+        text.push_str(&json_string(name));
         text.push(':');
-        match (value.as_deref(), forms.get(at).copied().unwrap_or(Form::Text)) {
+        match (value.as_deref(), forms.get(at).copied().unwrap_or(JsonForm::Text)) {
             (None, _) => text.push_str("null"),
-            (Some("t"), Form::Boolean) => text.push_str("true"),
-            (Some("f"), Form::Boolean) => text.push_str("false"),
-            (Some(value), Form::Number) if is_number(value) => text.push_str(value),
+            (Some("t"), JsonForm::Boolean) => text.push_str("true"),
+            (Some("f"), JsonForm::Boolean) => text.push_str("false"),
+            (Some(value), JsonForm::Number) if is_number(value) => text.push_str(value),
             // Line breaks in a JSON document are insignificant, because its strings cannot contain them unescaped.
-            (Some(value), Form::Document) => text.push_str(&value.replace(['\n', '\r'], " ")),
-            (Some(value), _) => text.push_str(&string(value)),
+            (Some(value), JsonForm::Document) => text.push_str(&value.replace(['\n', '\r'], " ")),
+            (Some(value), _) => text.push_str(&json_string(value)),
         }
     }
     text.push_str("}\n");
 }
 
-fn string(value: &str) -> String {
+fn json_string(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 

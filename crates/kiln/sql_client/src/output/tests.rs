@@ -1,9 +1,9 @@
-use super::{Answer, Form, Format};
+use super::{Format, JsonForm, ResultRows};
 
-fn answer() -> Answer {
-    Answer {
+fn answer() -> ResultRows {
+    ResultRows {
         columns: vec!["n".to_owned(), "word".to_owned()],
-        forms: vec![Form::Number, Form::Text],
+        json_forms: vec![JsonForm::Number, JsonForm::Text],
         rows: vec![
             vec![Some("1".to_owned()), Some("a,b".to_owned())],
             vec![Some("20".to_owned()), None],
@@ -31,11 +31,19 @@ fn json_gives_one_object_a_line() {
 #[test]
 fn json_keeps_columns_in_order_and_values_whole() {
     let columns = ["z", "a", "a", "yes", "doc", "nan", "q"].map(str::to_owned).to_vec();
-    let forms = vec![Form::Number, Form::Number, Form::Text, Form::Boolean, Form::Document, Form::Number, Form::Text];
+    let forms = vec![
+        JsonForm::Number,
+        JsonForm::Number,
+        JsonForm::Text,
+        JsonForm::Boolean,
+        JsonForm::Document,
+        JsonForm::Number,
+        JsonForm::Text,
+    ];
     let values = ["12345678901234567890.50", "-1e+300", "1", "t", "{\"k\":\n [1]}", "NaN", "say \"x\"\n"];
     let rows = vec![values.map(|value| Some(value.to_owned())).to_vec()];
     assert_eq!(
-        Answer { columns, forms, rows }.render(Format::Json, true),
+        ResultRows { columns, json_forms: forms, rows }.render(Format::Json, true),
         r#"{"z":12345678901234567890.50,"a":-1e+300,"a":"1","yes":true,"doc":{"k":  [1]},"nan":"NaN","q":"say \"x\"\n"}"#
             .to_owned()
             + "\n"

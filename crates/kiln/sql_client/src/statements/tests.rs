@@ -1,9 +1,9 @@
-use super::{Piece, split};
+use super::{InputItem, split_input};
 
 #[track_caller]
 fn check(text: &str, statements: &[&str], rest: &str) {
-    let (pieces, left) = split(text);
-    let expected: Vec<Piece> = statements.iter().map(|text| Piece::Statement((*text).to_owned())).collect();
+    let (pieces, left) = split_input(text);
+    let expected: Vec<InputItem> = statements.iter().map(|text| InputItem::Statement((*text).to_owned())).collect();
     assert_eq!((pieces, left.as_str()), (expected, rest));
 }
 
@@ -25,8 +25,8 @@ fn an_open_quote_waits_for_more() {
 
 #[test]
 fn backslash_commands_end_with_their_line() {
-    let (pieces, rest) = split("\\d t\nselect 1");
-    assert_eq!(pieces, vec![Piece::Command("d t".to_owned())]);
+    let (pieces, rest) = split_input("\\d t\nselect 1");
+    assert_eq!(pieces, vec![InputItem::Command("d t".to_owned())]);
     assert_eq!(rest, "select 1");
 }
 

@@ -1,6 +1,6 @@
 //! Estimates rows and costs of operators, in PostgreSQL's units: reading a page of 8 KB costs 1.
 //!
-//! - `operators.rs` finds the operators of a plan as EXPLAIN shows them.
+//! - `shown_operators.rs` finds the operators of a plan as EXPLAIN shows them.
 //! - `rows.rs` matches them with the optimizer's row estimates.
 
 use std::cell::RefCell;
@@ -15,16 +15,16 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use optimizer::Expected;
+use optimizer::RowEstimate;
 use scan::ShardScanExec;
 
 use crate::plan::OperatorId;
 
-mod operators;
 mod rows;
+mod shown_operators;
 
-pub use self::operators::Operators;
-pub use self::rows::expected;
+pub use self::rows::expected_rows;
+pub use self::shown_operators::ShownOperators;
 
 const PAGE_BYTES: f64 = 8192.0;
 const ROW_COST: f64 = 0.01;
@@ -44,33 +44,33 @@ pub struct Estimate {
 
 /// Memoizing estimator.
 pub struct Estimates<'a> {
-    operators: &'a Operators,
+    operators: &'a ShownOperators,
     /// Rows by operator, from the optimizer.
     expected: HashMap<OperatorId, f64>,
-    known: RefCell<HashMap<OperatorId, Estimate>>,
+    memo: RefCell<HashMap<OperatorId, Estimate>>,
     statistics: StatisticsContext,
 }
 
 impl<'a> Estimates<'a> {
     /// Returns an estimator; `expected` holds the optimizer's row estimates.
-    pub fn new(operators: &'a Operators, expected: HashMap<OperatorId, f64>) -> Self {
-        Self { operators, expected, known: RefCell::default(), statistics: StatisticsContext::default() }
+    pub fn new(operators: &'a ShownOperators, expected: HashMap<OperatorId, f64>) -> Self {
+        Self { operators, expected, memo: RefCell::default(), statistics: StatisticsContext::default() }
     }
 
     /// Returns the estimate of an operator.
-    pub fn of(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
+    pub fn estimate(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
         let operator = self.operators.shown(operator);
-        let own = OperatorId::of(operator.as_ref());
-        if let Some(known) = self.known.borrow().get(&own) {
+        let own = OperatorId::new(operator.as_ref());
+        if let Some(known) = self.memo.borrow().get(&own) {
             return *known;
         }
-        let estimate = self.estimate(operator, own);
-        self.known.borrow_mut().insert(own, estimate);
+        let estimate = self.compute(operator, own);
+        self.memo.borrow_mut().insert(own, estimate);
         estimate
     }
 
-    fn estimate(&self, operator: &Arc<dyn ExecutionPlan>, own: OperatorId) -> Estimate {
-        let inputs: Vec<Estimate> = operator.children().into_iter().map(|input| self.of(input)).collect();
+    fn compute(&self, operator: &Arc<dyn ExecutionPlan>, own: OperatorId) -> Estimate {
+        let inputs: Vec<Estimate> = operator.children().into_iter().map(|input| self.estimate(input)).collect();
         let rows_in = inputs.iter().map(|input| input.rows).max().unwrap_or(0);
         let rows = self.rows(operator.as_ref(), own, rows_in);
         let below: f64 = inputs.iter().map(|input| input.total).sum();
@@ -107,18 +107,18 @@ impl<'a> Estimates<'a> {
 /// Returns the estimated bytes of the build and the probe side of hash joins, by the optimizer's estimates in `plan` or
 /// else by DataFusion's statistics.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-pub fn join_sizes(plan: Option<&Expected>, root: &Arc<dyn ExecutionPlan>) -> HashMap<OperatorId, (f64, f64)> {
-    let operators = Operators::of(root);
-    let expected = plan.map(|plan| expected(plan, root, &operators)).unwrap_or_default();
+pub fn join_sizes(plan: Option<&RowEstimate>, root: &Arc<dyn ExecutionPlan>) -> HashMap<OperatorId, (f64, f64)> {
+    let operators = ShownOperators::from_plan(root);
+    let expected = plan.map(|plan| expected_rows(plan, root, &operators)).unwrap_or_default();
     let estimates = Estimates::new(&operators, expected);
     let bytes = |operator| {
-        let estimate = estimates.of(operator);
+        let estimate = estimates.estimate(operator);
         estimate.rows as f64 * estimate.width as f64
     };
     let mut sizes = HashMap::new();
     let walked = root.apply(|operator| {
         if let Some(join) = operator.downcast_ref::<HashJoinExec>() {
-            sizes.insert(OperatorId::of(operator.as_ref()), (bytes(join.left()), bytes(join.right())));
+            sizes.insert(OperatorId::new(operator.as_ref()), (bytes(join.left()), bytes(join.right())));
         }
         Ok(TreeNodeRecursion::Continue)
     });

@@ -11,46 +11,50 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use operators::SharedScanExec;
-use optimizer::{Expected, ExpectedOf};
+use optimizer::{EstimatedNodeKind, RowEstimate};
 use scan::ShardScanExec;
 
-use super::operators::Operators;
+use super::shown_operators::ShownOperators;
 use crate::plan::OperatorId;
 
 /// Returns the estimated rows of the operators that match a part of the logical plan.
-pub fn expected(plan: &Expected, root: &Arc<dyn ExecutionPlan>, operators: &Operators) -> HashMap<OperatorId, f64> {
-    let mut matching = Matching { operators, rows: HashMap::new() };
-    matching.operator(plan, root);
+pub fn expected_rows(
+    plan: &RowEstimate,
+    root: &Arc<dyn ExecutionPlan>,
+    operators: &ShownOperators,
+) -> HashMap<OperatorId, f64> {
+    let mut matching = PlanMatcher { operators, rows: HashMap::new() };
+    matching.match_operator(plan, root);
     matching.rows
 }
 
 /// State of the walk.
-struct Matching<'a> {
-    operators: &'a Operators,
+struct PlanMatcher<'a> {
+    operators: &'a ShownOperators,
     rows: HashMap<OperatorId, f64>,
 }
 
-impl Matching<'_> {
-    fn operator(&mut self, part: &Expected, operator: &Arc<dyn ExecutionPlan>) {
+impl PlanMatcher<'_> {
+    fn match_operator(&mut self, part: &RowEstimate, operator: &Arc<dyn ExecutionPlan>) {
         let operator = self.operators.shown(operator);
-        let own = OperatorId::of(operator.as_ref());
-        match does(operator.as_ref()) {
-            Some(does) if does == part.of => {
+        let own = OperatorId::new(operator.as_ref());
+        match logical_kind(operator.as_ref()) {
+            Some(does) if does == part.kind => {
                 self.rows.insert(own, part.rows);
                 let inputs = inputs(operator);
                 if inputs.len() == part.inputs.len() {
-                    inputs.into_iter().zip(&part.inputs).for_each(|(input, part)| self.operator(part, input));
+                    inputs.into_iter().zip(&part.inputs).for_each(|(input, part)| self.match_operator(part, input));
                 }
             }
             // The operator below has taken over the condition.
-            Some(_) if part.of == ExpectedOf::Filter => {
-                part.inputs.iter().for_each(|input| self.operator(input, operator));
+            Some(_) if part.kind == EstimatedNodeKind::Filter => {
+                part.inputs.iter().for_each(|input| self.match_operator(input, operator));
                 self.rows.entry(own).and_modify(|rows| *rows = rows.min(part.rows));
             }
             // An operator that the logical plan does not have, or that changes no row count.
-            Some(ExpectedOf::Filter) | None => {
+            Some(EstimatedNodeKind::Filter) | None => {
                 if let [input] = inputs(operator).as_slice() {
-                    self.operator(part, input);
+                    self.match_operator(part, input);
                 }
             }
             Some(_) => {}
@@ -59,26 +63,26 @@ impl Matching<'_> {
 }
 
 /// Returns the kind of logical operator that a physical one implements; `None` for those without a counterpart.
-fn does(operator: &dyn ExecutionPlan) -> Option<ExpectedOf> {
+fn logical_kind(operator: &dyn ExecutionPlan) -> Option<EstimatedNodeKind> {
     if operator.is::<ShardScanExec>() || operator.is::<SharedScanExec>() {
-        return Some(ExpectedOf::Scan);
+        return Some(EstimatedNodeKind::Scan);
     }
     if operator.is::<FilterExec>() {
-        return Some(ExpectedOf::Filter);
+        return Some(EstimatedNodeKind::Filter);
     }
     if operator.is::<HashJoinExec>()
         || operator.is::<NestedLoopJoinExec>()
         || operator.is::<CrossJoinExec>()
         || operator.is::<SortMergeJoinExec>()
     {
-        return Some(ExpectedOf::Join);
+        return Some(EstimatedNodeKind::Join);
     }
     if operator.is::<UnionExec>() || operator.is::<InterleaveExec>() {
-        return Some(ExpectedOf::Union);
+        return Some(EstimatedNodeKind::Union);
     }
     let aggregate = operator.downcast_ref::<AggregateExec>()?;
     let is_last = !matches!(aggregate.mode(), AggregateMode::Partial | AggregateMode::PartialReduce);
-    is_last.then_some(ExpectedOf::Groups)
+    is_last.then_some(EstimatedNodeKind::Aggregate)
 }
 
 /// Returns the inputs of an operator; for shared rows, the operators that compute them.

@@ -16,8 +16,8 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use engine::arrow_form;
-use engine::expression::{Comparison, Expression, Sign};
+use engine::arrow_convert;
+use engine::expression::{Comparison, Expression, SignOperation};
 use functions::hides_key;
 
 use crate::foreign;
@@ -27,7 +27,7 @@ use crate::foreign::PlannedExpression;
 /// has no form in the engine.
 pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Option<Expression> {
     let lowered = lower_part(expression, schema)?;
-    if lowered.never_fails() || matches!(lowered, Expression::Foreign { .. }) {
+    if lowered.never_fails() || matches!(lowered, Expression::ArrowCall { .. }) {
         return Some(lowered);
     }
     let fallback = Arc::new(PlannedExpression::new(expression, schema));
@@ -36,21 +36,21 @@ pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> O
 
 /// Compiles an expression that may be part of another one.
 fn lower_part(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
-    native(expression, schema).or_else(|| foreign::call(expression, schema))
+    lower_native(expression, schema).or_else(|| foreign::foreign_call(expression, schema))
 }
 
 /// Compiles an expression to a native one; `None` if there is none.
-fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+fn lower_native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
     let boxed = |part: &Arc<dyn PhysicalExpr>| lower_part(part, schema).map(Box::new);
     if let Some(column) = expression.downcast_ref::<Column>() {
-        let is_held = arrow_form::has_form(schema.field(column.index()).data_type());
+        let is_held = arrow_convert::is_supported(schema.field(column.index()).data_type());
         return is_held.then(|| Expression::Column(column.index()));
     }
     if let Some(literal) = expression.downcast_ref::<Literal>() {
         return constant(literal.value());
     }
     if let Some(binary) = expression.downcast_ref::<BinaryExpr>() {
-        return operation(binary, schema);
+        return lower_binary(binary, schema);
     }
     if let Some(not) = expression.downcast_ref::<NotExpr>() {
         return Some(Expression::Not(boxed(not.arg())?));
@@ -58,7 +58,7 @@ fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Express
     if let Some(negative) = expression.downcast_ref::<NegativeExpr>() {
         let is_float = negative.arg().data_type(schema).ok()? == DataType::Float64;
         return if is_float {
-            Some(Expression::FloatSigned { sign: Sign::Turned, value: boxed(negative.arg())? })
+            Some(Expression::FloatSign { sign: SignOperation::Negate, value: boxed(negative.arg())? })
         } else {
             None
         };
@@ -73,13 +73,13 @@ fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Express
         return widening_cast(cast, schema);
     }
     if let Some(list) = expression.downcast_ref::<InListExpr>() {
-        return among(list, schema);
+        return lower_in_list(list, schema);
     }
     if let Some(case) = expression.downcast_ref::<CaseExpr>() {
         return searched_case(case, schema);
     }
     if let Some(like) = expression.downcast_ref::<LikeExpr>() {
-        return text::like(like, schema);
+        return text::lower_like(like, schema);
     }
     let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
     if let (true, Some(key)) = (hides_key(call.fun()), call.args().first()) {
@@ -89,9 +89,9 @@ fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Express
 }
 
 fn constant(value: &ScalarValue) -> Option<Expression> {
-    let is_held = arrow_form::has_form(&value.data_type());
+    let is_held = arrow_convert::is_supported(&value.data_type());
     let array = is_held.then(|| value.to_array_of_size(1).ok()).flatten()?;
-    arrow_form::column(&array).ok().map(Expression::Constant)
+    arrow_convert::from_array(&array).ok().map(Expression::Constant)
 }
 
 /// Returns whether a type is represented as integers with the same order.
@@ -106,26 +106,26 @@ fn is_integer(data_type: &DataType) -> bool {
             | DataType::Date32
             | DataType::Time64(_)
             | DataType::Timestamp(..)
-    ) && arrow_form::has_form(data_type)
+    ) && arrow_convert::is_supported(data_type)
 }
 
 /// Compiles a comparison, AND, OR or concatenation.
-fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
+fn lower_binary(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
     let comparison = match binary.op() {
-        Operator::And => return Some(Expression::And(parts(binary, Operator::And, schema)?)),
-        Operator::Or => return Some(Expression::Or(parts(binary, Operator::Or, schema)?)),
+        Operator::And => return Some(Expression::And(operands(binary, Operator::And, schema)?)),
+        Operator::Or => return Some(Expression::Or(operands(binary, Operator::Or, schema)?)),
         Operator::Eq => Comparison::Equal,
         Operator::NotEq => Comparison::NotEqual,
         Operator::Lt => Comparison::Less,
         Operator::LtEq => Comparison::LessOrEqual,
         Operator::Gt => Comparison::Greater,
         Operator::GtEq => Comparison::GreaterOrEqual,
-        Operator::StringConcat => return text::joined(binary, schema),
+        Operator::StringConcat => return text::lower_concatenation(binary, schema),
         _ => return None,
     };
     let (left, right) = (binary.left(), binary.right());
     if text::is_text(left, schema) && text::is_text(right, schema) {
-        return text::compared(comparison, left, right, schema);
+        return text::lower_comparison(comparison, left, right, schema);
     }
     let factors = match (left.data_type(schema).ok()?, right.data_type(schema).ok()?) {
         (DataType::Decimal128(_, x), DataType::Decimal128(_, y)) => {
@@ -143,11 +143,11 @@ fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
 }
 
 /// Flattens nested operands of AND or OR.
-fn parts(binary: &BinaryExpr, operator: Operator, schema: &Schema) -> Option<Vec<Expression>> {
+fn operands(binary: &BinaryExpr, operator: Operator, schema: &Schema) -> Option<Vec<Expression>> {
     let mut all = Vec::new();
     for side in [binary.left(), binary.right()] {
         match side.downcast_ref::<BinaryExpr>().filter(|inner| *inner.op() == operator) {
-            Some(inner) => all.extend(parts(inner, operator, schema)?),
+            Some(inner) => all.extend(operands(inner, operator, schema)?),
             None => all.push(lower_part(side, schema)?),
         }
     }
@@ -174,25 +174,25 @@ fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
         (DataType::Float32, DataType::Float64) => value(),
         (from, to) if width(from).zip(width(to)).is_some_and(|(from, to)| from <= to) => value(),
         (DataType::Decimal128(_, x), DataType::Decimal128(precision, y)) if x <= y => {
-            numbers::scaled(value()?, power_of_ten(y - x)?, digits(*precision)?)
+            numbers::scaled(value()?, power_of_ten(y - x)?, integer_bounds(*precision)?)
         }
         (from, DataType::Decimal128(precision, scale)) if width(from).is_some() && 0 <= *scale => {
-            numbers::scaled(value()?, power_of_ten(*scale)?, digits(*precision)?)
+            numbers::scaled(value()?, power_of_ten(*scale)?, integer_bounds(*precision)?)
         }
         _ => None,
     }
 }
 
 /// Returns the smallest and the largest integer of this many digits.
-fn digits(precision: u8) -> Option<(i128, i128)> {
+fn integer_bounds(precision: u8) -> Option<(i128, i128)> {
     let beyond = 10_i128.checked_pow(precision.into())?;
     Some((1 - beyond, beyond - 1))
 }
 
 /// Compiles an IN list.
-fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
+fn lower_in_list(list: &InListExpr, schema: &Schema) -> Option<Expression> {
     if text::is_text(list.expr(), schema) {
-        return text::among(list, schema);
+        return text::lower_in_list(list, schema);
     }
     let data_type = list.expr().data_type(schema).ok()?;
     let items = list.list().iter().map(|item| Some(item.downcast_ref::<Literal>()?.value()));
@@ -208,16 +208,16 @@ fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
             _ => None,
         };
         let list = items.iter().map(float).collect::<Option<Vec<f64>>>()?.into();
-        return Some(Expression::FloatIn { value, list, is_negated });
+        return Some(Expression::FloatInList { value, list, is_negated });
     }
-    let mut values = items.into_iter().map(digits_of).collect::<Option<Vec<i64>>>()?;
+    let mut values = items.into_iter().map(integer_of).collect::<Option<Vec<i64>>>()?;
     values.sort_unstable();
     values.dedup();
-    Some(Expression::In { value, list: values.into(), is_negated })
+    Some(Expression::InList { value, list: values.into(), is_negated })
 }
 
 /// Returns the integer that represents a value in the engine; `None` for NULL and for other types.
-fn digits_of(value: &ScalarValue) -> Option<i64> {
+fn integer_of(value: &ScalarValue) -> Option<i64> {
     match value {
         ScalarValue::Int16(value) => value.map(i64::from),
         ScalarValue::Int32(value) | ScalarValue::Date32(value) => value.map(i64::from),
@@ -248,7 +248,7 @@ fn nodes_exceed(expression: &Arc<dyn PhysicalExpr>, most: usize) -> bool {
 /// Compiles a CASE, rewriting a simple one to a searched one.
 fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
     // Values of types that the engine only carries are chosen over arrays.
-    if !arrow_form::is_compared(&case.data_type(schema).ok()?) {
+    if !arrow_convert::is_comparable(&case.data_type(schema).ok()?) {
         return None;
     }
     let branches = case.when_then_expr().iter().map(|(condition, value)| {
@@ -257,7 +257,7 @@ fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
             Some(compared) if is_volatile(compared) || nodes_exceed(compared, OPERAND_NODES_MAX) => return None,
             Some(compared) => {
                 let is_equal = BinaryExpr::new(Arc::clone(compared), Operator::Eq, Arc::clone(condition));
-                operation(&is_equal, schema)?
+                lower_binary(&is_equal, schema)?
             }
             None => lower_part(condition, schema)?,
         };

@@ -7,15 +7,15 @@ use datafusion::common::ScalarValue;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::Bounds;
-use engine::expression::{Division, Expression, Operation, Rounding, Sign};
-use functions::{NumberCall, NumberDivision, NumberOperation, NumberRounding, NumberSign, number_call};
+use engine::expression::{ArithmeticOperation, Division, Expression, Rounding, SignOperation};
+use functions::{NumberDivision, NumberOperation, NumberRounding, NumericKernel, SignChange, numeric_kernel};
 use types::numeric::checked_power_of_ten;
 
 use super::{constant, lower_part};
 
 /// Compiles a call of a numeric function.
 pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
-    let (number, takes) = number_call(call.fun())?;
+    let (number, takes) = numeric_kernel(call.fun())?;
     let fits = |(argument, taken): (&Arc<dyn PhysicalExpr>, &types::SqlType)| {
         argument.data_type(schema).is_ok_and(|found| found == taken.arrow_type())
     };
@@ -24,18 +24,18 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
     }
     let mut arguments = call.args().iter().map(|argument| lower_part(argument, schema).map(Box::new));
     let operation = |operation| match operation {
-        NumberOperation::Add => Operation::Add,
-        NumberOperation::Subtract => Operation::Subtract,
-        NumberOperation::Multiply => Operation::Multiply,
+        NumberOperation::Add => ArithmeticOperation::Add,
+        NumberOperation::Subtract => ArithmeticOperation::Subtract,
+        NumberOperation::Multiply => ArithmeticOperation::Multiply,
     };
     match number {
-        NumberCall::Exact { operation: done, factors: (x, y), limits: (min, max) } => {
+        NumericKernel::Exact { operation: done, factors: (x, y), limits: (min, max) } => {
             let factors = (i64::try_from(x).ok()?, i64::try_from(y).ok()?);
             let (left, right) = (arguments.next()??, arguments.next()??);
             let limits = Bounds { min, max };
-            Some(Expression::Arithmetic { operation: operation(done), left, right, factors, limits })
+            Some(Expression::Arithmetic { operation: operation(done), left, right, factors, result_range: limits })
         }
-        NumberCall::Divided { division, limits: (min, max) } => {
+        NumericKernel::Division { division, limits: (min, max) } => {
             let division = match division {
                 NumberDivision::Rounded { factor } => Division::Rounded { factor },
                 NumberDivision::Truncated => Division::Truncated,
@@ -44,26 +44,26 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
             let (left, right) = (arguments.next()??, arguments.next()??);
             Some(Expression::Divide { division, left, right, limits: Bounds { min, max } })
         }
-        NumberCall::Floating(done) => {
+        NumericKernel::FloatOperation(done) => {
             let (left, right) = (arguments.next()??, arguments.next()??);
             Some(Expression::FloatArithmetic { operation: operation(done), left, right })
         }
-        NumberCall::FloatQuotient => {
+        NumericKernel::FloatQuotient => {
             let (left, right) = (arguments.next()??, arguments.next()??);
-            Some(Expression::FloatQuotient { left, right, is_checked: true })
+            Some(Expression::FloatDivide { left, right, is_checked: true })
         }
-        NumberCall::AsFloat { scale } => Some(Expression::Float { value: arguments.next()??, scale }),
-        NumberCall::FromFloat { limits: (min, max) } => {
-            Some(Expression::Whole { value: arguments.next()??, limits: Bounds { min, max } })
+        NumericKernel::ToFloat { scale } => Some(Expression::ToFloat { value: arguments.next()??, scale }),
+        NumericKernel::FromFloat { limits: (min, max) } => {
+            Some(Expression::FloatToInt { value: arguments.next()??, limits: Bounds { min, max } })
         }
-        NumberCall::FloatRounded(how) => {
-            Some(Expression::FloatRounded { rounding: rounding(how), value: arguments.next()?? })
+        NumericKernel::FloatRounding(how) => {
+            Some(Expression::FloatRound { rounding: rounding(how), value: arguments.next()?? })
         }
-        NumberCall::Cut { rounding: how, divisor, limits: (min, max) } => {
+        NumericKernel::DivideAndRound { rounding: how, divisor, limits: (min, max) } => {
             let (rounding, limits) = (rounding(how), Bounds { min, max });
-            Some(Expression::Rounded { rounding, value: arguments.next()??, divisor, factor: 1, limits })
+            Some(Expression::Round { rounding, value: arguments.next()??, divisor, factor: 1, limits })
         }
-        NumberCall::ToPlaces { rounding: how, scale, limits: (min, max) } => {
+        NumericKernel::RoundToDecimals { rounding: how, scale, limits: (min, max) } => {
             let ScalarValue::Int32(Some(places)) = call.args()[1].downcast_ref::<Literal>()?.value() else {
                 return None;
             };
@@ -74,15 +74,15 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
             }
             // The result retains its scale; the dropped digits are zero.
             let (unit, limits) = (checked_power_of_ten(dropped)?, Bounds { min, max });
-            Some(Expression::Rounded { rounding: rounding(how), value, divisor: unit, factor: unit, limits })
+            Some(Expression::Round { rounding: rounding(how), value, divisor: unit, factor: unit, limits })
         }
-        NumberCall::Signed { sign: becomes, limits: (min, max) } => {
-            Some(Expression::Signed { sign: sign(becomes), value: arguments.next()??, limits: Bounds { min, max } })
+        NumericKernel::SignChange { sign: becomes, limits: (min, max) } => {
+            Some(Expression::Sign { sign: sign(becomes), value: arguments.next()??, limits: Bounds { min, max } })
         }
-        NumberCall::FloatSigned(becomes) => {
-            Some(Expression::FloatSigned { sign: sign(becomes), value: arguments.next()?? })
+        NumericKernel::FloatSignChange(becomes) => {
+            Some(Expression::FloatSign { sign: sign(becomes), value: arguments.next()?? })
         }
-        NumberCall::Scaled { factor, limits } => scaled(*arguments.next()??, i64::try_from(factor).ok()?, limits),
+        NumericKernel::ScaleUp { factor, limits } => scaled(*arguments.next()??, i64::try_from(factor).ok()?, limits),
     }
 }
 
@@ -95,10 +95,10 @@ fn rounding(how: NumberRounding) -> Rounding {
     }
 }
 
-fn sign(becomes: NumberSign) -> Sign {
+fn sign(becomes: SignChange) -> SignOperation {
     match becomes {
-        NumberSign::Turned => Sign::Turned,
-        NumberSign::Dropped => Sign::Dropped,
+        SignChange::Negated => SignOperation::Negate,
+        SignChange::Absolute => SignOperation::Absolute,
     }
 }
 
@@ -106,10 +106,10 @@ fn sign(becomes: NumberSign) -> Sign {
 pub(super) fn scaled(value: Expression, factor: i64, (min, max): (i128, i128)) -> Option<Expression> {
     let zero = constant(&ScalarValue::Int64(Some(0)))?;
     Some(Expression::Arithmetic {
-        operation: Operation::Add,
+        operation: ArithmeticOperation::Add,
         left: Box::new(value),
         right: Box::new(zero),
         factors: (factor, 1),
-        limits: Bounds { min, max },
+        result_range: Bounds { min, max },
     })
 }

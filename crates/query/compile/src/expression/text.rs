@@ -7,8 +7,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, InListExpr, LikeExpr, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use engine::expression::{Comparison, Expression, Pattern, TextCall, TextCondition, TextFunction};
-use functions::{self, text_call};
+use engine::expression::{Comparison, Expression, LikePattern, TextCall, TextCondition, TextFunction};
+use functions::{self, text_kernel};
 
 use super::lower_part;
 
@@ -24,24 +24,28 @@ pub(super) fn literal(expression: &Arc<dyn PhysicalExpr>) -> Option<&str> {
 }
 
 /// Returns a call of a string function.
-fn of(function: TextFunction, value: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+fn text_call(function: TextFunction, value: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
     let value = Box::new(lower_part(value, schema)?);
-    Some(Expression::Text { call: Arc::new(TextCall::new(function)), value })
+    Some(Expression::TextCall { call: Arc::new(TextCall::new(function)), value })
 }
 
 /// Compiles a comparison of strings.
-pub(super) fn compared(
+pub(super) fn lower_comparison(
     comparison: Comparison,
     left: &Arc<dyn PhysicalExpr>,
     right: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
 ) -> Option<Expression> {
     let with = |comparison, constant: &str, value| {
-        of(TextFunction::Is(TextCondition::Compare(comparison, constant.as_bytes().to_vec())), value, schema)
+        text_call(
+            TextFunction::Matches(TextCondition::Compare(comparison, constant.as_bytes().to_vec())),
+            value,
+            schema,
+        )
     };
     match (literal(left), literal(right)) {
         (_, Some(constant)) => with(comparison, constant, left),
-        (Some(constant), None) => with(turned(comparison), constant, right),
+        (Some(constant), None) => with(swap_sides(comparison), constant, right),
         (None, None) => {
             let (left, right) = (Box::new(lower_part(left, schema)?), Box::new(lower_part(right, schema)?));
             Some(Expression::CompareTexts { comparison, left, right })
@@ -50,7 +54,7 @@ pub(super) fn compared(
 }
 
 /// Returns the comparison with swapped sides.
-fn turned(comparison: Comparison) -> Comparison {
+fn swap_sides(comparison: Comparison) -> Comparison {
     match comparison {
         Comparison::Less => Comparison::Greater,
         Comparison::LessOrEqual => Comparison::GreaterOrEqual,
@@ -61,24 +65,25 @@ fn turned(comparison: Comparison) -> Comparison {
 }
 
 /// Compiles an IN list of strings.
-pub(super) fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
+pub(super) fn lower_in_list(list: &InListExpr, schema: &Schema) -> Option<Expression> {
     let values = list.list().iter().map(|item| Some(literal(item)?.as_bytes().to_vec()));
-    let among = of(TextFunction::Is(TextCondition::In(values.collect::<Option<_>>()?)), list.expr(), schema)?;
+    let among =
+        text_call(TextFunction::Matches(TextCondition::In(values.collect::<Option<_>>()?)), list.expr(), schema)?;
     Some(if list.negated() { Expression::Not(Box::new(among)) } else { among })
 }
 
 /// Compiles LIKE for patterns that can be matched byte by byte; others, and case-insensitive ones, are matched over
 /// arrays.
-pub(super) fn like(like: &LikeExpr, schema: &Schema) -> Option<Expression> {
+pub(super) fn lower_like(like: &LikeExpr, schema: &Schema) -> Option<Expression> {
     if like.case_insensitive() || !is_text(like.expr(), schema) {
         return None;
     }
-    let pattern = Pattern::parse(literal(like.pattern())?)?;
-    of(TextFunction::Is(TextCondition::Like { pattern, is_negated: like.negated() }), like.expr(), schema)
+    let pattern = LikePattern::parse(literal(like.pattern())?)?;
+    text_call(TextFunction::Matches(TextCondition::Like { pattern, is_negated: like.negated() }), like.expr(), schema)
 }
 
 /// Compiles a concatenation. If one part is computed and the others are constants, dictionaries are preserved.
-pub(super) fn joined(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
+pub(super) fn lower_concatenation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
     let mut parts = Vec::new();
     collect(binary, &mut parts);
     if !parts.iter().all(|part| is_text(part, schema)) {
@@ -89,9 +94,9 @@ pub(super) fn joined(binary: &BinaryExpr, schema: &Schema) -> Option<Expression>
         (Some((place, value)), None) => {
             let whole = |parts: &[&Arc<dyn PhysicalExpr>]| parts.iter().filter_map(|part| literal(part)).collect();
             let (before, after) = (whole(&parts[..place]), whole(&parts[place + 1..]));
-            of(TextFunction::Enclosed { before, after }, value, schema)
+            text_call(TextFunction::Affix { prefix: before, suffix: after }, value, schema)
         }
-        _ => parts.iter().map(|part| lower_part(part, schema)).collect::<Option<_>>().map(Expression::Joined),
+        _ => parts.iter().map(|part| lower_part(part, schema)).collect::<Option<_>>().map(Expression::Concat),
     }
 }
 
@@ -108,31 +113,31 @@ fn collect<'a>(binary: &'a BinaryExpr, parts: &mut Vec<&'a Arc<dyn PhysicalExpr>
 /// Compiles a call of a string function whose other arguments are constants.
 pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
     let (value, rest) = call.args().split_first()?;
-    let text = text_call(call.fun()).filter(|_| is_text(value, schema))?;
+    let text = text_kernel(call.fun()).filter(|_| is_text(value, schema))?;
     let function = match (text, rest) {
-        (functions::TextCall::Upper, []) => TextFunction::Upper,
-        (functions::TextCall::Lower, []) => TextFunction::Lower,
-        (functions::TextCall::Length, []) => TextFunction::Length,
-        (functions::TextCall::Substring, [from]) => TextFunction::Cut { from: integer(from)?, end: i64::MAX },
-        (functions::TextCall::Substring, [from, count]) => {
+        (functions::TextKernel::Upper, []) => TextFunction::Upper,
+        (functions::TextKernel::Lower, []) => TextFunction::Lower,
+        (functions::TextKernel::Length, []) => TextFunction::Length,
+        (functions::TextKernel::Substring, [from]) => TextFunction::Substring { from: integer(from)?, end: i64::MAX },
+        (functions::TextKernel::Substring, [from, count]) => {
             let from = integer(from)?;
             // A negative length is an error.
             let count = integer(count).filter(|count| 0 <= *count)?;
-            TextFunction::Cut { from, end: from + count }
+            TextFunction::Substring { from, end: from + count }
         }
-        (functions::TextCall::Left, [count]) => {
+        (functions::TextKernel::Left, [count]) => {
             let count = integer(count).filter(|count| 0 <= *count)?;
-            TextFunction::Cut { from: 1, end: 1 + count }
+            TextFunction::Substring { from: 1, end: 1 + count }
         }
-        (functions::TextCall::Trim { at_start, at_end }, []) => {
-            TextFunction::Trim { cut: " ".to_owned(), at_start, at_end }
+        (functions::TextKernel::Trim { at_start, at_end }, []) => {
+            TextFunction::Trim { characters: " ".to_owned(), at_start, at_end }
         }
-        (functions::TextCall::Trim { at_start, at_end }, [cut]) => {
-            TextFunction::Trim { cut: literal(cut)?.to_owned(), at_start, at_end }
+        (functions::TextKernel::Trim { at_start, at_end }, [cut]) => {
+            TextFunction::Trim { characters: literal(cut)?.to_owned(), at_start, at_end }
         }
         _ => return None,
     };
-    of(function, value, schema)
+    text_call(function, value, schema)
 }
 
 fn integer(argument: &Arc<dyn PhysicalExpr>) -> Option<i64> {

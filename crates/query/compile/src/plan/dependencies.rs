@@ -38,14 +38,14 @@ impl Dependencies {
             let Some(column) = keys[key] else { continue };
             let others = (0..keys.len()).filter(|other| *other != key && !redundant[*other]);
             let known: HashSet<SourceColumn> = others.filter_map(|other| keys[other]).collect();
-            redundant[key] = self.determine(known, column, &is_unique);
+            redundant[key] = self.determines(known, column, &is_unique);
         }
         redundant
     }
 
     /// Returns whether the `known` columns determine `wanted`: a unique column determines all columns of its input, and
     /// equal columns determine each other.
-    fn determine(
+    fn determines(
         &self,
         mut known: HashSet<SourceColumn>,
         wanted: SourceColumn,

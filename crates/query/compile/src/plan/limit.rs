@@ -7,7 +7,7 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use engine::pipeline::Step;
 
-use super::{Builder, Chain};
+use super::{OpenPipelines, ProgramBuilder};
 
 /// A limit, whichever operator implements it.
 pub(super) struct Limit<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Limit<'a> {
 
 impl<'a> Limit<'a> {
     /// Returns the limit of an operator; `None` for other operators.
-    pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
+    pub(super) fn from_plan(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
             return Some(Self { input: limit.input(), skip: limit.skip(), fetch: limit.fetch() });
         }
@@ -30,19 +30,24 @@ impl<'a> Limit<'a> {
     }
 }
 
-impl Builder<'_> {
+impl ProgramBuilder<'_> {
     /// Compiles a limit over rows in the order that its input declares.
-    pub(super) fn limit(&mut self, limit: &Limit<'_>) -> Option<Chain> {
-        let chain = self.below(limit.input)?.in_order_of(limit.input)?;
-        self.limited(chain, limit.skip, limit.fetch)
+    pub(super) fn lower_limit(&mut self, limit: &Limit<'_>) -> Option<OpenPipelines> {
+        let chain = self.lower_input(limit.input)?.require_order_of(limit.input)?;
+        self.add_limit(chain, limit.skip, limit.fetch)
     }
 
     /// Appends a LIMIT step.
-    pub(super) fn limited(&mut self, mut chain: Chain, skip: usize, fetch: Option<usize>) -> Option<Chain> {
+    pub(super) fn add_limit(
+        &mut self,
+        mut chain: OpenPipelines,
+        skip: usize,
+        fetch: Option<usize>,
+    ) -> Option<OpenPipelines> {
         let (skip, fetch) = (u64::try_from(skip).ok()?, fetch.map(u64::try_from).transpose().ok()?);
         // Filtering rows below the limit would let other rows take their place.
-        chain.forget_origins();
-        chain.push(&Step::Limit { number: self.limits, skip, fetch });
+        chain.block_filters();
+        chain.push(&Step::Limit { counter: self.limits, skip, fetch });
         self.limits += 1;
         Some(chain)
     }

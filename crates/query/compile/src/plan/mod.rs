@@ -2,20 +2,20 @@
 //!
 //! In reading order:
 //!
-//! - `lowered.rs` is the result: a program of pipelines and the inputs that they read.
+//! - `compiled_fragment.rs` is the result: a program of pipelines and the inputs that they read.
 //! - `scan.rs` compiles scans and filters, which are evaluated by the scan where possible; `project.rs`, `join.rs`,
 //!   `sort.rs`, `window.rs`, `limit.rs`, `union.rs` and `aggregate/` compile the other operators.
 //! - `order.rs` determines the order that a plan declares, `dependencies.rs` finds group keys that functionally depend
-//!   on others, `ahead.rs` the pipelines that can read groups before all groups are complete.
-//! - `operators.rs` maps steps back to operators, for EXPLAIN.
+//!   on others, `early_readers.rs` the pipelines that can read groups before all groups are complete.
+//! - `explain.rs` maps steps back to operators, for EXPLAIN.
 
 mod aggregate;
-mod ahead;
+mod compiled_fragment;
 mod dependencies;
+mod early_readers;
+mod explain;
 mod join;
 mod limit;
-mod lowered;
-mod operators;
 mod order;
 mod project;
 mod scan;
@@ -39,34 +39,34 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use engine::arrow_form::has_form;
+use engine::arrow_convert::is_supported;
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
 
+pub use self::compiled_fragment::OperatorId;
+pub(crate) use self::compiled_fragment::{CompiledFragment, ForeignInput, Input, OutputMark, ScanFilter, ScanInput};
 use self::dependencies::{Dependencies, SourceColumn};
 use self::join::JoinOperator;
 use self::limit::Limit;
-pub use self::lowered::OperatorId;
-pub(crate) use self::lowered::{ForeignInput, Input, Lowered, Mark, ScanFilter, ScanInput};
 pub(crate) use self::order::{declared_order, ordered, unordered};
-use self::window::Windows;
-use crate::cover::cover_with;
-use crate::refusals::Refusals;
-use crate::top::Top;
+use self::window::WindowOperator;
+use crate::compile_plan::compile_with;
+use crate::memo::CompileMemo;
+use crate::top_k::TopKFilter;
 
 /// Name of the operator that removes rows before a window by its rank condition. It is skipped: a sort in the engine is
 /// faster than the check.
 const RANK_LIMIT: &str = "RankLimitExec";
 
 /// Compiles a plan; `None` if the engine cannot run it or would do nothing but filter.
-pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> Option<Lowered> {
-    let (mut lowered, _) = lowered(plan, refusals).filter(|(_, has_work)| *has_work)?;
+pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, refusals: &CompileMemo<'_>) -> Option<CompiledFragment> {
+    let (mut lowered, _) = lower_plan(plan, refusals).filter(|(_, has_work)| *has_work)?;
     // Only now: many plans turn out not to be compilable halfway, and their inputs are then partitioned with the
     // operators above.
     let pipelines = &lowered.program.pipelines;
     for (number, input) in lowered.inputs.iter_mut().enumerate() {
         if let Input::Foreign(input) = input {
             let reads_it = |source: &Source| matches!(source, Source::Input(read) if *read == number);
-            let in_order = pipelines.iter().any(|pipeline| pipeline.in_order && reads_it(&pipeline.source));
+            let in_order = pipelines.iter().any(|pipeline| pipeline.preserves_order && reads_it(&pipeline.source));
             input.partition(in_order, refusals).ok()?;
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> O
 }
 
 /// Compiles a plan that only filters a scan; `None` for other plans, and if the engine cannot run it.
-pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
+pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<CompiledFragment> {
     let (mut below, mut is_filtered) = (plan, false);
     while !below.is::<ShardScanExec>() {
         is_filtered |= below.is::<FilterExec>();
@@ -84,62 +84,65 @@ pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
         let [input] = below.children()[..] else { return None };
         below = input;
     }
-    is_filtered.then(|| lowered(plan, &Refusals::default())).flatten().map(|(lowered, _)| lowered)
+    is_filtered.then(|| lower_plan(plan, &CompileMemo::default())).flatten().map(|(lowered, _)| lowered)
 }
 
 /// Compiles a plan. Returns also whether the engine does anything but filter rows.
-fn lowered(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> Option<(Lowered, bool)> {
-    let mut builder = Builder { refusals: refusals.clone(), ..Builder::default() };
+fn lower_plan(plan: &Arc<dyn ExecutionPlan>, refusals: &CompileMemo<'_>) -> Option<(CompiledFragment, bool)> {
+    let mut builder = ProgramBuilder { refusals: refusals.clone(), ..ProgramBuilder::default() };
     // The reader may rely on the order of rows.
-    let mut chain = builder.operator(plan)?;
+    let mut chain = builder.lower_operator(plan)?;
     // DataFusion sorts the input of a join that has to preserve the order; the engine's joins do not preserve it.
     if let Some(order) = declared_order(plan)
         && !chain.is_ordered
-        && JoinOperator::of(plan).is_some()
+        && JoinOperator::from_plan(plan).is_some()
     {
-        chain = builder.sorted_by(chain, order, None)?;
+        chain = builder.add_sort_by(chain, order, None)?;
     }
-    let chain = chain.in_order_of(plan)?;
-    builder.end(chain, &Sink::Rows);
-    builder.want();
+    let chain = chain.require_order_of(plan)?;
+    builder.end_pipelines(chain, &Sink::Output);
+    builder.mark_late_columns();
     let program = Program { pipelines: builder.pipelines };
-    let ahead = ahead::of(&program);
-    let Builder { inputs, marks, limits, tops, has_work, .. } = builder;
-    Some((Lowered { program, inputs, marks, limits, tops, ahead }, has_work))
+    let ahead = early_readers::early_readers(&program);
+    let ProgramBuilder { inputs, marks, limits, top_k_filters: tops, has_work, .. } = builder;
+    Some((
+        CompiledFragment { program, inputs, marks, limit_count: limits, top_k_filters: tops, early_readers: ahead },
+        has_work,
+    ))
 }
 
 /// Unfinished pipelines, which will end in one sink.
-struct Chain {
+struct OpenPipelines {
     /// Pipelines; several are the inputs of a union, in order.
-    branches: Vec<Branch>,
+    branches: Vec<OpenPipeline>,
     schema: SchemaRef,
     /// For each column, the input and its column that the values come from.
-    sources: Vec<Option<SourceColumn>>,
+    value_sources: Vec<Option<SourceColumn>>,
     /// Inputs whose rows an outer join may have replaced by NULLs.
-    padded: Vec<usize>,
+    null_padded_inputs: Vec<usize>,
     /// True if rows come in the order that the operator declares, provided that one worker runs each pipeline.
     is_ordered: bool,
 }
 
 /// One unfinished pipeline.
-struct Branch {
+struct OpenPipeline {
     source: Source,
     steps: Vec<Step>,
     /// True if the order of the source must be preserved.
     in_order: bool,
     /// For each column, the input and its column that it equals, if rows that a filter on it excludes may be skipped
     /// there.
-    origins: Vec<Option<SourceColumn>>,
-    marks: Vec<Mark>,
+    filterable_sources: Vec<Option<SourceColumn>>,
+    marks: Vec<OutputMark>,
 }
 
-impl Branch {
+impl OpenPipeline {
     fn new(source: Source, steps: Vec<Step>, origins: Vec<Option<SourceColumn>>) -> Self {
-        Self { source, steps, in_order: false, origins, marks: Vec::new() }
+        Self { source, steps, in_order: false, filterable_sources: origins, marks: Vec::new() }
     }
 }
 
-impl Chain {
+impl OpenPipelines {
     /// Appends a step to all branches.
     fn push(&mut self, step: &Step) {
         self.branches.iter_mut().for_each(|branch| branch.steps.push(step.clone()));
@@ -148,17 +151,17 @@ impl Chain {
     /// Records that the rows at this point are the output of an operator.
     fn mark(&mut self, operator: OperatorId) {
         for branch in &mut self.branches {
-            branch.marks.push(Mark { operator, step: branch.steps.len() });
+            branch.marks.push(OutputMark { operator, step: branch.steps.len() });
         }
     }
 
     /// Prevents filters above from being pushed below this point.
-    fn forget_origins(&mut self) {
-        self.branches.iter_mut().for_each(|branch| branch.origins.fill(None));
+    fn block_filters(&mut self) {
+        self.branches.iter_mut().for_each(|branch| branch.filterable_sources.fill(None));
     }
 
     /// Requires the order that `plan` declares, if it declares one; `None` if the rows do not have it.
-    fn in_order_of(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+    fn require_order_of(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         if declared_order(plan).is_none() {
             return Some(self);
         }
@@ -169,24 +172,24 @@ impl Chain {
 
 /// State of the compilation of one plan.
 #[derive(Default)]
-struct Builder<'a> {
+struct ProgramBuilder<'a> {
     pipelines: Vec<Pipeline>,
     inputs: Vec<Input>,
-    marks: Vec<Vec<Mark>>,
+    marks: Vec<Vec<OutputMark>>,
     limits: usize,
-    tops: Vec<(usize, Top)>,
+    top_k_filters: Vec<(usize, TopKFilter)>,
     dependencies: Dependencies,
-    refusals: Refusals<'a>,
+    refusals: CompileMemo<'a>,
     /// True if anything is joined, grouped or sorted.
     has_work: bool,
 }
 
-impl Builder<'_> {
+impl ProgramBuilder<'_> {
     /// Compiles a plan if the engine can run it; otherwise it becomes an input of the program.
-    fn rows(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
+    fn lower_or_input(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<OpenPipelines> {
         let (pipelines, inputs, limits, has_work) =
             (self.pipelines.len(), self.inputs.len(), self.limits, self.has_work);
-        if let Some(chain) = self.operator(plan) {
+        if let Some(chain) = self.lower_operator(plan) {
             return Some(chain);
         }
         self.pipelines.truncate(pipelines);
@@ -194,119 +197,131 @@ impl Builder<'_> {
         self.inputs.truncate(inputs);
         self.dependencies.truncate(inputs);
         (self.limits, self.has_work) = (limits, has_work);
-        self.tops.retain(|(number, _)| *number < pipelines);
+        self.top_k_filters.retain(|(number, _)| *number < pipelines);
         let schema = plan.schema();
-        if !schema.fields().iter().all(|field| has_form(field.data_type())) {
+        if !schema.fields().iter().all(|field| is_supported(field.data_type())) {
             return None;
         }
-        let covered = cover_with(Arc::clone(plan), &self.refusals).ok()?;
-        let is_ordered = is_in_order(&covered);
-        let input = ForeignInput { stands_for: OperatorId::of(plan.as_ref()), operators: covered };
-        Some(Chain { is_ordered, ..self.input(Input::Foreign(input), schema, false) })
+        let covered = compile_with(Arc::clone(plan), &self.refusals).ok()?;
+        let is_ordered = is_ordered_as_one(&covered);
+        let input = ForeignInput { stands_for: OperatorId::new(plan.as_ref()), operators: covered };
+        Some(OpenPipelines { is_ordered, ..self.add_input(Input::Foreign(input), schema, false) })
     }
 
     /// Starts a pipeline from a new input.
-    fn input(&mut self, input: Input, schema: SchemaRef, is_scan: bool) -> Chain {
+    fn add_input(&mut self, input: Input, schema: SchemaRef, is_scan: bool) -> OpenPipelines {
         let (columns, number) = (schema.fields().len(), self.inputs.len());
         self.inputs.push(input);
         let origins: Vec<_> = (0..columns).map(|column| is_scan.then_some((number, column))).collect();
         let sources = origins.clone();
-        let branch = Branch::new(Source::Input(number), Vec::new(), origins);
-        Chain { branches: vec![branch], schema, sources, padded: Vec::new(), is_ordered: false }
+        let branch = OpenPipeline::new(Source::Input(number), Vec::new(), origins);
+        OpenPipelines {
+            branches: vec![branch],
+            schema,
+            value_sources: sources,
+            null_padded_inputs: Vec::new(),
+            is_ordered: false,
+        }
     }
 
     /// Ends pipelines in a common sink; returns the number of the last.
-    fn end(&mut self, chain: Chain, sink: &Sink) -> usize {
+    fn end_pipelines(&mut self, chain: OpenPipelines, sink: &Sink) -> usize {
         let last = chain.branches.len() - 1;
         for (number, mut branch) in chain.branches.into_iter().enumerate() {
-            self.filter_after_scan(&mut branch);
-            let Branch { source, steps, in_order, .. } = branch;
-            self.pipelines.push(Pipeline { source, steps, sink: sink.clone(), goes_on: number < last, in_order });
+            self.move_filter_after_scan(&mut branch);
+            let OpenPipeline { source, steps, in_order, .. } = branch;
+            self.pipelines.push(Pipeline {
+                source,
+                steps,
+                sink: sink.clone(),
+                continues_in_next: number < last,
+                preserves_order: in_order,
+            });
             self.marks.push(branch.marks);
         }
         self.pipelines.len() - 1
     }
 
     /// Replaces the sink of pipelines, given the number of the last.
-    fn end_in(&mut self, last: usize, sink: &Sink) {
+    fn replace_sink(&mut self, last: usize, sink: &Sink) {
         self.pipelines[last].sink = sink.clone();
         let before = self.pipelines[..last].iter_mut().rev();
-        before.take_while(|pipeline| pipeline.goes_on).for_each(|pipeline| pipeline.sink = sink.clone());
+        before.take_while(|pipeline| pipeline.continues_in_next).for_each(|pipeline| pipeline.sink = sink.clone());
     }
 
     /// Compiles an operator and marks its output, unless it is known not to be compilable.
-    fn operator(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
+    fn lower_operator(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<OpenPipelines> {
         if self.refusals.cannot_lower(plan) {
             return None;
         }
-        let Some(mut chain) = self.lowered(plan) else {
+        let Some(mut chain) = self.lower_by_kind(plan) else {
             self.refusals.note_not_lowered(plan);
             return None;
         };
-        let is_scan = |branch: &Branch| branch.steps.is_empty() && matches!(branch.source, Source::Input(_));
+        let is_scan = |branch: &OpenPipeline| branch.steps.is_empty() && matches!(branch.source, Source::Input(_));
         let is_narrowed = plan.is::<FilterExec>() && chain.branches.iter().all(is_scan);
         if !plan.is::<ShardScanExec>() && !is_narrowed {
-            chain.mark(OperatorId::of(plan.as_ref()));
+            chain.mark(OperatorId::new(plan.as_ref()));
         }
         Some(chain)
     }
 
     /// Compiles an operator by its kind.
-    fn lowered(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
+    fn lower_by_kind(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<OpenPipelines> {
         if let Some(scan) = plan.downcast_ref::<ShardScanExec>() {
-            return self.scan(plan, scan);
+            return self.lower_scan(plan, scan);
         }
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-            return self.filter(filter, plan.fetch());
+            return self.lower_filter(filter, plan.fetch());
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-            return self.projection(projection);
+            return self.lower_projection(projection);
         }
         if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-            return self.aggregate(aggregate);
+            return self.lower_aggregate(aggregate);
         }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
-            return self.sort(sort, sort.expr());
+            return self.lower_sort(sort, sort.expr());
         }
         if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
-            return self.merge(merge);
+            return self.lower_merge(merge);
         }
-        if let Some(limit) = Limit::of(plan) {
-            return self.limit(&limit);
+        if let Some(limit) = Limit::from_plan(plan) {
+            return self.lower_limit(&limit);
         }
         if plan.name() == RANK_LIMIT {
-            return self.below(plan.children().first()?);
+            return self.lower_input(plan.children().first()?);
         }
-        if let Some(windows) = Windows::of(plan) {
-            return self.windows(&windows);
+        if let Some(windows) = WindowOperator::from_plan(plan) {
+            return self.lower_windows(&windows);
         }
         if let Some(union) = plan.downcast_ref::<UnionExec>() {
-            return self.union(union);
+            return self.lower_union(union);
         }
-        let chain = self.join(&JoinOperator::of(plan)?)?;
-        if plan.fetch().is_some() { self.limited(chain, 0, plan.fetch()) } else { Some(chain) }
+        let chain = self.lower_join(&JoinOperator::from_plan(plan)?)?;
+        if plan.fetch().is_some() { self.add_limit(chain, 0, plan.fetch()) } else { Some(chain) }
     }
 
     /// Compiles the input of an operator, ignoring exchanges between threads.
-    fn below(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
-        self.rows(through_exchanges(plan))
+    fn lower_input(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<OpenPipelines> {
+        self.lower_or_input(skip_exchanges(plan))
     }
 }
 
 /// Returns whether rows have a declared order, in a single partition.
-fn is_in_order(operators: &Arc<dyn ExecutionPlan>) -> bool {
+fn is_ordered_as_one(operators: &Arc<dyn ExecutionPlan>) -> bool {
     declared_order(operators).is_some() && operators.output_partitioning().partition_count() == 1
 }
 
 impl ForeignInput {
-    /// Partitions its operators where that is wanted, unless the fragment relies on an order (`in_order`) that would be
+    /// Partitions its operators where that is wanted, unless the fragment relies on an order (`sort_rows`) that would be
     /// lost.
-    fn partition(&mut self, in_order: bool, refusals: &Refusals<'_>) -> DfResult<()> {
-        let partitioned = refusals.partitioned(Arc::clone(&self.operators))?;
+    fn partition(&mut self, in_order: bool, refusals: &CompileMemo<'_>) -> DfResult<()> {
+        let partitioned = refusals.partition(Arc::clone(&self.operators))?;
         let keeps_order = match declared_order(&self.operators) {
             Some(order) if in_order => {
                 let known = partitioned.properties().equivalence_properties();
-                is_in_order(&partitioned) && known.ordering_satisfy(order.iter().cloned())?
+                is_ordered_as_one(&partitioned) && known.ordering_satisfy(order.iter().cloned())?
             }
             _ => true,
         };
@@ -318,13 +333,13 @@ impl ForeignInput {
 }
 
 /// Skips exchanges between threads at the top of a plan.
-fn through_exchanges(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+fn skip_exchanges(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let is_exchange = plan.is::<RepartitionExec>()
         || plan.is::<CoalescePartitionsExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<BufferExec>();
     match plan.children().first() {
-        Some(below) if is_exchange && plan.fetch().is_none() => through_exchanges(below),
+        Some(below) if is_exchange && plan.fetch().is_none() => skip_exchanges(below),
         _ => plan,
     }
 }

@@ -11,40 +11,40 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use engine::expression::Expression;
 use engine::pipeline::Step;
 
-use super::{Builder, Chain, SourceColumn};
+use super::{OpenPipelines, ProgramBuilder, SourceColumn};
 use crate::expression;
 
 /// Returns a unique position for a computed column, beyond those of real columns.
-fn computed_place() -> usize {
+fn next_computed_column() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1 << 32);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-impl Builder<'_> {
+impl ProgramBuilder<'_> {
     /// Compiles a projection.
-    pub(super) fn projection(&mut self, projection: &ProjectionExec) -> Option<Chain> {
-        let chain = self.below(projection.input())?;
+    pub(super) fn lower_projection(&mut self, projection: &ProjectionExec) -> Option<OpenPipelines> {
+        let chain = self.lower_input(projection.input())?;
         let expressions = projection.expr().iter().map(|named| expression::lower(&named.expr, &chain.schema));
         let expressions = expressions.collect::<Option<Vec<_>>>()?;
-        Some(chain.projected(expressions, projection.schema()))
+        Some(chain.project(expressions, projection.schema()))
     }
 }
 
-impl Chain {
+impl OpenPipelines {
     /// Projects rows to these expressions.
-    pub(super) fn projected(self, expressions: Vec<Expression>, schema: SchemaRef) -> Self {
+    pub(super) fn project(self, expressions: Vec<Expression>, schema: SchemaRef) -> Self {
         let mut chain = self;
         let source = |expression: &Expression| match expression {
-            Expression::Column(column) => chain.sources[*column],
-            computed => chain.computed(computed),
+            Expression::Column(column) => chain.value_sources[*column],
+            computed => chain.derived_source(computed),
         };
-        chain.sources = expressions.iter().map(source).collect();
+        chain.value_sources = expressions.iter().map(source).collect();
         for branch in &mut chain.branches {
             let origin = |expression: &Expression| match expression {
-                Expression::Column(column) => branch.origins[*column],
+                Expression::Column(column) => branch.filterable_sources[*column],
                 _ => None,
             };
-            branch.origins = expressions.iter().map(origin).collect();
+            branch.filterable_sources = expressions.iter().map(origin).collect();
         }
         chain.push(&Step::Project(expressions));
         Self { schema, ..chain }
@@ -52,21 +52,22 @@ impl Chain {
 
     /// Returns the source of an expression that depends on columns of one input alone: it is determined by the input's
     /// row, like any column of the input.
-    fn computed(&self, expression: &Expression) -> Option<SourceColumn> {
+    fn derived_source(&self, expression: &Expression) -> Option<SourceColumn> {
         let mut columns = Vec::new();
-        expression.columns(&mut columns);
-        let input = |column: &usize| self.sources[*column].map(|(input, _)| input);
+        expression.collect_columns(&mut columns);
+        let input = |column: &usize| self.value_sources[*column].map(|(input, _)| input);
         let first = columns.first().and_then(input)?;
         // In rows that an outer join padded with NULLs, the expression is computed from NULLs here, but may be NULL
         // itself if it was computed below.
-        let is_its = !self.padded.contains(&first) && columns.iter().all(|column| input(column) == Some(first));
-        (is_its && expression.is_immutable()).then(|| (first, computed_place()))
+        let is_its =
+            !self.null_padded_inputs.contains(&first) && columns.iter().all(|column| input(column) == Some(first));
+        (is_its && expression.is_immutable()).then(|| (first, next_computed_column()))
     }
 
     /// Selects some of the columns.
-    pub(super) fn chosen(self, columns: &[usize]) -> Option<Self> {
+    pub(super) fn select_columns(self, columns: &[usize]) -> Option<Self> {
         let schema = Arc::new(self.schema.project(columns).ok()?);
-        Some(self.projected(columns.iter().map(|column| Expression::Column(*column)).collect(), schema))
+        Some(self.project(columns.iter().map(|column| Expression::Column(*column)).collect(), schema))
     }
 
     /// Appends computed keys to the columns; returns the positions of all keys.
@@ -91,6 +92,6 @@ impl Chain {
             return Some((self, places));
         }
         let schema = Arc::new(Schema::new(fields));
-        Some((self.projected(columns, schema), places))
+        Some((self.project(columns, schema), places))
     }
 }

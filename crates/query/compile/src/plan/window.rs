@@ -14,30 +14,30 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
-use engine::aggregate::Kept;
-use engine::arrow_form;
+use engine::aggregate::AggregateKind;
+use engine::arrow_convert;
 use engine::expression::Expression;
-use engine::window::{Distance, Edge, Frame, Near, Units, WindowFunction, WindowSpec};
+use engine::window::{Distance, Frame, FrameBound, FrameMode, RangeOffset, WindowFunction, WindowSpec};
 use functions::is_reversed;
 use types::Interval;
 
-use super::aggregate::{Aggregate, spread_of, spread_states, total_of};
-use super::{Builder, Chain, OperatorId, ordered, through_exchanges};
+use super::aggregate::{AggregateFunction, total_value, variance_states, variance_value};
+use super::{OpenPipelines, OperatorId, ProgramBuilder, ordered, skip_exchanges};
 
 /// Maximum distance of frame bounds, in rows, up to which a frame is aggregated again for each row.
-const NEAR_ROWS_MAX: u64 = 1_000;
+const REAGGREGATED_ROWS_MAX: u64 = 1_000;
 
 /// Window functions over one input.
-pub(super) struct Windows<'a> {
+pub(super) struct WindowOperator<'a> {
     plan: &'a Arc<dyn ExecutionPlan>,
     functions: &'a [Arc<dyn WindowExpr>],
     input: &'a Arc<dyn ExecutionPlan>,
 }
 
-impl<'a> Windows<'a> {
+impl<'a> WindowOperator<'a> {
     /// Returns the window functions of an operator; `None` for other operators and for inputs that are not fully
     /// sorted.
-    pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
+    pub(super) fn from_plan(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(windows) = plan.downcast_ref::<WindowAggExec>() {
             return Some(Self { plan, functions: windows.window_expr(), input: windows.input() });
         }
@@ -55,11 +55,11 @@ impl<'a> Windows<'a> {
 
 /// Distinct expressions that the functions read.
 #[derive(Default)]
-struct Read(Vec<Arc<dyn PhysicalExpr>>);
+struct ReadColumns(Vec<Arc<dyn PhysicalExpr>>);
 
-impl Read {
+impl ReadColumns {
     /// Returns the position of an expression, adding it if it is new.
-    fn place(&mut self, expression: &Arc<dyn PhysicalExpr>) -> usize {
+    fn position(&mut self, expression: &Arc<dyn PhysicalExpr>) -> usize {
         let known = self.0.iter().position(|known| known == expression);
         known.unwrap_or_else(|| {
             self.0.push(Arc::clone(expression));
@@ -68,32 +68,32 @@ impl Read {
     }
 }
 
-impl Builder<'_> {
+impl ProgramBuilder<'_> {
     /// Compiles window functions together with the sort below them.
-    pub(super) fn windows(&mut self, windows: &Windows<'_>) -> Option<Chain> {
+    pub(super) fn lower_windows(&mut self, windows: &WindowOperator<'_>) -> Option<OpenPipelines> {
         let first = windows.functions.first()?;
         let is_alike = |function: &Arc<dyn WindowExpr>| {
             function.partition_by() == first.partition_by() && function.order_by() == first.order_by()
         };
         // A sort below is part of the engine's window evaluation.
-        let below = through_exchanges(windows.input);
+        let below = skip_exchanges(windows.input);
         if !windows.functions.iter().all(is_alike) || !windows.are_in_order_of(below) {
             return None;
         }
         let sort = below.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none());
         let mut chain = match sort {
-            Some(sort) => self.below(sort.input())?,
-            None => self.below(windows.input)?.in_order_of(windows.input)?,
+            Some(sort) => self.lower_input(sort.input())?,
+            None => self.lower_input(windows.input)?.require_order_of(windows.input)?,
         };
-        let mut read = Read::default();
+        let mut read = ReadColumns::default();
         let sort_keys: Vec<(&PhysicalSortExpr, usize)> =
-            sort.into_iter().flat_map(|sort| sort.expr()).map(|key| (key, read.place(&key.expr))).collect();
-        let partition_by: Vec<usize> = first.partition_by().iter().map(|part| read.place(part)).collect();
-        let order_by: Vec<usize> = first.order_by().iter().map(|key| read.place(&key.expr)).collect();
-        let mut computed = Computed { read, functions: Vec::new() };
-        let given = windows.functions.iter().map(|function| computed.function(function, &chain));
+            sort.into_iter().flat_map(|sort| sort.expr()).map(|key| (key, read.position(&key.expr))).collect();
+        let partition_by: Vec<usize> = first.partition_by().iter().map(|part| read.position(part)).collect();
+        let order_by: Vec<usize> = first.order_by().iter().map(|key| read.position(&key.expr)).collect();
+        let mut computed = LoweredWindows { read, functions: Vec::new() };
+        let given = windows.functions.iter().map(|function| computed.lower_function(function, &chain));
         let given = given.collect::<Option<Vec<_>>>()?;
-        let Computed { read, functions } = computed;
+        let LoweredWindows { read, functions } = computed;
         let columns = chain.schema.fields().len();
         let places;
         (chain, places) = chain.with_keys(read.0.iter())?;
@@ -103,38 +103,38 @@ impl Builder<'_> {
         // partition.
         for branch in &mut chain.branches {
             let is_kept = |column: &usize| partition_by.contains(column);
-            let origins = branch.origins.iter_mut().enumerate();
+            let origins = branch.filterable_sources.iter_mut().enumerate();
             origins.filter(|(column, _)| !is_kept(column)).for_each(|(_, origin)| *origin = None);
         }
-        let sort_keys = sort_keys.into_iter().map(|(key, place)| super::sort::key(key, places[place])).collect();
-        let functions = functions.into_iter().map(|function| moved(function, &places)).collect();
+        let sort_keys = sort_keys.into_iter().map(|(key, place)| super::sort::sort_key(key, places[place])).collect();
+        let functions = functions.into_iter().map(|function| remap_columns(function, &places)).collect();
         let spec = WindowSpec { partition_by, order_by: placed(&order_by), functions };
         let width = chain.schema.fields().len();
-        let mut chain = self.sorted(chain, sort_keys, None, Some(spec))?;
+        let mut chain = self.add_sort(chain, sort_keys, None, Some(spec))?;
         if let Some(sort) = sort {
-            chain.mark(OperatorId::of(sort));
+            chain.mark(OperatorId::new(sort));
         }
-        let given = given.into_iter().map(|given| given.over(width));
+        let given = given.into_iter().map(|given| given.into_expression(width));
         let expressions = (0..columns).map(Expression::Column).chain(given).collect();
-        Some(chain.projected(expressions, windows.plan.schema()))
+        Some(chain.project(expressions, windows.plan.schema()))
     }
 }
 
 /// Engine functions that were compiled so far.
-struct Computed {
-    read: Read,
+struct LoweredWindows {
+    read: ReadColumns,
     functions: Vec<WindowFunction>,
 }
 
 /// Value of a window function, in terms of the engine's functions by position.
-enum Given {
+enum WindowValue {
     Column(usize),
     /// Variance or standard deviation.
     Spread {
         aggregate: Arc<AggregateFunctionExpr>,
-        /// Positions of the functions of [`spread_states`].
+        /// Positions of the functions of [`variance_states`].
         kept: [usize; 3],
-        sum: Kept,
+        sum: AggregateKind,
     },
     /// Sum or average, from a total of type `form` and a count.
     Total {
@@ -145,79 +145,84 @@ enum Given {
     },
 }
 
-impl Given {
+impl WindowValue {
     /// Returns the value as an expression, where the function columns follow `width` others.
-    fn over(self, width: usize) -> Expression {
+    fn into_expression(self, width: usize) -> Expression {
         let column = |place: usize| Expression::Column(width + place);
         match self {
             Self::Column(place) => column(place),
-            Self::Total { aggregate, form, total, count } => total_of(&aggregate, form, column(total), column(count)),
-            Self::Spread { aggregate, kept, sum } => spread_of(&aggregate, sum, kept.map(column)),
+            Self::Total { aggregate, form, total, count } => {
+                total_value(&aggregate, form, column(total), column(count))
+            }
+            Self::Spread { aggregate, kept, sum } => variance_value(&aggregate, sum, kept.map(column)),
         }
     }
 }
 
-impl Computed {
+impl LoweredWindows {
     /// Compiles one window function.
-    fn function(&mut self, function: &Arc<dyn WindowExpr>, chain: &Chain) -> Option<Given> {
+    fn lower_function(&mut self, function: &Arc<dyn WindowExpr>, chain: &OpenPipelines) -> Option<WindowValue> {
         let any = function.as_any();
         if let Some(standard) = any.downcast_ref::<StandardWindowExpr>() {
-            let function = self.standard(standard, function, chain)?;
-            return Some(Given::Column(self.place(function)));
+            let function = self.lower_standard(standard, function, chain)?;
+            return Some(WindowValue::Column(self.push(function)));
         }
         let aggregate = match any.downcast_ref::<PlainAggregateWindowExpr>() {
             Some(plain) => plain.get_aggregate_expr(),
             None => any.downcast_ref::<SlidingAggregateWindowExpr>()?.get_aggregate_expr(),
         };
-        let frame = self.frame(function, chain)?;
-        self.aggregate(aggregate, frame, chain)
+        let frame = self.lower_frame(function, chain)?;
+        self.lower_aggregate(aggregate, frame, chain)
     }
 
     /// Compiles the frame of a function; `None` if the engine does not support its distances.
-    fn frame(&mut self, function: &Arc<dyn WindowExpr>, chain: &Chain) -> Option<Frame> {
+    fn lower_frame(&mut self, function: &Arc<dyn WindowExpr>, chain: &OpenPipelines) -> Option<Frame> {
         let frame = function.get_window_frame();
         let units = match frame.units {
-            WindowFrameUnits::Rows => Units::Rows,
-            WindowFrameUnits::Range | WindowFrameUnits::Groups => Units::Peers,
+            WindowFrameUnits::Rows => FrameMode::Rows,
+            WindowFrameUnits::Range | WindowFrameUnits::Groups => FrameMode::Peers,
         };
         let mut edge = |bound: &WindowFrameBound| {
             let (distance, is_after) = match bound {
-                WindowFrameBound::CurrentRow => return Some(Edge::At(0)),
+                WindowFrameBound::CurrentRow => return Some(FrameBound::Offset(0)),
                 WindowFrameBound::Preceding(distance) => (distance, false),
                 WindowFrameBound::Following(distance) => (distance, true),
             };
             if distance.is_null() {
-                return Some(Edge::Partition);
+                return Some(FrameBound::Unbounded);
             }
             if frame.units == WindowFrameUnits::Range {
                 let [by] = function.order_by() else { return None };
-                let key = super::sort::key(by, self.read.place(&by.expr));
+                let key = super::sort::sort_key(by, self.read.position(&by.expr));
                 let of = by.expr.data_type(&chain.schema).ok()?;
-                return Some(Edge::Near(Near { key, distance: away(distance, is_after, &of)? }));
+                return Some(FrameBound::RangeOffset(RangeOffset {
+                    key,
+                    distance: signed_distance(distance, is_after, &of)?,
+                }));
             }
             let ScalarValue::UInt64(Some(rows)) = distance else { return None };
             let rows = i64::try_from(*rows).ok()?;
-            Some(Edge::At(if is_after { rows } else { -rows }))
+            Some(FrameBound::Offset(if is_after { rows } else { -rows }))
         };
-        Some(Frame { units, start: edge(&frame.start_bound)?, end: edge(&frame.end_bound)? })
+        Some(Frame { mode: units, start: edge(&frame.start_bound)?, end: edge(&frame.end_bound)? })
     }
 
-    fn place(&mut self, function: WindowFunction) -> usize {
+    fn push(&mut self, function: WindowFunction) -> usize {
         self.functions.push(function);
         self.functions.len() - 1
     }
 
-    fn standard(
+    fn lower_standard(
         &mut self,
         standard: &StandardWindowExpr,
         function: &Arc<dyn WindowExpr>,
-        chain: &Chain,
+        chain: &OpenPipelines,
     ) -> Option<WindowFunction> {
         let call = standard.get_standard_func_expr().as_any().downcast_ref::<WindowUDFExpr>()?;
         let arguments = call.args();
-        let value = |read: &mut Read| {
+        let value = |read: &mut ReadColumns| {
             let value = arguments.first()?;
-            arrow_form::has_form(&value.data_type(&chain.schema).ok()?).then(|| read.place(value))
+            arrow_convert::is_supported(&value.data_type(&chain.schema).ok()?).then(|| read.position(value))
         };
         Some(match call.fun().name() {
             "row_number" => WindowFunction::RowNumber,
@@ -236,68 +241,79 @@ impl Computed {
                     None => None,
                     Some(literal) => constant(literal?.value(), &data_type)?,
                 };
-                WindowFunction::Shifted { column, before, otherwise }
+                WindowFunction::LagLead { column, offset: before, default: otherwise }
             }
             "first_value" => {
-                WindowFunction::First { column: value(&mut self.read)?, frame: self.frame(function, chain)? }
+                WindowFunction::FirstValue { column: value(&mut self.read)?, frame: self.lower_frame(function, chain)? }
             }
             "last_value" => {
-                WindowFunction::Last { column: value(&mut self.read)?, frame: self.frame(function, chain)? }
+                WindowFunction::LastValue { column: value(&mut self.read)?, frame: self.lower_frame(function, chain)? }
             }
             // From the other end, the numbers would differ.
             "nth_value" if is_reversed(call.fun()) => return None,
             "nth_value" => {
                 let number = u64::try_from(integer(arguments.get(1)?)?).ok().filter(|number| 0 < *number)?;
-                WindowFunction::Nth { column: value(&mut self.read)?, number, frame: self.frame(function, chain)? }
+                WindowFunction::NthValue {
+                    column: value(&mut self.read)?,
+                    number,
+                    frame: self.lower_frame(function, chain)?,
+                }
             }
             _ => return None,
         })
     }
 
-    fn aggregate(&mut self, aggregate: &AggregateFunctionExpr, frame: Frame, chain: &Chain) -> Option<Given> {
-        let kind = Aggregate::of(aggregate, &chain.schema)?;
-        let column = kind.argument(aggregate).map(|argument| self.read.place(&argument));
-        let mut place = |kept: Kept| self.place(WindowFunction::Kept { kept, column, frame });
+    fn lower_aggregate(
+        &mut self,
+        aggregate: &AggregateFunctionExpr,
+        frame: Frame,
+        chain: &OpenPipelines,
+    ) -> Option<WindowValue> {
+        let kind = AggregateFunction::from_call(aggregate, &chain.schema)?;
+        let column = kind.argument(aggregate).map(|argument| self.read.position(&argument));
+        let mut place = |kept: AggregateKind| self.push(WindowFunction::Aggregate { kind: kept, column, frame });
         Some(match kind {
-            Aggregate::CountRows | Aggregate::Count => Given::Column(place(Kept::Count)),
-            Aggregate::Min(form) => Given::Column(place(Kept::Min(form))),
-            Aggregate::Max(form) => Given::Column(place(Kept::Max(form))),
+            AggregateFunction::CountRows | AggregateFunction::Count => WindowValue::Column(place(AggregateKind::Count)),
+            AggregateFunction::Min(form) => WindowValue::Column(place(AggregateKind::Min(form))),
+            AggregateFunction::Max(form) => WindowValue::Column(place(AggregateKind::Max(form))),
             // Floats that leave a frame cannot be subtracted exactly, so the remaining ones are added up again.
-            Aggregate::Total { sum: Kept::FloatSum, .. } if !stays_small(frame) => return None,
-            Aggregate::Total { sum, form } => {
-                let (total, count) = (place(sum), place(Kept::Count));
-                Given::Total { aggregate: Arc::new(aggregate.clone()), form, total, count }
+            AggregateFunction::Total { sum: AggregateKind::FloatSum, .. } if !is_small_frame(frame) => return None,
+            AggregateFunction::Total { sum, form } => {
+                let (total, count) = (place(sum), place(AggregateKind::Count));
+                WindowValue::Total { aggregate: Arc::new(aggregate.clone()), form, total, count }
             }
-            Aggregate::Spread { sum } => {
-                let kept = spread_states(sum).map(place);
-                Given::Spread { aggregate: Arc::new(aggregate.clone()), kept, sum }
+            AggregateFunction::Variance { sum } => {
+                let kept = variance_states(sum).map(place);
+                WindowValue::Spread { aggregate: Arc::new(aggregate.clone()), kept, sum }
             }
-            Aggregate::FloatSpread => return None,
+            AggregateFunction::FloatVariance => return None,
         })
     }
 }
 
-/// Replaces positions in [`Read`] by column positions.
-fn moved(mut function: WindowFunction, places: &[usize]) -> WindowFunction {
+/// Replaces positions in [`ReadColumns`] by column positions.
+fn remap_columns(mut function: WindowFunction, places: &[usize]) -> WindowFunction {
     match &mut function {
-        WindowFunction::Shifted { column, .. } => *column = places[*column],
-        WindowFunction::First { column, frame }
-        | WindowFunction::Last { column, frame }
-        | WindowFunction::Nth { column, frame, .. }
-        | WindowFunction::Kept { column: Some(column), frame, .. } => {
+        WindowFunction::LagLead { column, .. } => *column = places[*column],
+        WindowFunction::FirstValue { column, frame }
+        | WindowFunction::LastValue { column, frame }
+        | WindowFunction::NthValue { column, frame, .. }
+        | WindowFunction::Aggregate { column: Some(column), frame, .. } => {
             *column = places[*column];
-            *frame = frame.moved(|column| places[column]);
+            *frame = frame.map_columns(|column| places[column]);
         }
-        WindowFunction::Kept { column: None, frame, .. } => *frame = frame.moved(|column| places[column]),
+        WindowFunction::Aggregate { column: None, frame, .. } => *frame = frame.map_columns(|column| places[column]),
         _ => {}
     }
     function
 }
 
 /// Returns whether a frame is small enough to be aggregated again for each row.
-fn stays_small(frame: Frame) -> bool {
-    let is_near = |edge: Edge| matches!(edge, Edge::At(rows) if rows.unsigned_abs() <= NEAR_ROWS_MAX);
-    frame.start == Edge::Partition || (frame.units == Units::Rows && is_near(frame.start) && is_near(frame.end))
+fn is_small_frame(frame: Frame) -> bool {
+    let is_near =
+        |edge: FrameBound| matches!(edge, FrameBound::Offset(rows) if rows.unsigned_abs() <= REAGGREGATED_ROWS_MAX);
+    frame.start == FrameBound::Unbounded
+        || (frame.mode == FrameMode::Rows && is_near(frame.start) && is_near(frame.end))
 }
 
 fn integer(argument: &Arc<dyn PhysicalExpr>) -> Option<i64> {
@@ -318,12 +334,12 @@ fn constant(value: &ScalarValue, data_type: &DataType) -> Option<Option<engine::
     let are_integers = value.data_type().is_signed_integer() && data_type.is_signed_integer();
     let value = if are_integers { value.cast_to(data_type).ok()? } else { value.clone() };
     let array = (value.data_type() == *data_type).then(|| value.to_array_of_size(1).ok()).flatten()?;
-    arrow_form::column(&array).ok().map(Some)
+    arrow_convert::from_array(&array).ok().map(Some)
 }
 
 /// Returns the signed distance of a frame bound from a key of type `of`; `None` for types that the engine cannot add
 /// to.
-fn away(distance: &ScalarValue, is_after: bool, of: &DataType) -> Option<Distance> {
+fn signed_distance(distance: &ScalarValue, is_after: bool, of: &DataType) -> Option<Distance> {
     let exact = |distance: i128| Distance::Exact(if is_after { distance } else { -distance });
     Some(match distance {
         ScalarValue::Int16(Some(distance)) => exact((*distance).into()),
@@ -333,7 +349,7 @@ fn away(distance: &ScalarValue, is_after: bool, of: &DataType) -> Option<Distanc
         ScalarValue::Float64(Some(distance)) => Distance::Float(if is_after { *distance } else { -distance }),
         ScalarValue::IntervalMonthDayNano(Some(by)) if matches!(of, DataType::Timestamp(..)) => {
             let by = Interval::from_month_day_nano(by.months, by.days, by.nanoseconds);
-            Distance::Span(if is_after { by } else { by.checked_neg().ok()? })
+            Distance::Interval(if is_after { by } else { by.checked_neg().ok()? })
         }
         _ => return None,
     })

@@ -14,11 +14,11 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SpillFile, SpillWriter};
 use engine::Batch;
-use engine::spill::{PARTS, Parting, decode, encode};
+use engine::spill::{HashPartitioning, PARTITIONS, decode, encode};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::failed;
+use super::io_error;
 use crate::memory;
 
 /// Fraction of all memory, as a divisor, for rows of all workers that wait to be written.
@@ -34,49 +34,49 @@ pub(super) const PIECE_ROWS: usize = 1 << 16;
 /// Spills the rows of one worker, partitioned.
 pub(crate) struct Spiller {
     context: Arc<TaskContext>,
-    parting: Parting,
+    partitioning: HashPartitioning,
     stop: Arc<AtomicBool>,
     /// Rows that are not written yet, by partition.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingRows>,
     waiting_bytes: usize,
     waiting_max: usize,
-    held: MemoryReservation,
-    file: Option<OpenFile>,
-    parts: Parts,
+    memory: MemoryReservation,
+    file: Option<SpillFileWriter>,
+    parts: SpillPartitions,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingRows {
     batches: Vec<Batch>,
     bytes: usize,
 }
 
 /// File that is being written.
-pub(super) struct OpenFile {
-    stored: Arc<Stored>,
+pub(super) struct SpillFileWriter {
+    stored: Arc<SharedFile>,
     writer: Box<dyn SpillWriter>,
     end: u64,
 }
 
 /// Spill file, deleted when nobody reads it any more.
-struct Stored {
+struct SharedFile {
     file: File,
     /// Deletes the file on drop.
-    _kept: Arc<dyn SpillFile>,
+    _temporary: Arc<dyn SpillFile>,
 }
 
 /// Spilled rows by partition, of one or more workers.
 #[derive(Clone)]
-pub(crate) struct Parts {
-    pub(crate) parts: Vec<Part>,
+pub(crate) struct SpillPartitions {
+    pub(crate) parts: Vec<SpillPartition>,
     /// True if some row has a NULL key.
     pub(crate) has_null_keys: bool,
 }
 
 /// Rows of one partition.
 #[derive(Clone, Default)]
-pub(crate) struct Part {
-    pub(crate) pieces: Vec<Piece>,
+pub(crate) struct SpillPartition {
+    pub(crate) pieces: Vec<SpillBlock>,
     pub(crate) rows: usize,
     /// Bytes in files.
     pub(crate) bytes: u64,
@@ -84,12 +84,12 @@ pub(crate) struct Part {
 
 /// Some rows of a partition or run, in a file.
 #[derive(Clone)]
-pub(crate) struct Piece {
-    stored: Arc<Stored>,
+pub(crate) struct SpillBlock {
+    stored: Arc<SharedFile>,
     start: u64,
     /// Length in the file, and decompressed.
     length: usize,
-    whole: usize,
+    decompressed_length: usize,
     checksum: u64,
 }
 
@@ -99,7 +99,7 @@ impl Spiller {
         context: &Arc<TaskContext>,
         memory: &Arc<dyn MemoryPool>,
         stop: &Arc<AtomicBool>,
-        parting: Parting,
+        parting: HashPartitioning,
         workers: usize,
     ) -> Self {
         let most = match context.memory_pool().memory_limit() {
@@ -108,14 +108,14 @@ impl Spiller {
         };
         Self {
             context: Arc::clone(context),
-            parting,
+            partitioning: parting,
             stop: Arc::clone(stop),
-            waiting: std::iter::repeat_with(Waiting::default).take(PARTS).collect(),
+            waiting: std::iter::repeat_with(PendingRows::default).take(PARTITIONS).collect(),
             waiting_bytes: 0,
             waiting_max: most.clamp(WAITING_MIN, WAITING_MAX),
-            held: memory::reservation(memory),
+            memory: memory::reservation(memory),
             file: None,
-            parts: Parts::none(),
+            parts: SpillPartitions::empty(),
         }
     }
 
@@ -129,33 +129,33 @@ impl Spiller {
         if self.stop.load(Ordering::Relaxed) {
             return Err(engine::Error::Stopped);
         }
-        if self.held.size() == 0 {
+        if self.memory.size() == 0 {
             // The amount is small, and freeing memory needs it.
-            self.held.grow(self.waiting_max);
+            self.memory.grow(self.waiting_max);
         }
-        let Self { parting, waiting, waiting_bytes, parts, .. } = self;
+        let Self { partitioning: parting, waiting, waiting_bytes, parts, .. } = self;
         parts.has_null_keys |= parting.has_null(batch);
-        parting.divide(batch, |part, batch| {
-            let bytes = batch.bytes_copied();
+        parting.partition(batch, |part, batch| {
+            let bytes = batch.copied_bytes();
             *waiting_bytes += bytes;
             parts.parts[part].rows += batch.rows;
             waiting[part].bytes += bytes;
             waiting[part].batches.push(batch);
             Ok(())
         })?;
-        if self.waiting_max < self.waiting_bytes { self.write(self.waiting_max / 2) } else { Ok(()) }
+        if self.waiting_max < self.waiting_bytes { self.write_largest(self.waiting_max / 2) } else { Ok(()) }
     }
 
     /// Writes what is left and returns all partitions.
-    pub(crate) fn finish(&mut self) -> engine::Result<Parts> {
-        self.write(0)?;
+    pub(crate) fn finish(&mut self) -> engine::Result<SpillPartitions> {
+        self.write_largest(0)?;
         self.file = None;
-        self.held.free();
-        Ok(std::mem::replace(&mut self.parts, Parts::none()))
+        self.memory.free();
+        Ok(std::mem::replace(&mut self.parts, SpillPartitions::empty()))
     }
 
     /// Writes the largest partitions until at most `rest` bytes wait.
-    fn write(&mut self, rest: usize) -> engine::Result<()> {
+    fn write_largest(&mut self, rest: usize) -> engine::Result<()> {
         if self.waiting_bytes <= rest {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl Spiller {
             order.sort_by_key(|part| std::cmp::Reverse(self.waiting[*part].bytes));
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(OpenFile::create(&self.context)?),
+                none => none.insert(SpillFileWriter::create(&self.context)?),
             };
             let mut bytes = Vec::new();
             for part in order {
@@ -173,8 +173,8 @@ impl Spiller {
                 }
                 let waiting = std::mem::take(&mut self.waiting[part]);
                 self.waiting_bytes -= waiting.bytes;
-                for batches in pieces(&waiting.batches) {
-                    let piece = file.piece(&encode(batches)?, &mut bytes);
+                for batches in chunk_batches(&waiting.batches) {
+                    let piece = file.compress(&encode(batches)?, &mut bytes);
                     let part = &mut self.parts.parts[part];
                     part.bytes += piece.length as u64;
                     part.pieces.push(piece);
@@ -186,12 +186,12 @@ impl Spiller {
 }
 
 /// Groups neighbouring batches into pieces.
-fn pieces(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
+fn chunk_batches(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
     let (mut bytes, mut rows) = (0, 0);
     batches.chunk_by(move |before, next| {
-        bytes += before.bytes_copied();
+        bytes += before.copied_bytes();
         rows += before.rows;
-        let fits = bytes + next.bytes_copied() <= PIECE_BYTES && rows + next.rows <= PIECE_ROWS;
+        let fits = bytes + next.copied_bytes() <= PIECE_BYTES && rows + next.rows <= PIECE_ROWS;
         if !fits {
             (bytes, rows) = (0, 0);
         }
@@ -199,46 +199,47 @@ fn pieces(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
     })
 }
 
-impl OpenFile {
+impl SpillFileWriter {
     /// Creates a spill file.
     pub(super) fn create(context: &TaskContext) -> engine::Result<Self> {
-        let kept = context.runtime_env().disk_manager.create_tmp_file("spilled rows of a fragment").map_err(failed)?;
-        let path = kept.path().ok_or_else(|| failed(io::Error::other("a spill file has no path")))?;
-        let file = File::open(path).map_err(failed)?;
-        let writer = kept.open_writer().map_err(failed)?;
-        Ok(Self { stored: Arc::new(Stored { file, _kept: kept }), writer, end: 0 })
+        let kept =
+            context.runtime_env().disk_manager.create_tmp_file("spilled rows of a fragment").map_err(io_error)?;
+        let path = kept.path().ok_or_else(|| io_error(io::Error::other("a spill file has no path")))?;
+        let file = File::open(path).map_err(io_error)?;
+        let writer = kept.open_writer().map_err(io_error)?;
+        Ok(Self { stored: Arc::new(SharedFile { file, _temporary: kept }), writer, end: 0 })
     }
 
     /// Writes a piece of rows.
-    pub(super) fn put(&mut self, rows: &Batch) -> engine::Result<Piece> {
+    pub(super) fn write_batch(&mut self, rows: &Batch) -> engine::Result<SpillBlock> {
         blocking(|| {
             let mut bytes = Vec::new();
-            let piece = self.piece(&encode(std::slice::from_ref(rows))?, &mut bytes);
+            let piece = self.compress(&encode(std::slice::from_ref(rows))?, &mut bytes);
             self.write(&bytes)?;
             Ok(piece)
         })
     }
 
     fn write(&mut self, bytes: &[u8]) -> engine::Result<()> {
-        self.writer.write_all(bytes).map_err(failed)?;
+        self.writer.write_all(bytes).map_err(io_error)?;
         self.end += bytes.len() as u64;
         Ok(())
     }
 
     /// Compresses rows and appends them to `bytes`.
-    fn piece(&self, rows: &[u8], bytes: &mut Vec<u8>) -> Piece {
+    fn compress(&self, rows: &[u8], bytes: &mut Vec<u8>) -> SpillBlock {
         let compressed = lz4_flex::block::compress(rows);
         let (start, length) = (self.end + bytes.len() as u64, compressed.len());
         bytes.extend_from_slice(&compressed);
         let checksum = xxh3_64(&compressed);
-        Piece { stored: Arc::clone(&self.stored), start, length, whole: rows.len(), checksum }
+        SpillBlock { stored: Arc::clone(&self.stored), start, length, decompressed_length: rows.len(), checksum }
     }
 }
 
-impl Parts {
+impl SpillPartitions {
     /// Returns empty partitions.
-    fn none() -> Self {
-        Self { parts: vec![Part::default(); PARTS], has_null_keys: false }
+    fn empty() -> Self {
+        Self { parts: vec![SpillPartition::default(); PARTITIONS], has_null_keys: false }
     }
 
     /// Returns whether there are rows.
@@ -247,7 +248,7 @@ impl Parts {
     }
 
     /// Adds the rows of `others`.
-    pub(crate) fn and(mut self, others: Self) -> Self {
+    pub(crate) fn merge(mut self, others: Self) -> Self {
         for (part, other) in self.parts.iter_mut().zip(others.parts) {
             part.pieces.extend(other.pieces);
             part.rows += other.rows;
@@ -258,10 +259,10 @@ impl Parts {
     }
 
     /// Combines the partitions of all workers.
-    pub(crate) fn of(spillers: impl Iterator<Item = engine::Result<Self>>) -> engine::Result<Self> {
-        let mut all = Self::none();
+    pub(crate) fn combine(spillers: impl Iterator<Item = engine::Result<Self>>) -> engine::Result<Self> {
+        let mut all = Self::empty();
         for parts in spillers {
-            all = all.and(parts?);
+            all = all.merge(parts?);
         }
         Ok(all)
     }
@@ -273,7 +274,7 @@ impl Parts {
     }
 }
 
-impl Piece {
+impl SpillBlock {
     /// Returns the bytes in the file.
     pub(super) fn bytes(&self) -> u64 {
         self.length as u64
@@ -283,18 +284,18 @@ impl Piece {
     pub(crate) fn read(&self) -> engine::Result<Batch> {
         blocking(|| {
             let mut bytes = vec![0; self.length];
-            self.stored.file.read_exact_at(&mut bytes, self.start).map_err(failed)?;
+            self.stored.file.read_exact_at(&mut bytes, self.start).map_err(io_error)?;
             if xxh3_64(&bytes) != self.checksum {
-                return Err(damaged());
+                return Err(damaged_error());
             }
-            let rows = lz4_flex::block::decompress(&bytes, self.whole).map_err(|_| damaged())?;
-            decode(&rows).map_err(|_| damaged())
+            let rows = lz4_flex::block::decompress(&bytes, self.decompressed_length).map_err(|_| damaged_error())?;
+            decode(&rows).map_err(|_| damaged_error())
         })
     }
 }
 
-fn damaged() -> engine::Error {
-    failed(io::Error::new(io::ErrorKind::InvalidData, "a temporary file with spilled rows is damaged"))
+fn damaged_error() -> engine::Error {
+    io_error(io::Error::new(io::ErrorKind::InvalidData, "a temporary file with spilled rows is damaged"))
 }
 
 /// Runs blocking work without blocking other tasks of the runtime.

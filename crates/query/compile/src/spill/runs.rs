@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryLimit;
-use engine::sort::{SortSpec, Sorter, Sorting};
-use engine::{Batch, Data};
-use scheduler::at_length;
+use engine::sort::{SortCollector, SortSpec, Sorter};
+use engine::{Batch, ColumnData};
+use scheduler::run_long;
 
-use super::file::{OpenFile, PIECE_BYTES, PIECE_ROWS, Piece};
+use super::file::{PIECE_BYTES, PIECE_ROWS, SpillBlock, SpillFileWriter};
 
 /// Approximate fraction of all memory, as a divisor, for one block.
 const BLOCK_SHARE: usize = 256;
 const BLOCK_BYTES_MIN: usize = 4 << 10;
 
 /// Rows that are gathered in order at a time.
-const ROWS_AT_ONCE: usize = 1 << 14;
+const GATHER_ROWS: usize = 1 << 14;
 
 /// Bytes of a string in memory beside its text.
 const STRING_BYTES: usize = 16;
@@ -27,7 +27,7 @@ const STRING_BYTES: usize = 16;
 pub(crate) struct RunWriter {
     context: Arc<TaskContext>,
     stop: Arc<AtomicBool>,
-    file: Option<OpenFile>,
+    file: Option<SpillFileWriter>,
     block_bytes: usize,
     /// Finished runs, in the order of arrival of their rows.
     runs: Vec<SortedRun>,
@@ -36,7 +36,7 @@ pub(crate) struct RunWriter {
 /// Sorted rows.
 #[derive(Clone, Default)]
 pub(crate) struct SortedRun {
-    pub(super) blocks: Vec<Piece>,
+    pub(super) blocks: Vec<SpillBlock>,
     /// Bytes in the file.
     pub(crate) bytes: u64,
     /// Approximate memory of the largest block.
@@ -45,7 +45,7 @@ pub(crate) struct SortedRun {
 
 /// Runs of all workers.
 #[derive(Clone)]
-pub(crate) struct Runs {
+pub(crate) struct SortedRuns {
     pub(crate) spec: Arc<SortSpec>,
     pub(crate) runs: Vec<SortedRun>,
 }
@@ -72,13 +72,13 @@ impl RunWriter {
     }
 
     /// Sorts rows and writes them as a run.
-    pub(crate) fn sort(&mut self, part: Sorting) -> engine::Result<()> {
-        let run = at_length(|| {
+    pub(crate) fn sort(&mut self, part: SortCollector) -> engine::Result<()> {
+        let run = run_long(|| {
             let spec = Arc::clone(part.spec());
-            let sorted = Sorter::new(&spec, vec![part])?.sorted(&self.stop)?;
+            let sorted = Sorter::new(&spec, vec![part])?.sort(&self.stop)?;
             let mut run = SortedRun::default();
-            for start in (0..sorted.rows()).step_by(ROWS_AT_ONCE) {
-                let rows = sorted.between(start, sorted.rows().min(start + ROWS_AT_ONCE))?;
+            for start in (0..sorted.rows()).step_by(GATHER_ROWS) {
+                let rows = sorted.batch_between(start, sorted.rows().min(start + GATHER_ROWS))?;
                 self.append(&mut run, rows)?;
             }
             Ok::<_, engine::Error>(run)
@@ -89,7 +89,7 @@ impl RunWriter {
 
     /// Appends rows that follow those of a run.
     pub(super) fn append(&mut self, run: &mut SortedRun, rows: Batch) -> engine::Result<()> {
-        let block_rows = (self.block_bytes / (bytes_read(&rows) / rows.rows.max(1)).max(1)).clamp(1, PIECE_ROWS);
+        let block_rows = (self.block_bytes / (decoded_bytes(&rows) / rows.rows.max(1)).max(1)).clamp(1, PIECE_ROWS);
         for start in (0..rows.rows).step_by(block_rows) {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(engine::Error::Stopped);
@@ -97,10 +97,10 @@ impl RunWriter {
             let block = rows.clone().slice(start, rows.rows.min(start + block_rows));
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(OpenFile::create(&self.context)?),
+                none => none.insert(SpillFileWriter::create(&self.context)?),
             };
-            run.block_bytes = run.block_bytes.max(bytes_read(&block));
-            let piece = file.put(&block)?;
+            run.block_bytes = run.block_bytes.max(decoded_bytes(&block));
+            let piece = file.write_batch(&block)?;
             run.bytes += piece.bytes();
             run.blocks.push(piece);
         }
@@ -123,13 +123,13 @@ impl SortedRun {
 }
 
 /// Returns the approximate memory of rows after they are read back: shared strings may no longer be shared.
-fn bytes_read(batch: &Batch) -> usize {
+fn decoded_bytes(batch: &Batch) -> usize {
     let shared = batch.columns.iter().map(|column| match &column.data {
-        Data::Codes { codes, strings } => {
+        ColumnData::Dictionary { indices: codes, dictionary: strings } => {
             let there = (0..batch.rows).filter(|row| column.is_valid(*row));
             there.map(|row| STRING_BYTES + strings.get(codes[row]).len()).sum()
         }
         _ => 0,
     });
-    batch.bytes_copied() + shared.sum::<usize>()
+    batch.copied_bytes() + shared.sum::<usize>()
 }

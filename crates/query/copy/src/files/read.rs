@@ -5,18 +5,18 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use external_files::{Purpose, broken, cannot_open};
+use external_files::{FileOperation, cannot_open, io_failure};
 use futures::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::from::{Piece, Pieces};
+use crate::from::{InputItem, InputStream};
 
 /// Bytes of one read.
-const PIECE_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 1 << 20;
 /// Number of pieces read ahead.
-const AHEAD: usize = 2;
+const PIECES_AHEAD: usize = 2;
 
 /// Returns the total bytes of all files.
 ///
@@ -25,7 +25,7 @@ const AHEAD: usize = 2;
 pub(crate) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
     let mut total = 0;
     for path in paths {
-        let found = path.metadata().map_err(|error| cannot_open(path, Purpose::Reading, &error))?;
+        let found = path.metadata().map_err(|error| cannot_open(path, FileOperation::Reading, &error))?;
         if found.is_dir() {
             return Err(SqlError::new(Condition::WrongObjectType, format!("\"{}\" is a directory", path.display())));
         }
@@ -34,9 +34,9 @@ pub(crate) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
     Ok(total)
 }
 
-/// Reads the files in order; each starts with a [`Piece::Open`]. Reading stops when the stream is dropped.
-pub(crate) fn read_files(paths: Vec<PathBuf>) -> Pieces {
-    let (sender, receiver) = mpsc::channel(AHEAD);
+/// Reads the files in order; each starts with a [`InputItem::Open`]. Reading stops when the stream is dropped.
+pub(crate) fn read_files(paths: Vec<PathBuf>) -> InputStream {
+    let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
     tokio::task::spawn_blocking(move || {
         for path in &paths {
             match read_file(path, &sender) {
@@ -54,23 +54,23 @@ pub(crate) fn read_files(paths: Vec<PathBuf>) -> Pieces {
 }
 
 /// Sends a file piece by piece; returns `false` if the receiver was dropped.
-fn read_file(path: &Path, sender: &mpsc::Sender<SqlResult<Piece>>) -> SqlResult<bool> {
-    let mut file = File::open(path).map_err(|error| cannot_open(path, Purpose::Reading, &error))?;
-    if sender.blocking_send(Ok(Piece::Open(Some(path.display().to_string())))).is_err() {
+fn read_file(path: &Path, sender: &mpsc::Sender<SqlResult<InputItem>>) -> SqlResult<bool> {
+    let mut file = File::open(path).map_err(|error| cannot_open(path, FileOperation::Reading, &error))?;
+    if sender.blocking_send(Ok(InputItem::Open(Some(path.display().to_string())))).is_err() {
         return Ok(false);
     }
     loop {
-        let mut piece = Vec::with_capacity(PIECE_BYTES);
-        let limit = u64::try_from(PIECE_BYTES).expect("a piece's size fits 64 bits");
+        let mut piece = Vec::with_capacity(READ_BYTES);
+        let limit = u64::try_from(READ_BYTES).expect("a piece's size fits 64 bits");
         let read = file
             .by_ref()
             .take(limit)
             .read_to_end(&mut piece)
-            .map_err(|error| broken(path, Purpose::Reading, &error))?;
+            .map_err(|error| io_failure(path, FileOperation::Reading, &error))?;
         if read == 0 {
             return Ok(true);
         }
-        if sender.blocking_send(Ok(Piece::Bytes(Bytes::from(piece)))).is_err() {
+        if sender.blocking_send(Ok(InputItem::Bytes(Bytes::from(piece)))).is_err() {
             return Ok(false);
         }
     }

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use external_files::{Purpose, broken, cannot_open};
+use external_files::{FileOperation, cannot_open, io_failure};
 use types::{Condition, QueryId, SqlError, SqlResult};
 
 /// Writer of a file that appears atomically; dropped without [`FileWriter::finish`] it leaves nothing.
@@ -39,7 +39,7 @@ impl FileWriter {
             .write(true)
             .create_new(true)
             .open(&temporary)
-            .map_err(|error| cannot_open(target, Purpose::Writing, &error))?;
+            .map_err(|error| cannot_open(target, FileOperation::Writing, &error))?;
         Ok(FileWriter { target: target.to_owned(), temporary, file: Some(file) })
     }
 
@@ -49,7 +49,7 @@ impl FileWriter {
     /// 53100 if the disk is full, 58030 for other failures.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> SqlResult<()> {
         let file = self.file.as_mut().expect("`finish` consumes the writer, so the file is open");
-        file.write_all(bytes).map_err(|error| broken(&self.target, Purpose::Writing, &error))
+        file.write_all(bytes).map_err(|error| io_failure(&self.target, FileOperation::Writing, &error))
     }
 
     /// Syncs the file and renames it to its target.
@@ -64,7 +64,7 @@ impl FileWriter {
         });
         moved.map_err(|error| {
             let _ = std::fs::remove_file(&self.temporary);
-            broken(&self.target, Purpose::Writing, &error)
+            io_failure(&self.target, FileOperation::Writing, &error)
         })
     }
 }

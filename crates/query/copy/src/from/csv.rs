@@ -1,24 +1,24 @@
 //! Splits CSV as PostgreSQL does: quotes may open anywhere in a field, and only unquoted fields can be NULL.
 
-use super::cut::Eol;
-use super::fields::{Failure, Fields, Span};
-use super::layout::Marks;
+use super::chunk_cutter::LineEnding;
+use super::fields::{Fields, Span, SplitFailure};
+use super::layout::DelimitedOptions;
 
 /// Splitter of CSV text into records and fields.
 #[derive(Debug)]
 pub(super) struct CsvSplitter<'a> {
     text: &'a str,
     at: usize,
-    marks: &'a Marks,
+    marks: &'a DelimitedOptions,
     quote: u8,
     escape: u8,
-    eol: Eol,
+    eol: LineEnding,
     /// Bytes that end a run of plain text.
     is_special: [bool; 256],
 }
 
 impl<'a> CsvSplitter<'a> {
-    pub(super) fn new(text: &'a str, marks: &'a Marks, quote: u8, escape: u8, eol: Eol) -> Self {
+    pub(super) fn new(text: &'a str, marks: &'a DelimitedOptions, quote: u8, escape: u8, eol: LineEnding) -> Self {
         let mut is_special = [false; 256];
         for byte in [marks.delimiter, quote, b'\n', b'\r'] {
             is_special[usize::from(byte)] = true;
@@ -32,7 +32,7 @@ impl<'a> CsvSplitter<'a> {
     }
 
     /// Splits off the next record, and returns its number of fields; `None` at the end of the text.
-    pub(super) fn record(&mut self, fields: &mut Fields) -> Result<Option<usize>, Failure> {
+    pub(super) fn split_record(&mut self, fields: &mut Fields) -> Result<Option<usize>, SplitFailure> {
         let bytes = self.text.as_bytes();
         if self.at >= bytes.len() {
             return Ok(None);
@@ -43,16 +43,18 @@ impl<'a> CsvSplitter<'a> {
             let plain = bytes[start..].iter().position(|byte| self.is_special[usize::from(*byte)]);
             let mut end = plain.map_or(bytes.len(), |length| start + length);
             if end < bytes.len() && bytes[end] == self.quote {
-                let span = self.quoted(start, end, fields)?;
+                let span = self.read_quoted(start, end, fields)?;
                 end = self.at;
-                fields.push(self.marked(&self.text[start..end], true).unwrap_or(span));
+                fields.push(self.match_marker(&self.text[start..end], true).unwrap_or(span));
             } else {
-                fields.push(self.marked(&self.text[start..end], false).unwrap_or_else(|| Span::of_chunk(start, end)));
+                fields.push(
+                    self.match_marker(&self.text[start..end], false).unwrap_or_else(|| Span::in_chunk(start, end)),
+                );
             }
             match bytes.get(end) {
                 Some(byte) if *byte == self.marks.delimiter => self.at = end + 1,
                 _ => {
-                    self.at = end + self.line_end(end)?;
+                    self.at = end + self.line_end_length(end)?;
                     return Ok(Some(fields.end_record(record, end)));
                 }
             }
@@ -60,7 +62,7 @@ impl<'a> CsvSplitter<'a> {
     }
 
     /// Returns NULL or DEFAULT if the raw field is such a marker; a quoted field is never NULL.
-    fn marked(&self, raw: &str, is_quoted: bool) -> Option<Span> {
+    fn match_marker(&self, raw: &str, is_quoted: bool) -> Option<Span> {
         if !is_quoted && raw == self.marks.null {
             return Some(Span::NULL);
         }
@@ -68,7 +70,7 @@ impl<'a> CsvSplitter<'a> {
     }
 
     /// Reads a field that starts at `start` and has its first quote at `quote`; sets `self.at` to its end.
-    fn quoted(&mut self, start: usize, quote: usize, fields: &mut Fields) -> Result<Span, Failure> {
+    fn read_quoted(&mut self, start: usize, quote: usize, fields: &mut Fields) -> Result<Span, SplitFailure> {
         let bytes = self.text.as_bytes();
         // Most quoted fields are quoted as a whole and contain no quote: nothing to rewrite.
         if start == quote {
@@ -80,7 +82,7 @@ impl<'a> CsvSplitter<'a> {
                     .is_none_or(|next| *next == self.marks.delimiter || matches!(next, b'\n' | b'\r'));
                 if is_end {
                     self.at = close + 1;
-                    return Ok(Span::of_chunk(inner, close));
+                    return Ok(Span::in_chunk(inner, close));
                 }
             }
         }
@@ -116,23 +118,23 @@ impl<'a> CsvSplitter<'a> {
             }
         }
         if in_quotes {
-            return Err(Failure::bad_format("unterminated CSV quoted field").with_line(bytes.len()));
+            return Err(SplitFailure::bad_format("unterminated CSV quoted field").with_line_end(bytes.len()));
         }
         fields.rewritten.push_str(&self.text[kept..at]);
         self.at = at;
-        Ok(Span::of_rewritten(from, fields.rewritten.len()))
+        Ok(Span::in_rewritten(from, fields.rewritten.len()))
     }
 
     /// Returns the length of the line end at `at`, 0 at the end of the text; other line endings are an error.
-    fn line_end(&self, at: usize) -> Result<usize, Failure> {
+    fn line_end_length(&self, at: usize) -> Result<usize, SplitFailure> {
         let bytes = self.text.as_bytes();
         match (bytes.get(at), self.eol) {
             (None, _) => Ok(0),
-            (Some(b'\n'), Eol::Lf) | (Some(b'\r'), Eol::Cr) => Ok(1),
-            (Some(b'\r'), Eol::CrLf) if bytes.get(at + 1) == Some(&b'\n') => Ok(2),
-            (Some(b'\r'), _) => Err(Failure::bad_format("unquoted carriage return found in data")
+            (Some(b'\n'), LineEnding::Lf) | (Some(b'\r'), LineEnding::Cr) => Ok(1),
+            (Some(b'\r'), LineEnding::CrLf) if bytes.get(at + 1) == Some(&b'\n') => Ok(2),
+            (Some(b'\r'), _) => Err(SplitFailure::bad_format("unquoted carriage return found in data")
                 .with_hint("Use quoted CSV field to represent carriage return.")),
-            _ => Err(Failure::bad_format("unquoted newline found in data")
+            _ => Err(SplitFailure::bad_format("unquoted newline found in data")
                 .with_hint("Use quoted CSV field to represent newline.")),
         }
     }

@@ -29,11 +29,11 @@ impl Span {
     pub(super) const NULL: Span = Span { start: u32::MAX, end: 0 };
     pub(super) const DEFAULT: Span = Span { start: u32::MAX, end: 1 };
 
-    pub(super) fn of_chunk(start: usize, end: usize) -> Span {
+    pub(super) fn in_chunk(start: usize, end: usize) -> Span {
         Span { start: offset(start), end: offset(end) }
     }
 
-    pub(super) fn of_rewritten(start: usize, end: usize) -> Span {
+    pub(super) fn in_rewritten(start: usize, end: usize) -> Span {
         Span { start: offset(start) | REWRITTEN, end: offset(end) }
     }
 }
@@ -48,36 +48,36 @@ pub(super) enum Field<T> {
 
 /// Error that stopped splitting before the end of the chunk. The failed record is the last one of the fields.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct SplitFailure {
     pub(super) error: SqlError,
     /// Number of complete fields of the failed record, which are converted before the failure is reported.
-    pub(super) usable: usize,
+    pub(super) complete_fields: usize,
     /// End of the failed record if known, so that the error can show the line.
     pub(super) line_end: Option<usize>,
 }
 
-impl Failure {
+impl SplitFailure {
     /// Creates a failure without usable fields.
-    pub(super) fn new(error: SqlError) -> Failure {
-        Failure { error, usable: 0, line_end: None }
+    pub(super) fn new(error: SqlError) -> SplitFailure {
+        SplitFailure { error, complete_fields: 0, line_end: None }
     }
 
     /// Creates a failure with 22P04 and without usable fields.
-    pub(super) fn bad_format(message: impl Into<String>) -> Failure {
-        Failure::new(SqlError::new(Condition::BadCopyFileFormat, message))
+    pub(super) fn bad_format(message: impl Into<String>) -> SplitFailure {
+        SplitFailure::new(SqlError::new(Condition::BadCopyFileFormat, message))
     }
 
-    pub(super) fn with_hint(mut self, hint: &str) -> Failure {
+    pub(super) fn with_hint(mut self, hint: &str) -> SplitFailure {
         self.error = self.error.with_hint(hint);
         self
     }
 
-    pub(super) fn with_usable(mut self, fields: usize) -> Failure {
-        self.usable = fields;
+    pub(super) fn with_complete_fields(mut self, fields: usize) -> SplitFailure {
+        self.complete_fields = fields;
         self
     }
 
-    pub(super) fn with_line(mut self, end: usize) -> Failure {
+    pub(super) fn with_line_end(mut self, end: usize) -> SplitFailure {
         self.line_end = Some(end);
         self
     }

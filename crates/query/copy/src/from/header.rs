@@ -2,12 +2,18 @@
 
 use types::{SqlError, SqlResult};
 
-use super::cut_binary::bad_format;
 use super::fields::{Field, Fields};
-use super::layout::Target;
+use super::layout::TargetColumn;
+use super::scan_binary::bad_format;
 
 /// Checks the header line, the only record of `names`, which has `count` fields and was split from `text`.
-pub(super) fn check(names: &Fields, text: &str, count: usize, columns: &[Target], null: &str) -> SqlResult<()> {
+pub(super) fn check_header(
+    names: &Fields,
+    text: &str,
+    count: usize,
+    columns: &[TargetColumn],
+    null: &str,
+) -> SqlResult<()> {
     if count != columns.len() {
         return Err(bad_format(format!(
             "wrong number of fields in header line: got {count}, expected {}",

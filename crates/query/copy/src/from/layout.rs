@@ -7,12 +7,12 @@ use types::text::DateContext;
 
 /// Parameters of parsing, the same for all chunks of a COPY.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct InputLayout {
     /// Name of the table, for error contexts.
     pub(crate) table: String,
     /// Columns of a record, in order.
-    pub(crate) columns: Vec<Target>,
-    pub(crate) dialect: Dialect,
+    pub(crate) columns: Vec<TargetColumn>,
+    pub(crate) dialect: RecordFormat,
     /// Context for parsing dates.
     pub(crate) dates: DateContext,
     /// True for ON_ERROR ignore: records with an invalid value are skipped.
@@ -24,7 +24,7 @@ pub(crate) struct Layout {
 
 /// Target column of a field.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub(crate) struct TargetColumn {
     pub(crate) name: String,
     pub(crate) sql_type: SqlType,
     /// True for FORCE_NULL: a quoted null marker is NULL too.
@@ -37,24 +37,24 @@ pub(crate) struct Target {
 
 /// Record format of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    Text(Marks),
-    Csv { marks: Marks, quote: u8, escape: u8 },
+pub(crate) enum RecordFormat {
+    Text(DelimitedOptions),
+    Csv { marks: DelimitedOptions, quote: u8, escape: u8 },
     Binary,
 }
 
 /// Format options that text and CSV share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct DelimitedOptions {
     pub(crate) delimiter: u8,
     pub(crate) null: String,
     pub(crate) default: Option<String>,
-    pub(crate) header: Header,
+    pub(crate) header: HeaderMode,
 }
 
 /// Treatment of the first line of each input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Header {
+pub(crate) enum HeaderMode {
     /// The first line is data.
     #[default]
     Absent,
@@ -64,9 +64,9 @@ pub(crate) enum Header {
     Match,
 }
 
-impl Layout {
+impl InputLayout {
     /// Returns the schema of batches; all columns are nullable, because constraints are checked when rows are written.
-    pub(crate) fn schema_of(columns: &[Target]) -> SchemaRef {
+    pub(crate) fn batch_schema(columns: &[TargetColumn]) -> SchemaRef {
         Arc::new(Schema::new(
             columns.iter().map(|column| column.sql_type.arrow_field(&column.name, true)).collect::<Vec<_>>(),
         ))

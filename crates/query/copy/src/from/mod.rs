@@ -4,35 +4,35 @@
 //! In reading order:
 //! - `run.rs`: one COPY FROM; `source.rs`: its inputs.
 //! - `layout.rs`: format, columns and options of the input.
-//! - `chunks.rs`, `cut.rs`: cut the bytes of all inputs into chunks; `cut_text.rs`, `cut_csv.rs`, `cut_binary.rs`: find
+//! - `chunks.rs`, `chunk_cutter.rs`: cut the bytes of all inputs into chunks; `scan_text.rs`, `scan_csv.rs`, `scan_binary.rs`: find
 //!   record boundaries in each format.
-//! - `rows.rs`: parses chunks in parallel, to a stream of batches; `parse.rs`: parses one chunk.
+//! - `parallel.rs`: parses chunks in parallel, to a stream of batches; `parse.rs`: parses one chunk.
 //! - `text.rs`, `csv.rs`: split chunks into fields (`fields.rs`); `header.rs` checks header lines.
-//! - `context.rs`: the context of errors.
+//! - `error_context.rs`: the context of errors.
 //! - `parquet.rs`: reads Parquet files instead.
 
+mod chunk_cutter;
 mod chunks;
-mod context;
 mod csv;
-mod cut;
-mod cut_binary;
-mod cut_csv;
-mod cut_text;
+mod error_context;
 mod fields;
 mod header;
 mod layout;
+mod parallel;
 mod parquet;
 mod parse;
-mod rows;
 mod run;
+mod scan_binary;
+mod scan_csv;
+mod scan_text;
 mod source;
 mod text;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use chunks::{Piece, Pieces};
-pub(crate) use cut_binary::{SIGNATURE, TRAILER};
-pub(crate) use layout::{Dialect, Header, Layout, Marks, Target};
-pub(crate) use rows::{RowCount, Tolerance, rows};
-pub use run::Copied;
+pub(crate) use chunks::{InputItem, InputStream};
+pub(crate) use layout::{DelimitedOptions, HeaderMode, InputLayout, RecordFormat, TargetColumn};
+pub(crate) use parallel::{ErrorPolicy, ParseProgress, parse_rows};
+pub use run::CopyFromOutcome;
+pub(crate) use scan_binary::{SIGNATURE, TRAILER};

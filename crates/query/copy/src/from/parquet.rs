@@ -7,14 +7,14 @@ use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, SchemaRef};
 use binder::CopyFromPlan;
 use bytes::{Bytes, BytesMut};
-use executor::progress::Progress;
+use executor::progress::StatementProgress;
 use external_files::cannot_read;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use shards::ForeignFile;
 use shards::stored_form::from_stored;
 use storage_error::from_shards;
 use tokio_util::sync::CancellationToken;
-use types::interrupt::canceled;
+use types::interrupt::canceled_error;
 use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 use value_codec::decode::ColumnBuilder;
@@ -25,20 +25,20 @@ use super::source::Inputs;
 const STDIN_BYTES_MAX: usize = 1 << 30;
 
 /// Reads the rows of all files, in order, as batches of the columns of `plan`.
-pub(super) fn rows(
+pub(super) fn read_rows(
     plan: &CopyFromPlan,
     inputs: Inputs,
     dates: DateContext,
-    progress: Arc<Progress>,
+    progress: Arc<StatementProgress>,
     cancel: CancellationToken,
 ) -> BoxStream<'static, SqlResult<RecordBatch>> {
-    let columns: Arc<[Target]> = plan
+    let columns: Arc<[ParquetTarget]> = plan
         .columns
         .iter()
-        .map(|column| Target { name: column.name.clone(), sql_type: column.sql_type.clone() })
+        .map(|column| ParquetTarget { name: column.name.clone(), sql_type: column.sql_type.clone() })
         .collect();
     let table = plan.table.name.clone();
-    files(inputs)
+    open_files(inputs)
         .and_then(move |file| {
             let (columns, table, progress) = (Arc::clone(&columns), table.clone(), Arc::clone(&progress));
             async move {
@@ -47,10 +47,11 @@ pub(super) fn rows(
                     let context = context.clone();
                     move |error: SqlError| error.with_context(context.clone())
                 };
-                let reading = Reading::new(columns, file.schema(), dates).map_err(&place)?;
-                let batches = file.read(&reading.read).map_err(unreadable).map_err(&place)?;
+                let reading = FileConversion::new(columns, file.schema(), dates).map_err(&place)?;
+                let batches = file.read(&reading.projection).map_err(file_error).map_err(&place)?;
                 let converted = batches.map(move |batch| {
-                    let batch = batch.map_err(unreadable).and_then(|batch| reading.batch(&batch)).map_err(&place)?;
+                    let batch =
+                        batch.map_err(file_error).and_then(|batch| reading.convert_batch(&batch)).map_err(&place)?;
                     progress.add_tuples(batch.num_rows());
                     Ok(batch)
                 });
@@ -61,39 +62,39 @@ pub(super) fn rows(
         .take_until(cancel.clone().cancelled_owned())
         // A canceled stream must end with an error, as it would otherwise look complete.
         .chain(
-            stream::once(async move { if cancel.is_cancelled() { Some(Err(canceled())) } else { None } })
+            stream::once(async move { if cancel.is_cancelled() { Some(Err(canceled_error())) } else { None } })
                 .filter_map(std::future::ready),
         )
         .boxed()
 }
 
 /// Opens the inputs one after the other.
-fn files(inputs: Inputs) -> BoxStream<'static, SqlResult<ForeignFile>> {
+fn open_files(inputs: Inputs) -> BoxStream<'static, SqlResult<ForeignFile>> {
     match inputs {
         Inputs::Client(data) => stream::once(async move {
-            let bytes = collect(data).await?;
-            ForeignFile::open_bytes("STDIN", bytes).await.map_err(unreadable)
+            let bytes = buffer_stdin(data).await?;
+            ForeignFile::open_bytes("STDIN", bytes).await.map_err(file_error)
         })
         .boxed(),
         Inputs::Files(paths) => stream::iter(paths)
             .then(async |path| {
                 ForeignFile::open_path(&path).await.map_err(|error| match error {
                     shards::Error::File { source, .. } => cannot_read(&path, &source),
-                    other => unreadable(other),
+                    other => file_error(other),
                 })
             })
             .boxed(),
         Inputs::Objects(objects, found) => stream::iter(found)
             .then(move |object| {
                 let objects = objects.clone();
-                async move { ForeignFile::open_object(&objects, &object.name, object.bytes).await.map_err(unreadable) }
+                async move { ForeignFile::open_object(&objects, &object.name, object.bytes).await.map_err(file_error) }
             })
             .boxed(),
     }
 }
 
 /// Converts an error of a file: a malformed file is bad data, `22P04`.
-fn unreadable(error: shards::Error) -> SqlError {
+fn file_error(error: shards::Error) -> SqlError {
     let is_format = matches!(error, shards::Error::Decode { .. });
     let mut told = from_shards(error);
     if is_format {
@@ -103,7 +104,7 @@ fn unreadable(error: shards::Error) -> SqlError {
 }
 
 /// Buffers the file that a client sends.
-async fn collect(mut data: BoxStream<'static, SqlResult<Bytes>>) -> SqlResult<Bytes> {
+async fn buffer_stdin(mut data: BoxStream<'static, SqlResult<Bytes>>) -> SqlResult<Bytes> {
     let mut all = BytesMut::new();
     while let Some(bytes) = data.next().await {
         all.extend_from_slice(&bytes?);
@@ -116,26 +117,26 @@ async fn collect(mut data: BoxStream<'static, SqlResult<Bytes>>) -> SqlResult<By
 }
 
 /// Target column.
-struct Target {
+struct ParquetTarget {
     name: String,
     sql_type: SqlType,
 }
 
 /// Conversion of the batches of one file to the target columns.
-struct Reading {
-    columns: Arc<[Target]>,
+struct FileConversion {
+    columns: Arc<[ParquetTarget]>,
     /// Positions of the columns to read from the file, ascending.
-    read: Vec<usize>,
+    projection: Vec<usize>,
     /// Index in `read` of each target column.
-    places: Vec<usize>,
+    read_positions: Vec<usize>,
     dates: DateContext,
 }
 
-impl Reading {
-    fn new(columns: Arc<[Target]>, file: &SchemaRef, dates: DateContext) -> SqlResult<Self> {
+impl FileConversion {
+    fn new(columns: Arc<[ParquetTarget]>, file: &SchemaRef, dates: DateContext) -> SqlResult<Self> {
         let mut positions = Vec::with_capacity(columns.len());
         for target in columns.iter() {
-            let position = position(file, &target.name)?;
+            let position = find_column(file, &target.name)?;
             let found = file.field(position);
             let from = SqlType::from_arrow_field(found);
             if !from.as_ref().is_some_and(|from| is_assignable(from, found.data_type(), &target.sql_type)) {
@@ -151,13 +152,13 @@ impl Reading {
         read.dedup();
         let place = |position| read.binary_search(position).expect("every position is read");
         let places = positions.iter().map(place).collect();
-        Ok(Self { columns, read, places, dates })
+        Ok(Self { columns, projection: read, read_positions: places, dates })
     }
 
-    fn batch(&self, batch: &RecordBatch) -> SqlResult<RecordBatch> {
+    fn convert_batch(&self, batch: &RecordBatch) -> SqlResult<RecordBatch> {
         let mut values = Vec::with_capacity(self.columns.len());
         let mut fields = Vec::with_capacity(self.columns.len());
-        for (target, place) in self.columns.iter().zip(&self.places) {
+        for (target, place) in self.columns.iter().zip(&self.read_positions) {
             values.push(self.convert(batch.column(*place), target)?);
             fields.push(target.sql_type.arrow_field(&target.name, true));
         }
@@ -166,7 +167,7 @@ impl Reading {
             .map_err(|error| SqlError::internal(format!("converting rows of a Parquet file: {error}")))
     }
 
-    fn convert(&self, values: &ArrayRef, target: &Target) -> SqlResult<ArrayRef> {
+    fn convert(&self, values: &ArrayRef, target: &ParquetTarget) -> SqlResult<ArrayRef> {
         let wanted = target.sql_type.arrow_type();
         let is_free = match &target.sql_type {
             SqlType::Varchar(Some(_)) | SqlType::Char(_) | SqlType::Json | SqlType::Jsonb => false,
@@ -187,7 +188,7 @@ impl Reading {
         }
         // Text is parsed like a literal of the type: checked, padded, normalized.
         let text = cast(values, &DataType::Utf8View).map_err(|error| SqlError::internal(error.to_string()))?;
-        if is_in_form(text.as_string_view(), &target.sql_type) {
+        if is_valid_as_is(text.as_string_view(), &target.sql_type) {
             return Ok(text);
         }
         let mut builder = ColumnBuilder::new(&target.sql_type, &self.dates, values.len());
@@ -202,7 +203,7 @@ impl Reading {
 }
 
 /// Finds the file's column called `name`, or the only one whose name differs only in case.
-fn position(file: &SchemaRef, name: &str) -> SqlResult<usize> {
+fn find_column(file: &SchemaRef, name: &str) -> SqlResult<usize> {
     if let Some((position, _)) = file.fields().find(name) {
         return Ok(position);
     }
@@ -237,7 +238,7 @@ fn is_assignable(from: &SqlType, data_type: &DataType, to: &SqlType) -> bool {
 }
 
 /// Returns whether strings are valid values of a type as they are, judged by their lengths.
-fn is_in_form(texts: &StringViewArray, sql_type: &SqlType) -> bool {
+fn is_valid_as_is(texts: &StringViewArray, sql_type: &SqlType) -> bool {
     let mut lengths = texts.iter().flatten().map(str::len);
     match sql_type {
         SqlType::Varchar(Some(most)) => lengths.all(|length| length <= *most as usize),

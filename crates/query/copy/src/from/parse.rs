@@ -8,58 +8,59 @@ use arrow::compute::filter_record_batch;
 use types::{Condition, SqlError, SqlResult};
 use value_codec::decode::{ColumnBuilder, invalid_utf8};
 
-use super::context::{Origin, Part};
+use super::chunk_cutter::{Chunk, LineEnding};
 use super::csv::CsvSplitter;
-use super::cut::{Chunk, Eol};
-use super::cut_binary::{Record, bad_format, header_length, record_length};
-use super::fields::{Failure, Field, Fields, Span};
+use super::error_context::{ErrorLocation, InputOrigin};
+use super::fields::{Field, Fields, Span, SplitFailure};
 use super::header;
-use super::layout::{Dialect, Header, Layout, Marks, Target};
+use super::layout::{DelimitedOptions, HeaderMode, InputLayout, RecordFormat, TargetColumn};
+use super::scan_binary::{RecordVerdict, bad_format, header_length, measure_record};
 use super::text::TextSplitter;
 
 /// Result of parsing a chunk.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedChunk {
     pub(super) batch: RecordBatch,
     /// Records skipped because of an invalid value.
-    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped: Vec<SkippedRecord>,
     /// Indices of the records that became rows; `None` for all.
-    pub(super) kept: Option<Vec<usize>>,
+    pub(super) record_indices: Option<Vec<usize>>,
 }
 
 /// Skipped record, with its first invalid value.
 #[derive(Debug)]
-pub(super) struct Skipped {
+pub(super) struct SkippedRecord {
     pub(super) line: u64,
     pub(super) column: String,
     pub(super) value: Option<String>,
 }
 
 /// Parses a chunk of the input `origin`.
-pub(super) fn parse(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Parsed> {
+pub(super) fn parse_chunk(layout: &InputLayout, origin: &InputOrigin, chunk: &Chunk) -> SqlResult<ParsedChunk> {
     match &layout.dialect {
-        Dialect::Binary => parse_binary(layout, origin, chunk),
-        Dialect::Text(marks) | Dialect::Csv { marks, .. } => parse_lines(layout, origin, chunk, marks),
+        RecordFormat::Binary => parse_binary(layout, origin, chunk),
+        RecordFormat::Text(marks) | RecordFormat::Csv { marks, .. } => parse_lines(layout, origin, chunk, marks),
     }
 }
 
 /// Returns the error context of a record in a chunk that parsed without errors: its line, with its text unless binary.
-pub(super) fn place(layout: &Layout, origin: &Origin, chunk: &Chunk, record: usize) -> String {
-    let (text, _) = readable(&chunk.bytes);
-    let (Dialect::Text(marks) | Dialect::Csv { marks, .. }) = &layout.dialect else {
-        return origin.context(chunk.first_line + u64::try_from(record).expect("a count fits 64 bits"), Part::Line);
+pub(super) fn record_context(layout: &InputLayout, origin: &InputOrigin, chunk: &Chunk, record: usize) -> String {
+    let (text, _) = split_valid_text(&chunk.bytes);
+    let (RecordFormat::Text(marks) | RecordFormat::Csv { marks, .. }) = &layout.dialect else {
+        return origin
+            .context(chunk.first_line + u64::try_from(record).expect("a count fits 64 bits"), ErrorLocation::Line);
     };
     let mut splitter = Splitter::new(layout, text, marks, chunk.eol);
-    let has_header = chunk.is_first && marks.header != Header::Absent;
+    let has_header = chunk.is_first && marks.header != HeaderMode::Absent;
     if has_header {
         // The header was checked when the chunk was parsed.
-        let _ = splitter.record(&mut Fields::new(usize::from(u16::MAX), 0));
+        let _ = splitter.split_record(&mut Fields::new(usize::from(u16::MAX), 0));
     }
     let mut fields = Fields::new(layout.columns.len(), text.len());
-    while fields.len() <= record && matches!(splitter.record(&mut fields), Ok(Some(_))) {}
-    let lines = Lines { chunk, text, counts_newlines: matches!(layout.dialect, Dialect::Csv { .. }) };
+    while fields.len() <= record && matches!(splitter.split_record(&mut fields), Ok(Some(_))) {}
+    let lines = LineNumbers { chunk, text, counts_newlines: matches!(layout.dialect, RecordFormat::Csv { .. }) };
     let record = record.min(fields.len().saturating_sub(1));
-    origin.context(lines.line(record, &fields, has_header), Part::Text(&text[fields.record(record)]))
+    origin.context(lines.line_number(record, &fields, has_header), ErrorLocation::Text(&text[fields.record(record)]))
 }
 
 /// Splitter of text or CSV.
@@ -69,10 +70,12 @@ enum Splitter<'a> {
 }
 
 impl<'a> Splitter<'a> {
-    fn new(layout: &Layout, text: &'a str, marks: &'a Marks, eol: Eol) -> Self {
+    fn new(layout: &InputLayout, text: &'a str, marks: &'a DelimitedOptions, eol: LineEnding) -> Self {
         match &layout.dialect {
-            Dialect::Csv { quote, escape, .. } => Splitter::Csv(CsvSplitter::new(text, marks, *quote, *escape, eol)),
-            Dialect::Text(_) | Dialect::Binary => Splitter::Text(TextSplitter::new(text, marks, eol)),
+            RecordFormat::Csv { quote, escape, .. } => {
+                Splitter::Csv(CsvSplitter::new(text, marks, *quote, *escape, eol))
+            }
+            RecordFormat::Text(_) | RecordFormat::Binary => Splitter::Text(TextSplitter::new(text, marks, eol)),
         }
     }
 
@@ -83,39 +86,46 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    fn record(&mut self, fields: &mut Fields) -> Result<Option<usize>, Failure> {
+    fn split_record(&mut self, fields: &mut Fields) -> Result<Option<usize>, SplitFailure> {
         match self {
-            Splitter::Text(splitter) => splitter.record(fields),
-            Splitter::Csv(splitter) => splitter.record(fields),
+            Splitter::Text(splitter) => splitter.split_record(fields),
+            Splitter::Csv(splitter) => splitter.split_record(fields),
         }
     }
 }
 
-fn parse_lines(layout: &Layout, origin: &Origin, chunk: &Chunk, marks: &Marks) -> SqlResult<Parsed> {
-    let (text, broken) = readable(&chunk.bytes);
+fn parse_lines(
+    layout: &InputLayout,
+    origin: &InputOrigin,
+    chunk: &Chunk,
+    marks: &DelimitedOptions,
+) -> SqlResult<ParsedChunk> {
+    let (text, broken) = split_valid_text(&chunk.bytes);
     let mut splitter = Splitter::new(layout, text, marks, chunk.eol);
-    let is_csv = matches!(layout.dialect, Dialect::Csv { .. });
-    let lines = Lines { chunk, text, counts_newlines: is_csv };
-    let has_header = chunk.is_first && marks.header != Header::Absent;
+    let is_csv = matches!(layout.dialect, RecordFormat::Csv { .. });
+    let lines = LineNumbers { chunk, text, counts_newlines: is_csv };
+    let has_header = chunk.is_first && marks.header != HeaderMode::Absent;
     if has_header {
         // With any number of fields, because the check includes their number.
         let mut names = Fields::new(usize::from(u16::MAX), 0);
-        let end = splitter.record(&mut names).map_err(|failure| origin.place(failure.error, 1, Part::Line))?;
-        if let (Header::Match, Some(count)) = (marks.header, end) {
-            header::check(&names, text, count, &layout.columns, &marks.null)
-                .map_err(|error| origin.place(error, 1, Part::Text(&text[names.record(0)])))?;
+        let end = splitter
+            .split_record(&mut names)
+            .map_err(|failure| origin.with_context(failure.error, 1, ErrorLocation::Line))?;
+        if let (HeaderMode::Match, Some(count)) = (marks.header, end) {
+            header::check_header(&names, text, count, &layout.columns, &marks.null)
+                .map_err(|error| origin.with_context(error, 1, ErrorLocation::Text(&text[names.record(0)])))?;
         }
     }
     let width = layout.columns.len();
     let mut fields = Fields::new(width, text.len());
     let mut failure = loop {
         let start = splitter.position();
-        match splitter.record(&mut fields) {
+        match splitter.split_record(&mut fields) {
             Ok(None) => break None,
             Ok(Some(count)) if count == width => {}
             Ok(Some(count)) => {
                 let end = fields.record(fields.len() - 1).end;
-                break Some(wrong_width(count, &layout.columns).with_line(end));
+                break Some(wrong_width(count, &layout.columns).with_line_end(end));
             }
             Err(failure) => {
                 let end = failure.line_end.unwrap_or_else(|| {
@@ -133,15 +143,15 @@ fn parse_lines(layout: &Layout, origin: &Origin, chunk: &Chunk, marks: &Marks) -
             if !reaches_break {
                 fields.end_record(text.len(), text.len());
             }
-            failure = Some(Failure::new(error));
+            failure = Some(SplitFailure::new(error));
         }
     }
-    let line_of = |record: usize| lines.line(record, &fields, has_header);
+    let line_of = |record: usize| lines.line_number(record, &fields, has_header);
     let converted = convert(
         layout,
         origin,
         fields.len(),
-        failure.as_ref().map(|failure| failure.usable),
+        failure.as_ref().map(|failure| failure.complete_fields),
         &line_of,
         |builder, column, record| {
             let target = &layout.columns[column];
@@ -150,12 +160,12 @@ fn parse_lines(layout: &Layout, origin: &Origin, chunk: &Chunk, marks: &Marks) -
                 Field::Null => None,
                 Field::Value(value) if target.force_null && value == marks.null => None,
                 Field::Value(value) => Some(value),
-                Field::Default => default_of(target)?,
+                Field::Default => default_value(target)?,
             };
             match value {
                 None => builder.push_null(),
                 Some(value) => {
-                    builder.push_text(value).map_err(|error| Rejected { error, value: Some(value.to_owned()) })?
+                    builder.push_text(value).map_err(|error| RejectedValue { error, value: Some(value.to_owned()) })?
                 }
             }
             Ok(())
@@ -166,16 +176,16 @@ fn parse_lines(layout: &Layout, origin: &Origin, chunk: &Chunk, marks: &Marks) -
         Some(failure) => {
             let record = fields.len() - 1;
             let part = match failure.line_end {
-                Some(end) => Part::Text(&text[fields.record(record).start..end]),
-                None => Part::Line,
+                Some(end) => ErrorLocation::Text(&text[fields.record(record).start..end]),
+                None => ErrorLocation::Line,
             };
-            Err(origin.place(failure.error, line_of(record), part))
+            Err(origin.with_context(failure.error, line_of(record), part))
         }
     }
 }
 
 /// Returns the valid text at the start of `bytes`, and the error of the first invalid byte.
-fn readable(bytes: &[u8]) -> (&str, Option<SqlError>) {
+fn split_valid_text(bytes: &[u8]) -> (&str, Option<SqlError>) {
     let (text, mut broken) = match std::str::from_utf8(bytes) {
         Ok(text) => (text, None),
         Err(error) => {
@@ -194,28 +204,27 @@ fn readable(bytes: &[u8]) -> (&str, Option<SqlError>) {
 }
 
 /// Returns PostgreSQL's error for a record with a wrong number of fields.
-fn wrong_width(count: usize, columns: &[Target]) -> Failure {
+fn wrong_width(count: usize, columns: &[TargetColumn]) -> SplitFailure {
     match columns.get(count) {
-        Some(missing) => {
-            Failure::bad_format(format!("missing data for column \"{}\"", missing.name)).with_usable(count)
-        }
-        None => Failure::bad_format("extra data after last expected column"),
+        Some(missing) => SplitFailure::bad_format(format!("missing data for column \"{}\"", missing.name))
+            .with_complete_fields(count),
+        None => SplitFailure::bad_format("extra data after last expected column"),
     }
 }
 
 /// Line numbers of a chunk, computed only for errors.
-struct Lines<'a> {
+struct LineNumbers<'a> {
     chunk: &'a Chunk,
     text: &'a str,
     /// True for CSV, which counts newlines within quotes too; in text format a record is a line.
     counts_newlines: bool,
 }
 
-impl Lines<'_> {
+impl LineNumbers<'_> {
     /// Returns the number of the line on which `record` ends.
-    fn line(&self, record: usize, fields: &Fields, has_header: bool) -> u64 {
+    fn line_number(&self, record: usize, fields: &Fields, has_header: bool) -> u64 {
         let before = if self.counts_newlines {
-            let newline = if self.chunk.eol == Eol::Cr { b'\r' } else { b'\n' };
+            let newline = if self.chunk.eol == LineEnding::Cr { b'\r' } else { b'\n' };
             memchr::memchr_iter(newline, &self.text.as_bytes()[..fields.record(record).end]).count()
         } else {
             record + usize::from(has_header)
@@ -224,7 +233,7 @@ impl Lines<'_> {
     }
 }
 
-fn parse_binary(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Parsed> {
+fn parse_binary(layout: &InputLayout, origin: &InputOrigin, chunk: &Chunk) -> SqlResult<ParsedChunk> {
     let bytes = &chunk.bytes;
     let mut at = 0;
     if chunk.is_first {
@@ -241,8 +250,8 @@ fn parse_binary(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Pa
     let mut failure = None;
     while at < bytes.len() {
         let start = at;
-        match record_length(&bytes[at..], width) {
-            Record::Whole(length) => {
+        match measure_record(&bytes[at..], width) {
+            RecordVerdict::Complete(length) => {
                 at += size_of::<i16>();
                 for _ in 0..width {
                     let value = at + size_of::<i32>();
@@ -252,7 +261,7 @@ fn parse_binary(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Pa
                         Err(_) => fields.push(Span::NULL),
                         Ok(length) => {
                             at += length;
-                            fields.push(Span::of_chunk(value, at));
+                            fields.push(Span::in_chunk(value, at));
                         }
                     }
                 }
@@ -260,12 +269,12 @@ fn parse_binary(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Pa
                 fields.end_record(start, at);
             }
             // The cutter leaves the trailer out, so this is the end of a truncated input.
-            Record::Trailer | Record::Partial => {
+            RecordVerdict::Trailer | RecordVerdict::Partial => {
                 failure = Some(bad_format("unexpected EOF in COPY data"));
                 break;
             }
-            Record::Malformed => {
-                failure = Some(malformed(&bytes[at..], width));
+            RecordVerdict::Malformed => {
+                failure = Some(malformed_record(&bytes[at..], width));
                 break;
             }
         }
@@ -274,18 +283,18 @@ fn parse_binary(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Pa
     let converted = convert(layout, origin, fields.len(), None, &line_of, |builder, column, record| {
         match fields.bytes(bytes, record, column) {
             None => builder.push_null(),
-            Some(value) => builder.push_binary(value).map_err(|error| Rejected { error, value: None })?,
+            Some(value) => builder.push_binary(value).map_err(|error| RejectedValue { error, value: None })?,
         }
         Ok(())
     })?;
     match failure {
         None => Ok(converted),
-        Some(error) => Err(origin.place(error, line_of(fields.len()), Part::Line)),
+        Some(error) => Err(origin.with_context(error, line_of(fields.len()), ErrorLocation::Line)),
     }
 }
 
 /// Returns the error of a malformed binary record: a wrong field count or a negative length.
-fn malformed(bytes: &[u8], width: usize) -> SqlError {
+fn malformed_record(bytes: &[u8], width: usize) -> SqlError {
     match bytes.first_chunk::<2>().map(|count| i16::from_be_bytes(*count)) {
         Some(count) if usize::try_from(count).ok() != Some(width) => {
             bad_format(format!("row field count is {count}, expected {width}"))
@@ -295,15 +304,15 @@ fn malformed(bytes: &[u8], width: usize) -> SqlError {
 }
 
 /// Value that its column does not accept.
-struct Rejected {
+struct RejectedValue {
     error: SqlError,
     /// Text of the value, if it can be shown.
     value: Option<String>,
 }
 
-impl From<SqlError> for Rejected {
+impl From<SqlError> for RejectedValue {
     fn from(error: SqlError) -> Self {
-        Rejected { error, value: None }
+        RejectedValue { error, value: None }
     }
 }
 
@@ -312,13 +321,13 @@ impl From<SqlError> for Rejected {
 /// Reports the error of the first record in the input. With `last_usable`, the last record is incomplete, and only so
 /// many of its fields are converted.
 fn convert(
-    layout: &Layout,
-    origin: &Origin,
+    layout: &InputLayout,
+    origin: &InputOrigin,
     records: usize,
     last_usable: Option<usize>,
     line_of: &dyn Fn(usize) -> u64,
-    push: impl Fn(&mut ColumnBuilder, usize, usize) -> Result<(), Rejected>,
-) -> SqlResult<Parsed> {
+    push: impl Fn(&mut ColumnBuilder, usize, usize) -> Result<(), RejectedValue>,
+) -> SqlResult<ParsedChunk> {
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(layout.columns.len());
     let mut first_failure: Option<SqlError> = None;
     // First record with an error so far, or the end: later columns only need the records before it.
@@ -340,14 +349,18 @@ fn convert(
                 builder.push_null();
                 is_skipped.resize(records, false);
                 is_skipped[record] = true;
-                skipped.push(Skipped { line: line_of(record), column: target.name.clone(), value: rejected.value });
+                skipped.push(SkippedRecord {
+                    line: line_of(record),
+                    column: target.name.clone(),
+                    value: rejected.value,
+                });
                 continue;
             }
             let part = match (&layout.dialect, &rejected.value) {
-                (Dialect::Binary, _) => Part::Column(&target.name),
-                (_, value) => Part::Value(&target.name, value.as_deref()),
+                (RecordFormat::Binary, _) => ErrorLocation::Column(&target.name),
+                (_, value) => ErrorLocation::Value(&target.name, value.as_deref()),
             };
-            first_failure = Some(origin.place(rejected.error, line_of(record), part));
+            first_failure = Some(origin.with_context(rejected.error, line_of(record), part));
             limit = record;
             break;
         }
@@ -358,7 +371,11 @@ fn convert(
     }
     if last_usable.is_some() {
         // The columns have different lengths, and the caller reports an error anyway.
-        return Ok(Parsed { batch: RecordBatch::new_empty(Arc::clone(&layout.schema)), skipped, kept: None });
+        return Ok(ParsedChunk {
+            batch: RecordBatch::new_empty(Arc::clone(&layout.schema)),
+            skipped,
+            record_indices: None,
+        });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(records));
     let built = RecordBatch::try_new_with_options(Arc::clone(&layout.schema), columns, &options).and_then(|batch| {
@@ -371,11 +388,11 @@ fn convert(
     let batch = built.map_err(|error| SqlError::internal(format!("columns of a COPY chunk: {error}")))?;
     skipped.sort_by_key(|record| record.line);
     let kept = (!is_skipped.is_empty()).then(|| (0..records).filter(|record| !is_skipped[*record]).collect());
-    Ok(Parsed { batch, skipped, kept })
+    Ok(ParsedChunk { batch, skipped, record_indices: kept })
 }
 
 /// Returns the value of the DEFAULT marker in a column.
-fn default_of(target: &Target) -> SqlResult<Option<&str>> {
+fn default_value(target: &TargetColumn) -> SqlResult<Option<&str>> {
     match &target.default {
         Some(text) => Ok(text.as_deref()),
         None => Err(bad_format("unexpected default marker in COPY data")

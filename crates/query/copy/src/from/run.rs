@@ -25,22 +25,24 @@ use txn::Transaction;
 use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult};
 
-use super::cut::CHUNK_BYTES;
-use super::rows::Given;
+use super::chunk_cutter::CHUNK_BYTES;
+use super::parallel::{ParsedBatch, parse_rows};
 use super::source::Inputs;
-use super::{Dialect, Header, Layout, Marks, RowCount, Target, Tolerance, parquet, rows};
-use crate::Copier;
+use super::{
+    DelimitedOptions, ErrorPolicy, HeaderMode, InputLayout, ParseProgress, RecordFormat, TargetColumn, parquet,
+};
+use crate::CopyService;
 
 /// Outcome of a COPY FROM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyFromOutcome {
     /// Number of rows added to the table.
     pub rows: u64,
     /// Notices for the client: the number of rows that ON_ERROR ignore skipped.
     pub notices: Vec<SqlError>,
 }
 
-impl Copier {
+impl CopyService {
     /// Runs COPY FROM and stages its rows. `stdin` is the client's data for COPY FROM STDIN; an error in it ends the
     /// COPY.
     ///
@@ -52,7 +54,7 @@ impl Copier {
         stdin: Option<BoxStream<'static, SqlResult<Bytes>>>,
         transaction: &'a mut Transaction,
         context: &'a RunContext,
-    ) -> BoxFuture<'a, SqlResult<Copied>> {
+    ) -> BoxFuture<'a, SqlResult<CopyFromOutcome>> {
         Box::pin(self.copy_from_unboxed(plan, stdin, transaction, context))
     }
 
@@ -62,21 +64,21 @@ impl Copier {
         stdin: Option<BoxStream<'static, SqlResult<Bytes>>>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Copied> {
+    ) -> SqlResult<CopyFromOutcome> {
         let dates = context.settings.date_context(self.clock.now_us());
-        let dialect = dialect(&plan.options);
+        let dialect = dialect_of_options(&plan.options);
         let medium = if plan.source == CopySource::Stdin { "PIPE" } else { "FILE" };
         context.progress.start_copy(CopyKind { table: plan.table.oid, command: "COPY FROM", medium });
-        let mut inputs = Inputs::find(self, &plan.source, stdin).await?;
-        context.progress.set_bytes_total(inputs.bytes().await?);
-        let count = Arc::new(Mutex::new(RowCount::default()));
+        let mut inputs = Inputs::resolve(self, &plan.source, stdin).await?;
+        context.progress.set_bytes_total(inputs.total_bytes().await?);
+        let count = Arc::new(Mutex::new(ParseProgress::default()));
         let (progress, cancel) = (Arc::clone(&context.progress), context.cancel.clone());
         let batches = match dialect {
-            None => parquet::rows(plan, inputs, dates, progress, cancel),
+            None => parquet::read_rows(plan, inputs, dates, progress, cancel),
             Some(dialect) => {
                 let layout = Arc::new(layout(plan, dialect, dates)?);
-                let tolerance = Tolerance { reject_limit: plan.options.reject_limit, is_verbose: false };
-                rows(layout, inputs.pieces(), tolerance, Arc::clone(&count), progress, cancel)
+                let tolerance = ErrorPolicy { reject_limit: plan.options.reject_limit, is_verbose: false };
+                parse_rows(layout, inputs.read(), tolerance, Arc::clone(&count), progress, cancel)
             }
         };
         let schema = plan.input.schema();
@@ -84,27 +86,27 @@ impl Copier {
             let schema = Arc::clone(&schema);
             batches.map(move |batch| batch.and_then(|batch| with_schema(&batch, &schema)).map_err(to_datafusion))
         };
-        let write = Box::new(fed_in_order(plan, Box::pin(RecordBatchStreamAdapter::new(schema, fed))));
-        let rows = match self.dml.write(&write, transaction, &context.here()).await {
+        let write = Box::new(write_plan_over(plan, Box::pin(RecordBatchStreamAdapter::new(schema, fed))));
+        let rows = match self.dml.write(&write, transaction, &context.in_this_process()).await {
             Ok(Attempt::Done(modified)) => modified.rows,
-            Ok(Attempt::Again) => return Err(busy(plan)),
+            Ok(Attempt::Conflict) => return Err(must_retry(plan)),
             Err(error) => {
-                let last = count.lock().last.take();
-                return Err(self.place_violation(plan, error, last, context).await);
+                let last = count.lock().last_batch.take();
+                return Err(self.add_violation_context(plan, error, last, context).await);
             }
         };
         let skipped = count.lock().skipped;
-        Ok(Copied { rows, notices: skipped_notice(skipped).into_iter().collect() })
+        Ok(CopyFromOutcome { rows, notices: skipped_notice(skipped).into_iter().collect() })
     }
 }
 
-impl Copier {
+impl CopyService {
     /// Adds the context of the row that violates a constraint, found by bisecting the last batch.
-    async fn place_violation(
+    async fn add_violation_context(
         &self,
         plan: &CopyFromPlan,
         error: SqlError,
-        last: Option<Given>,
+        last: Option<ParsedBatch>,
         context: &RunContext,
     ) -> SqlError {
         let is_violation = matches!(error.condition, Condition::NotNullViolation | Condition::CheckViolation);
@@ -116,13 +118,13 @@ impl Copier {
         let (mut first, mut end) = (0, last.batch.num_rows());
         while 1 < end - first {
             let middle = first + (end - first) / 2;
-            match self.try_rows(plan, last.batch.slice(first, middle - first), context).await {
+            match self.check_rows(plan, last.batch.slice(first, middle - first), context).await {
                 Ok(()) => first = middle,
                 Err(_) => end = middle,
             }
         }
-        match self.try_rows(plan, last.batch.slice(first, end - first), context).await {
-            Err(violation) if violation.context.is_none() => violation.with_context(last.place(first)),
+        match self.check_rows(plan, last.batch.slice(first, end - first), context).await {
+            Err(violation) if violation.context.is_none() => violation.with_context(last.row_context(first)),
             _ => error,
         }
     }
@@ -131,15 +133,15 @@ impl Copier {
     ///
     /// # Errors
     /// The first violated constraint.
-    async fn try_rows(&self, plan: &CopyFromPlan, rows: RecordBatch, context: &RunContext) -> SqlResult<()> {
+    async fn check_rows(&self, plan: &CopyFromPlan, rows: RecordBatch, context: &RunContext) -> SqlResult<()> {
         let schema = plan.input.schema();
         let rows = with_schema(&rows, &schema)?;
         let fed = stream::once(async move { Ok(rows) });
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, fed));
-        let Some(input) = fed_in_order(plan, rows).input else { return Ok(()) };
-        let (stop, task) = (context.cancel.clone(), context.task(&input.state));
+        let Some(input) = write_plan_over(plan, rows).input else { return Ok(()) };
+        let (stop, task) = (context.cancel.clone(), context.task_context(&input.state));
         self.executor
-            .run(context, async move {
+            .run_task(context, async move {
                 let mut checked = execute_stream(plan_query(&input, &stop).await?, task).map_err(from_datafusion)?;
                 while let Some(batch) = checked.next().await {
                     batch.map_err(from_datafusion)?;
@@ -151,17 +153,17 @@ impl Copier {
 }
 
 /// Returns `40001` for a statement that would have to run again: the client's data cannot be read twice.
-fn busy(plan: &CopyFromPlan) -> SqlError {
+fn must_retry(plan: &CopyFromPlan) -> SqlError {
     let message = format!("table \"{}\" was changed by another transaction while COPY waited for it", plan.table.name);
     SqlError::new(Condition::SerializationFailure, message).with_hint("The transaction might succeed if retried.")
 }
 
 /// Returns the plan's write with `rows` as input, in one partition: rows keep their order, so that each shard is a
 /// contiguous range of the input.
-fn fed_in_order(plan: &CopyFromPlan, rows: SendableRecordBatchStream) -> WritePlan {
+fn write_plan_over(plan: &CopyFromPlan, rows: SendableRecordBatchStream) -> WritePlan {
     let mut write = plan.write.clone();
     if let Some(input) = &mut write.input {
-        let mut state = plan.input.fed(&input.state, vec![rows]);
+        let mut state = plan.input.with_streams(&input.state, vec![rows]);
         state.config_mut().options_mut().execution.target_partitions = 1;
         input.state = Arc::new(state);
     }
@@ -175,41 +177,41 @@ fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> SqlResult<RecordBatch
 }
 
 /// Returns the record format of the options; `None` for Parquet, which has no records.
-fn dialect(options: &CopyOptions) -> Option<Dialect> {
-    let marks = Marks {
+fn dialect_of_options(options: &CopyOptions) -> Option<RecordFormat> {
+    let marks = DelimitedOptions {
         delimiter: options.delimiter,
         null: options.null.clone(),
         default: options.default.clone(),
         header: match options.header {
-            CopyHeader::Absent => Header::Absent,
-            CopyHeader::Present => Header::Skip,
-            CopyHeader::Match => Header::Match,
+            CopyHeader::Absent => HeaderMode::Absent,
+            CopyHeader::Present => HeaderMode::Skip,
+            CopyHeader::Match => HeaderMode::Match,
         },
     };
     match options.format {
-        CopyFormat::Text => Some(Dialect::Text(marks)),
-        CopyFormat::Csv => Some(Dialect::Csv { marks, quote: options.quote, escape: options.escape }),
-        CopyFormat::Binary => Some(Dialect::Binary),
+        CopyFormat::Text => Some(RecordFormat::Text(marks)),
+        CopyFormat::Csv => Some(RecordFormat::Csv { marks, quote: options.quote, escape: options.escape }),
+        CopyFormat::Binary => Some(RecordFormat::Binary),
         CopyFormat::Parquet => None,
     }
 }
 
-fn layout(plan: &CopyFromPlan, dialect: Dialect, dates: DateContext) -> SqlResult<Layout> {
+fn layout(plan: &CopyFromPlan, dialect: RecordFormat, dates: DateContext) -> SqlResult<InputLayout> {
     let options = &plan.options;
     if options.default.is_some() && plan.columns.iter().any(|column| column.default.is_some()) {
         return Err(SqlError::unsupported("COPY FROM with DEFAULT for a column that has one"));
     }
-    let target = |column: &Column| Target {
+    let target = |column: &Column| TargetColumn {
         name: column.name.clone(),
         sql_type: column.sql_type.clone(),
         force_null: options.force_null.contains(&column.name),
         force_not_null: options.force_not_null.contains(&column.name),
         default: None,
     };
-    let columns: Vec<Target> = plan.columns.iter().map(target).collect();
-    Ok(Layout {
+    let columns: Vec<TargetColumn> = plan.columns.iter().map(target).collect();
+    Ok(InputLayout {
         table: plan.table.name.clone(),
-        schema: Layout::schema_of(&columns),
+        schema: InputLayout::batch_schema(&columns),
         columns,
         dialect,
         dates,

@@ -1,24 +1,24 @@
 //! Splits PostgreSQL's text format: one record per line, backslash escapes, `\N` for NULL by default.
 
-use value_codec::decode::utf8;
+use value_codec::decode::check_utf8;
 
-use super::cut::Eol;
-use super::fields::{Failure, Fields, Span};
-use super::layout::Marks;
+use super::chunk_cutter::LineEnding;
+use super::fields::{Fields, Span, SplitFailure};
+use super::layout::DelimitedOptions;
 
 /// Splitter of text format into records and fields.
 #[derive(Debug)]
 pub(super) struct TextSplitter<'a> {
     text: &'a str,
     at: usize,
-    marks: &'a Marks,
-    eol: Eol,
+    marks: &'a DelimitedOptions,
+    eol: LineEnding,
     /// Bytes that end a run of plain text.
     is_special: [bool; 256],
 }
 
 impl<'a> TextSplitter<'a> {
-    pub(super) fn new(text: &'a str, marks: &'a Marks, eol: Eol) -> Self {
+    pub(super) fn new(text: &'a str, marks: &'a DelimitedOptions, eol: LineEnding) -> Self {
         let mut is_special = [false; 256];
         for byte in [marks.delimiter, b'\\', b'\n', b'\r'] {
             is_special[usize::from(byte)] = true;
@@ -32,7 +32,7 @@ impl<'a> TextSplitter<'a> {
     }
 
     /// Splits off the next record, and returns its number of fields; `None` at the end of the text.
-    pub(super) fn record(&mut self, fields: &mut Fields) -> Result<Option<usize>, Failure> {
+    pub(super) fn split_record(&mut self, fields: &mut Fields) -> Result<Option<usize>, SplitFailure> {
         let bytes = self.text.as_bytes();
         if self.at >= bytes.len() {
             return Ok(None);
@@ -49,13 +49,13 @@ impl<'a> TextSplitter<'a> {
             } else if has_escapes {
                 unescape(raw, fields)?
             } else {
-                Span::of_chunk(start, end)
+                Span::in_chunk(start, end)
             };
             fields.push(span);
             match bytes.get(end) {
                 Some(byte) if *byte == self.marks.delimiter => self.at = end + 1,
                 _ => {
-                    self.at = end + self.line_end(end)?;
+                    self.at = end + self.line_end_length(end)?;
                     return Ok(Some(fields.end_record(record, end)));
                 }
             }
@@ -63,7 +63,7 @@ impl<'a> TextSplitter<'a> {
     }
 
     /// Returns the end of the field that starts at `start`, and whether it has escapes.
-    fn field_end(&self, start: usize) -> Result<(usize, bool), Failure> {
+    fn field_end(&self, start: usize) -> Result<(usize, bool), SplitFailure> {
         let bytes = self.text.as_bytes();
         let mut at = start;
         let mut has_escapes = false;
@@ -76,7 +76,7 @@ impl<'a> TextSplitter<'a> {
                 return Ok((at, has_escapes));
             }
             if bytes.get(at + 1) == Some(&b'.') {
-                return Err(Failure::bad_format("end-of-copy marker is not alone on its line"));
+                return Err(SplitFailure::bad_format("end-of-copy marker is not alone on its line"));
             }
             has_escapes = true;
             // An escaped character never ends a field; a backslash at the very end escapes nothing.
@@ -86,23 +86,22 @@ impl<'a> TextSplitter<'a> {
     }
 
     /// Returns the length of the line end at `at`, 0 at the end of the text; other line endings are an error.
-    fn line_end(&self, at: usize) -> Result<usize, Failure> {
+    fn line_end_length(&self, at: usize) -> Result<usize, SplitFailure> {
         let bytes = self.text.as_bytes();
         match (bytes.get(at), self.eol) {
             (None, _) => Ok(0),
-            (Some(b'\n'), Eol::Lf) | (Some(b'\r'), Eol::Cr) => Ok(1),
-            (Some(b'\r'), Eol::CrLf) if bytes.get(at + 1) == Some(&b'\n') => Ok(2),
-            (Some(b'\r'), _) => Err(Failure::bad_format("literal carriage return found in data")
+            (Some(b'\n'), LineEnding::Lf) | (Some(b'\r'), LineEnding::Cr) => Ok(1),
+            (Some(b'\r'), LineEnding::CrLf) if bytes.get(at + 1) == Some(&b'\n') => Ok(2),
+            (Some(b'\r'), _) => Err(SplitFailure::bad_format("literal carriage return found in data")
                 .with_hint("Use \"\\r\" to represent carriage return.")),
-            _ => {
-                Err(Failure::bad_format("literal newline found in data").with_hint("Use \"\\n\" to represent newline."))
-            }
+            _ => Err(SplitFailure::bad_format("literal newline found in data")
+                .with_hint("Use \"\\n\" to represent newline.")),
         }
     }
 }
 
 /// Resolves the escapes of one field. If some are octal or hexadecimal, the result is checked to be UTF-8.
-fn unescape(raw: &str, fields: &mut Fields) -> Result<Span, Failure> {
+fn unescape(raw: &str, fields: &mut Fields) -> Result<Span, SplitFailure> {
     let from = fields.rewritten.len();
     let mut rest = raw;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
@@ -125,11 +124,11 @@ fn unescape(raw: &str, fields: &mut Fields) -> Result<Span, Failure> {
         rest = &rest[escaped.len_utf8()..];
     }
     fields.rewritten.push_str(rest);
-    Ok(Span::of_rewritten(from, fields.rewritten.len()))
+    Ok(Span::in_rewritten(from, fields.rewritten.len()))
 }
 
 /// Resolves the escapes of a field with octal or hexadecimal ones, and checks that the result is UTF-8.
-fn unescape_bytes(raw: &str, from: usize, fields: &mut Fields) -> Result<Span, Failure> {
+fn unescape_bytes(raw: &str, from: usize, fields: &mut Fields) -> Result<Span, SplitFailure> {
     fields.rewritten.truncate(from);
     let raw = raw.as_bytes();
     let mut bytes = Vec::with_capacity(raw.len());
@@ -173,7 +172,8 @@ fn unescape_bytes(raw: &str, from: usize, fields: &mut Fields) -> Result<Span, F
             other => other,
         });
     }
-    let text = utf8(&bytes).map_err(|error| Failure::new(error).with_usable(fields.next_field()))?;
+    let text =
+        check_utf8(&bytes).map_err(|error| SplitFailure::new(error).with_complete_fields(fields.next_field()))?;
     fields.rewritten.push_str(text);
-    Ok(Span::of_rewritten(from, fields.rewritten.len()))
+    Ok(Span::in_rewritten(from, fields.rewritten.len()))
 }

@@ -7,4 +7,4 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use run::{CopyOut, CopyPiece};
+pub use run::{CopyChunk, CopyOut};

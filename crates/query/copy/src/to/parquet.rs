@@ -8,23 +8,26 @@ use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use binder::OutputColumn;
 use bytes::{Bytes, BytesMut};
-use executor::{Progress, RowStream};
+use executor::{RowStream, StatementProgress};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use shards::{ColumnDef, Encoder, WriteOptions};
 use storage_error::from_shards;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
-use super::run::CopyPiece;
+use super::run::CopyChunk;
 
 /// Encodes the rows of a query as a stream of the file's bytes.
 ///
 /// # Errors
 /// `42701` for columns with the same name, which a file cannot have.
-pub(super) fn pieces(rows: RowStream, progress: Arc<Progress>) -> SqlResult<BoxStream<'static, SqlResult<CopyPiece>>> {
+pub(super) fn encode_stream(
+    rows: RowStream,
+    progress: Arc<StatementProgress>,
+) -> SqlResult<BoxStream<'static, SqlResult<CopyChunk>>> {
     let columns = columns(&rows.columns)?;
     let encoder = Some(Encoder::new("the file", &columns, WriteOptions::default()));
-    let state = Pieces { rows, columns, encoder, progress };
+    let state = ParquetStream { rows, columns, encoder, progress };
     Ok(stream::unfold(state, async |mut state| Some((state.next().await?, state))).boxed())
 }
 
@@ -48,16 +51,16 @@ fn columns(output: &[OutputColumn]) -> SqlResult<Vec<ColumnDef>> {
 }
 
 /// State of the stream.
-struct Pieces {
+struct ParquetStream {
     rows: RowStream,
     columns: Vec<ColumnDef>,
     /// Encoder; `None` after the end of the file or an error.
     encoder: Option<Encoder>,
-    progress: Arc<Progress>,
+    progress: Arc<StatementProgress>,
 }
 
-impl Pieces {
-    async fn next(&mut self) -> Option<SqlResult<CopyPiece>> {
+impl ParquetStream {
+    async fn next(&mut self) -> Option<SqlResult<CopyChunk>> {
         let mut encoder = self.encoder.take()?;
         let piece = match self.rows.stream.next().await {
             Some(Ok(batch)) => {
@@ -66,12 +69,12 @@ impl Pieces {
                 encoded.map(|bytes| (bytes, batch.num_rows()))
             }
             Some(Err(error)) => Err(error),
-            None => encoder.finish().await.map(|end| (joined([end.pages, end.tail]), 0)).map_err(from_shards),
+            None => encoder.finish().await.map(|end| (concat_bytes([end.pages, end.tail]), 0)).map_err(from_shards),
         };
         Some(piece.map(|(bytes, rows)| {
             self.progress.add_tuples(rows);
             self.progress.add_bytes(bytes.len());
-            CopyPiece { bytes, ends: Vec::new(), rows: rows as u64 }
+            CopyChunk { bytes, ends: Vec::new(), rows: rows as u64 }
         }))
     }
 }
@@ -82,19 +85,19 @@ async fn encode(columns: &[ColumnDef], encoder: &mut Encoder, batch: &RecordBatc
     let mut fields = Vec::with_capacity(columns.len());
     for (column, found) in columns.iter().zip(batch.columns()) {
         let field = column.sql_type.arrow_field(&column.name, true);
-        values.push(cast(found, field.data_type()).map_err(failed)?);
+        values.push(cast(found, field.data_type()).map_err(batch_error)?);
         fields.push(field);
     }
-    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), values).map_err(failed)?;
-    Ok(joined(encoder.write(&batch).await.map_err(from_shards)?))
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), values).map_err(batch_error)?;
+    Ok(concat_bytes(encoder.write(&batch).await.map_err(from_shards)?))
 }
 
-fn joined(parts: impl IntoIterator<Item = Bytes>) -> Bytes {
+fn concat_bytes(parts: impl IntoIterator<Item = Bytes>) -> Bytes {
     let mut all = BytesMut::new();
     parts.into_iter().for_each(|part| all.extend_from_slice(&part));
     all.freeze()
 }
 
-fn failed(error: ArrowError) -> SqlError {
+fn batch_error(error: ArrowError) -> SqlError {
     SqlError::internal(format!("rows of a query do not match the columns of their Parquet file: {error}"))
 }

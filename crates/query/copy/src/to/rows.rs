@@ -11,7 +11,7 @@ use crate::from::{SIGNATURE, TRAILER};
 #[derive(Debug)]
 pub(crate) struct RowFormat {
     pub(crate) columns: Vec<Column>,
-    pub(crate) style: Style,
+    pub(crate) style: RowStyle,
     pub(crate) text_style: TextStyle,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Column {
 
 /// Row format with its options.
 #[derive(Debug)]
-pub(crate) enum Style {
+pub(crate) enum RowStyle {
     Text { delimiter: u8, null: String, header: bool },
     Csv { delimiter: u8, null: String, header: bool, quote: u8, escape: u8 },
     Binary,
@@ -34,15 +34,15 @@ pub(crate) enum Style {
 
 /// Encoded rows, with the end of each.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct EncodedRows {
     pub(crate) bytes: BytesMut,
     pub(crate) ends: Vec<usize>,
 }
 
 impl RowFormat {
     /// Appends the header: a line of names as a row of its own, or the binary signature as part of the first row.
-    pub(crate) fn start(&self, rows: &mut Rows) {
-        let names = |rows: &mut Rows, delimiter: u8, write: &dyn Fn(&str, &mut BytesMut)| {
+    pub(crate) fn write_header(&self, rows: &mut EncodedRows) {
+        let names = |rows: &mut EncodedRows, delimiter: u8, write: &dyn Fn(&str, &mut BytesMut)| {
             for (index, column) in self.columns.iter().enumerate() {
                 if index > 0 {
                     rows.bytes.put_u8(delimiter);
@@ -52,27 +52,27 @@ impl RowFormat {
             rows.end_line();
         };
         match &self.style {
-            Style::Text { delimiter, header: true, .. } => {
+            RowStyle::Text { delimiter, header: true, .. } => {
                 let escapes = text_escapes(*delimiter);
                 names(rows, *delimiter, &|name, out| write_escaped(name, &escapes, out));
             }
-            Style::Csv { delimiter, header: true, quote, escape, null } => {
-                let quoting = Quoting::new(*delimiter, *quote, *escape, null, self.columns.len());
+            RowStyle::Csv { delimiter, header: true, quote, escape, null } => {
+                let quoting = CsvQuoting::new(*delimiter, *quote, *escape, null, self.columns.len());
                 names(rows, *delimiter, &|name, out| quoting.write(name, false, out));
             }
-            Style::Binary => {
+            RowStyle::Binary => {
                 rows.bytes.put_slice(SIGNATURE);
                 // No flags, no header extension.
                 rows.bytes.put_u64(0);
             }
-            Style::Text { .. } | Style::Csv { .. } => {}
+            RowStyle::Text { .. } | RowStyle::Csv { .. } => {}
         }
     }
 
     /// Appends the rows of `batch`.
-    pub(crate) fn batch(&self, batch: &RecordBatch, rows: &mut Rows) -> SqlResult<()> {
+    pub(crate) fn write_batch(&self, batch: &RecordBatch, rows: &mut EncodedRows) -> SqlResult<()> {
         match &self.style {
-            Style::Binary => {
+            RowStyle::Binary => {
                 let mut encoders = self
                     .columns
                     .iter()
@@ -88,13 +88,13 @@ impl RowFormat {
                     rows.ends.push(rows.bytes.len());
                 }
             }
-            Style::Text { delimiter, null, .. } => {
+            RowStyle::Text { delimiter, null, .. } => {
                 let escapes = text_escapes(*delimiter);
-                self.lines(batch, rows, *delimiter, null, |_, text, out| write_escaped(text, &escapes, out))?;
+                self.write_lines(batch, rows, *delimiter, null, |_, text, out| write_escaped(text, &escapes, out))?;
             }
-            Style::Csv { delimiter, null, quote, escape, .. } => {
-                let quoting = Quoting::new(*delimiter, *quote, *escape, null, self.columns.len());
-                self.lines(batch, rows, *delimiter, null, |column, text, out| {
+            RowStyle::Csv { delimiter, null, quote, escape, .. } => {
+                let quoting = CsvQuoting::new(*delimiter, *quote, *escape, null, self.columns.len());
+                self.write_lines(batch, rows, *delimiter, null, |column, text, out| {
                     quoting.write(text, column.force_quote, out);
                 })?;
             }
@@ -103,17 +103,17 @@ impl RowFormat {
     }
 
     /// Appends the trailer, in binary.
-    pub(crate) fn finish(&self, rows: &mut Rows) {
-        if matches!(self.style, Style::Binary) {
+    pub(crate) fn write_trailer(&self, rows: &mut EncodedRows) {
+        if matches!(self.style, RowStyle::Binary) {
             rows.bytes.put_i16(TRAILER);
             rows.ends.push(rows.bytes.len());
         }
     }
 
-    fn lines(
+    fn write_lines(
         &self,
         batch: &RecordBatch,
-        rows: &mut Rows,
+        rows: &mut EncodedRows,
         delimiter: u8,
         null: &str,
         write: impl Fn(&Column, &str, &mut BytesMut),
@@ -140,7 +140,7 @@ impl RowFormat {
     }
 }
 
-impl Rows {
+impl EncodedRows {
     fn end_line(&mut self) {
         self.bytes.put_u8(b'\n');
         self.ends.push(self.bytes.len());
@@ -171,7 +171,7 @@ fn write_escaped(text: &str, escapes: &[u8; 256], out: &mut BytesMut) {
 }
 
 /// CSV quoting rules.
-struct Quoting<'a> {
+struct CsvQuoting<'a> {
     quote: u8,
     escape: u8,
     null: &'a str,
@@ -179,7 +179,7 @@ struct Quoting<'a> {
     needs_quotes: [bool; 256],
 }
 
-impl<'a> Quoting<'a> {
+impl<'a> CsvQuoting<'a> {
     fn new(delimiter: u8, quote: u8, escape: u8, null: &'a str, columns: usize) -> Self {
         let mut needs_quotes = [false; 256];
         for byte in [delimiter, quote, b'\n', b'\r'] {

@@ -7,17 +7,17 @@ use binder::write::{CopyFormat, CopyHeader, CopyOptions};
 use binder::{CopyTarget, CopyToPlan};
 use bytes::Bytes;
 use executor::progress::CopyKind;
-use executor::{Progress, RowStream, RunContext};
+use executor::{RowStream, RunContext, StatementProgress};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
-use objects::{Objects, Writer};
+use objects::{ObjectWriter, Objects};
 use types::{Condition, Oid, SqlError, SqlResult};
 use value_codec::encode::Format;
 
 use super::parquet;
-use super::rows::{Column, RowFormat, Rows, Style};
-use crate::Copier;
+use super::rows::{Column, EncodedRows, RowFormat, RowStyle};
+use crate::CopyService;
 use crate::files::FileWriter;
 
 /// Running COPY TO STDOUT.
@@ -27,12 +27,12 @@ pub struct CopyOut {
     /// Number of columns of a row.
     pub columns: usize,
     /// Encoded rows, produced on demand; dropping the stream cancels the query.
-    pub pieces: BoxStream<'static, SqlResult<CopyPiece>>,
+    pub chunks: BoxStream<'static, SqlResult<CopyChunk>>,
 }
 
 /// Encoded rows of one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CopyPiece {
+pub struct CopyChunk {
     pub bytes: Bytes,
     /// End of each message in `bytes`: a row, a header or a trailer.
     pub ends: Vec<usize>,
@@ -40,7 +40,7 @@ pub struct CopyPiece {
     pub rows: u64,
 }
 
-impl Copier {
+impl CopyService {
     /// Starts the query of COPY TO STDOUT.
     ///
     /// # Errors
@@ -51,12 +51,12 @@ impl Copier {
 
     async fn copy_out_unboxed(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
         let format = row_format(plan, context)?;
-        context.progress.start_copy(kind(plan));
-        let rows = self.executor.query(&plan.query, context).await?;
+        context.progress.start_copy(copy_kind(plan));
+        let rows = self.executor.start_query(&plan.query, context).await?;
         Ok(CopyOut {
             format: if plan.options.format == CopyFormat::Binary { Format::Binary } else { Format::Text },
             columns: format.columns.len(),
-            pieces: pieces(rows, format, Arc::clone(&context.progress)),
+            chunks: encode_stream(rows, format, Arc::clone(&context.progress)),
         })
     }
 
@@ -69,13 +69,16 @@ impl Copier {
     }
 
     async fn copy_to_file_unboxed(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<u64> {
-        let mut sink = self.sink(plan, context)?;
+        let mut sink = self.open_sink(plan, context)?;
         let mut pieces = match plan.options.format {
             CopyFormat::Parquet => {
-                context.progress.start_copy(kind(plan));
-                parquet::pieces(self.executor.query(&plan.query, context).await?, Arc::clone(&context.progress))?
+                context.progress.start_copy(copy_kind(plan));
+                parquet::encode_stream(
+                    self.executor.start_query(&plan.query, context).await?,
+                    Arc::clone(&context.progress),
+                )?
             }
-            _ => self.copy_out(plan, context).await?.pieces,
+            _ => self.copy_out(plan, context).await?.chunks,
         };
         let run = async move {
             let mut rows = 0;
@@ -87,10 +90,10 @@ impl Copier {
             sink.finish().await?;
             Ok(rows)
         };
-        self.executor.run(context, run).await
+        self.executor.run_task(context, run).await
     }
 
-    fn sink(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<Sink> {
+    fn open_sink(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<Sink> {
         let file = |path: &str| FileWriter::create(Path::new(path), context.query_id).map(Sink::File);
         match &plan.target {
             CopyTarget::Stdout => Err(SqlError::internal("COPY TO STDOUT has no sink")),
@@ -104,7 +107,7 @@ impl Copier {
                             SqlError::new(Condition::InvalidParameterValue, message)
                         })?;
                     let objects = Objects::open(folder, Arc::clone(&self.clock), Arc::clone(&self.random));
-                    let writer = objects.and_then(|objects| objects.writer(name)).map_err(failed)?;
+                    let writer = objects.and_then(|objects| objects.writer(name)).map_err(storage_failure)?;
                     Ok(Sink::Object(Box::new(writer)))
                 }
             },
@@ -115,30 +118,30 @@ impl Copier {
 /// Target of a COPY TO other than a client.
 enum Sink {
     File(FileWriter),
-    Object(Box<Writer>),
+    Object(Box<ObjectWriter>),
 }
 
 impl Sink {
     async fn write(&mut self, bytes: Bytes) -> SqlResult<()> {
         match self {
             Sink::File(file) => file.write(&bytes),
-            Sink::Object(object) => object.write(bytes).await.map_err(failed),
+            Sink::Object(object) => object.write(bytes).await.map_err(storage_failure),
         }
     }
 
     async fn finish(self) -> SqlResult<()> {
         match self {
             Sink::File(file) => file.finish(),
-            Sink::Object(object) => object.finish().await.map(drop).map_err(failed),
+            Sink::Object(object) => object.finish().await.map(drop).map_err(storage_failure),
         }
     }
 }
 
-fn failed(error: objects::Error) -> SqlError {
+fn storage_failure(error: objects::Error) -> SqlError {
     let condition = match &error {
-        objects::Error::Denied { .. } => Condition::InsufficientPrivilege,
+        objects::Error::AccessDenied { .. } => Condition::InsufficientPrivilege,
         objects::Error::NotFound { .. } => Condition::UndefinedFile,
-        objects::Error::Url { .. } | objects::Error::Name { .. } => Condition::InvalidParameterValue,
+        objects::Error::InvalidUrl { .. } | objects::Error::InvalidName { .. } => Condition::InvalidParameterValue,
         _ => Condition::IoError,
     };
     let detail = std::error::Error::source(&error).map(ToString::to_string);
@@ -146,7 +149,7 @@ fn failed(error: objects::Error) -> SqlError {
     if let Some(detail) = detail { told.with_detail(detail) } else { told }
 }
 
-fn kind(plan: &CopyToPlan) -> CopyKind {
+fn copy_kind(plan: &CopyToPlan) -> CopyKind {
     let medium = if plan.target == CopyTarget::Stdout { "PIPE" } else { "FILE" };
     CopyKind { table: Oid(0), command: "COPY TO", medium }
 }
@@ -158,48 +161,52 @@ fn row_format(plan: &CopyToPlan, context: &RunContext) -> SqlResult<RowFormat> {
         sql_type: column.sql_type.clone(),
         force_quote: options.force_quote.contains(&column.name),
     });
-    Ok(RowFormat { columns: columns.collect(), style: style(options)?, text_style: context.text_style() })
+    Ok(RowFormat { columns: columns.collect(), style: row_style(options)?, text_style: context.text_style() })
 }
 
-fn style(options: &CopyOptions) -> SqlResult<Style> {
+fn row_style(options: &CopyOptions) -> SqlResult<RowStyle> {
     let (delimiter, null) = (options.delimiter, options.null.clone());
     let header = options.header != CopyHeader::Absent;
     match options.format {
-        CopyFormat::Text => Ok(Style::Text { delimiter, null, header }),
-        CopyFormat::Csv => Ok(Style::Csv { delimiter, null, header, quote: options.quote, escape: options.escape }),
-        CopyFormat::Binary => Ok(Style::Binary),
+        CopyFormat::Text => Ok(RowStyle::Text { delimiter, null, header }),
+        CopyFormat::Csv => Ok(RowStyle::Csv { delimiter, null, header, quote: options.quote, escape: options.escape }),
+        CopyFormat::Binary => Ok(RowStyle::Binary),
         CopyFormat::Parquet => Err(SqlError::unsupported("COPY TO STDOUT in format parquet")),
     }
 }
 
 /// Encodes the rows of a query, with header and trailer.
-fn pieces(rows: RowStream, format: RowFormat, progress: Arc<Progress>) -> BoxStream<'static, SqlResult<CopyPiece>> {
-    let mut encoded = Rows::default();
-    format.start(&mut encoded);
-    let state = Pieces { rows, format, progress, encoded, ended: false };
+fn encode_stream(
+    rows: RowStream,
+    format: RowFormat,
+    progress: Arc<StatementProgress>,
+) -> BoxStream<'static, SqlResult<CopyChunk>> {
+    let mut encoded = EncodedRows::default();
+    format.write_header(&mut encoded);
+    let state = RowStreamEncoder { rows, format, progress, encoded, ended: false };
     stream::unfold(state, async |mut state| Some((state.next().await?, state))).boxed()
 }
 
 /// State of the stream.
-struct Pieces {
+struct RowStreamEncoder {
     rows: RowStream,
     format: RowFormat,
-    progress: Arc<Progress>,
+    progress: Arc<StatementProgress>,
     /// Encoded bytes that were not returned yet: the header, before the first batch.
-    encoded: Rows,
+    encoded: EncodedRows,
     ended: bool,
 }
 
-impl Pieces {
-    async fn next(&mut self) -> Option<SqlResult<CopyPiece>> {
+impl RowStreamEncoder {
+    async fn next(&mut self) -> Option<SqlResult<CopyChunk>> {
         if self.ended {
             return None;
         }
         let count = match self.rows.stream.next().await.transpose() {
-            Ok(Some(batch)) => self.format.batch(&batch, &mut self.encoded).map(|()| batch.num_rows()),
+            Ok(Some(batch)) => self.format.write_batch(&batch, &mut self.encoded).map(|()| batch.num_rows()),
             Ok(None) => {
                 self.ended = true;
-                self.format.finish(&mut self.encoded);
+                self.format.write_trailer(&mut self.encoded);
                 Ok(0)
             }
             Err(error) => Err(error),
@@ -217,6 +224,6 @@ impl Pieces {
         let ends = std::mem::take(&mut self.encoded.ends);
         self.progress.add_tuples(count);
         self.progress.add_bytes(bytes.len());
-        Some(Ok(CopyPiece { bytes, ends, rows: count as u64 }))
+        Some(Ok(CopyChunk { bytes, ends, rows: count as u64 }))
     }
 }

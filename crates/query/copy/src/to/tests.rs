@@ -11,7 +11,7 @@ use value_codec::decode::ColumnBuilder;
 use super::rows::*;
 use crate::fixtures::text_style;
 
-fn format(style: Style, types: &[SqlType]) -> RowFormat {
+fn format(style: RowStyle, types: &[SqlType]) -> RowFormat {
     let columns = types
         .iter()
         .zip(["a", "b c", "d"])
@@ -20,12 +20,12 @@ fn format(style: Style, types: &[SqlType]) -> RowFormat {
     RowFormat { columns, style, text_style: text_style(SessionZone::UTC) }
 }
 
-fn csv(header: bool) -> Style {
-    Style::Csv { delimiter: b',', null: String::new(), header, quote: b'"', escape: b'"' }
+fn csv(header: bool) -> RowStyle {
+    RowStyle::Csv { delimiter: b',', null: String::new(), header, quote: b'"', escape: b'"' }
 }
 
-fn text(header: bool) -> Style {
-    Style::Text { delimiter: b'\t', null: "\\N".to_owned(), header }
+fn text(header: bool) -> RowStyle {
+    RowStyle::Text { delimiter: b'\t', null: "\\N".to_owned(), header }
 }
 
 /// Builds a batch of the columns of `format`.
@@ -48,10 +48,10 @@ fn batch(format: &RowFormat, rows: &[&[Option<&str>]]) -> RecordBatch {
 
 /// Returns the messages of a complete COPY.
 fn messages(format: &RowFormat, data: &[&[Option<&str>]]) -> Vec<Vec<u8>> {
-    let mut rows = Rows::default();
-    format.start(&mut rows);
-    format.batch(&batch(format, data), &mut rows).unwrap();
-    format.finish(&mut rows);
+    let mut rows = EncodedRows::default();
+    format.write_header(&mut rows);
+    format.write_batch(&batch(format, data), &mut rows).unwrap();
+    format.write_trailer(&mut rows);
     let mut start = 0;
     let mut messages = Vec::new();
     for end in rows.ends {
@@ -121,7 +121,7 @@ fn csv_quotes_the_end_marker_where_it_is_alone_and_forced_columns_always() {
 
 #[test]
 fn csv_with_other_signs() {
-    let style = Style::Csv { delimiter: b';', null: "nil".to_owned(), header: false, quote: b'\'', escape: b'\\' };
+    let style = RowStyle::Csv { delimiter: b';', null: "nil".to_owned(), header: false, quote: b'\'', escape: b'\\' };
     writes(
         &format(style, &[SqlType::Text, SqlType::Text]),
         &[&[Some("it's"), Some("a;b\\")], &[None, Some("nil")]],
@@ -131,7 +131,7 @@ fn csv_with_other_signs() {
 
 #[test]
 fn binary_joins_the_signature_to_the_first_row_and_ends_with_a_trailer() {
-    let format = format(Style::Binary, &[SqlType::Int4, SqlType::Text]);
+    let format = format(RowStyle::Binary, &[SqlType::Int4, SqlType::Text]);
     let written = messages(&format, &[&[Some("7"), None], &[None, Some("x")]]);
     assert_eq!(written.len(), 3);
     assert_eq!(written[0], b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff");

@@ -4,20 +4,20 @@ use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::Int64Type;
 use binder::{QueryPlan, RowLocks};
-use catalog::RowPlace;
+use catalog::RowPosition;
 use executor::RunContext;
 use futures::future::BoxFuture;
-use key_lookup::{PointRows, PointRun};
-use row_locks::{Attempt, Waits};
-use scan::columns_from;
+use key_lookup::{KeyLookupRows, KeyLookupRun};
+use row_locks::{Attempt, LockWaits};
+use scan::slice_columns;
 use txn::Transaction;
 use txn::locks::{LockWait, RowLock};
 use types::{RowId, SqlError, SqlResult};
 
-use super::targets::{place_of, were_changed};
-use crate::dml::Dml;
+use super::targets::{decode_place, were_changed};
+use crate::dml::DmlExecutor;
 
-impl Dml {
+impl DmlExecutor {
     /// Runs the query, locks its rows, and returns the visible columns of the locked ones.
     ///
     /// # Errors
@@ -38,78 +38,78 @@ impl Dml {
         context: &RunContext,
     ) -> SqlResult<Attempt<Vec<RecordBatch>>> {
         let rows = self.executor.collect(plan, context).await?;
-        lock_rows(plan, rows, transaction, &Waits::of(context)).await
+        lock_rows(plan, rows, transaction, &LockWaits::from_context(context)).await
     }
 
     /// Locks and returns rows that a compiled key-lookup plan finds for its parameters; `None` if the plan must be run
     /// by operators instead.
     ///
     /// # Errors
-    /// As [`Dml::query_locked`].
+    /// As [`DmlExecutor::query_locked`].
     pub async fn query_locked_by_key(
         &self,
         plan: &QueryPlan,
-        run: &PointRun<'_>,
+        run: &KeyLookupRun<'_>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Option<Attempt<Vec<PointRows>>>> {
-        let waits = Waits::of(context);
-        if let Some((found, mut rows)) = run.locking(&self.lookup, transaction).await?
+    ) -> SqlResult<Option<Attempt<Vec<KeyLookupRows>>>> {
+        let waits = LockWaits::from_context(context);
+        if let Some((found, mut rows)) = run.read_rows_to_lock(&self.lookup, transaction).await?
             && let [locks] = plan.locks.as_slice()
         {
-            let mut wanted = Wanted::of(plan)?;
+            let mut wanted = LimitProgress::from_plan(plan)?;
             for found in found {
                 let outcome = match wanted.is_full() {
-                    true => Outcome::Skipped,
+                    true => RowLockOutcome::Skipped,
                     false => lock(locks, found.row, found.place, transaction, &waits).await?,
                 };
-                if !wanted.note(&outcome) {
-                    return Ok(Some(Attempt::Again));
+                if !wanted.record(&outcome) {
+                    return Ok(Some(Attempt::Conflict));
                 }
             }
-            rows.retain(&wanted.rows);
-            return Ok(Some(Attempt::Done(vec![PointRows::Stored(rows)])));
+            rows.retain(&wanted.is_returned);
+            return Ok(Some(Attempt::Done(vec![KeyLookupRows::Stored(rows)])));
         }
-        let Some(rows) = run.batches(&self.lookup, transaction).await? else { return Ok(None) };
+        let Some(rows) = run.read_batches(&self.lookup, transaction).await? else { return Ok(None) };
         Ok(Some(match lock_rows(plan, rows, transaction, &waits).await? {
-            Attempt::Done(rows) => Attempt::Done(rows.into_iter().map(PointRows::Batch).collect()),
-            Attempt::Again => Attempt::Again,
+            Attempt::Done(rows) => Attempt::Done(rows.into_iter().map(KeyLookupRows::Batch).collect()),
+            Attempt::Conflict => Attempt::Conflict,
         }))
     }
 }
 
 /// Progress of OFFSET and LIMIT over rows that are being locked.
-struct Wanted {
+struct LimitProgress {
     /// Rows that OFFSET has still to skip.
-    skip: u64,
+    offset: u64,
     /// Rows that LIMIT still admits.
-    left: u64,
+    limit: u64,
     /// For each row so far, whether it is part of the result.
-    rows: Vec<bool>,
+    is_returned: Vec<bool>,
 }
 
-impl Wanted {
-    fn of(plan: &QueryPlan) -> SqlResult<Self> {
+impl LimitProgress {
+    fn from_plan(plan: &QueryPlan) -> SqlResult<Self> {
         let (skip, limit) = plan.locked_limit.counts()?;
-        Ok(Self { skip, left: limit.unwrap_or(u64::MAX), rows: Vec::new() })
+        Ok(Self { offset: skip, limit: limit.unwrap_or(u64::MAX), is_returned: Vec::new() })
     }
 
     /// Returns whether LIMIT is reached, so that no further row is locked.
     fn is_full(&self) -> bool {
-        self.left == 0
+        self.limit == 0
     }
 
     /// Records the outcome of the next row; returns `false` if the query must run again.
-    fn note(&mut self, outcome: &Outcome) -> bool {
+    fn record(&mut self, outcome: &RowLockOutcome) -> bool {
         let is_had = match outcome {
-            Outcome::Locked => true,
-            Outcome::Skipped => false,
-            Outcome::Changed => return false,
+            RowLockOutcome::Locked => true,
+            RowLockOutcome::Skipped => false,
+            RowLockOutcome::Changed => return false,
         };
-        let is_given = is_had && self.skip == 0;
-        self.skip -= u64::from(is_had && !is_given);
-        self.left -= u64::from(is_given);
-        self.rows.push(is_given);
+        let is_given = is_had && self.offset == 0;
+        self.offset -= u64::from(is_had && !is_given);
+        self.limit -= u64::from(is_given);
+        self.is_returned.push(is_given);
         true
     }
 }
@@ -119,36 +119,36 @@ async fn lock_rows(
     plan: &QueryPlan,
     batches: Vec<RecordBatch>,
     transaction: &Transaction,
-    waits: &Waits,
+    waits: &LockWaits,
 ) -> SqlResult<Attempt<Vec<RecordBatch>>> {
-    let mut wanted = Wanted::of(plan)?;
+    let mut wanted = LimitProgress::from_plan(plan)?;
     let mut given = Vec::new();
     for batch in batches {
         if wanted.is_full() {
             break;
         }
-        wanted.rows.clear();
+        wanted.is_returned.clear();
         for row in 0..batch.num_rows() {
-            let mut outcome = if wanted.is_full() { Outcome::Skipped } else { Outcome::Locked };
+            let mut outcome = if wanted.is_full() { RowLockOutcome::Skipped } else { RowLockOutcome::Locked };
             for locks in &plan.locks {
-                if !matches!(outcome, Outcome::Locked) {
+                if !matches!(outcome, RowLockOutcome::Locked) {
                     break;
                 }
                 outcome = lock_row(locks, &batch, row, transaction, waits).await?;
             }
-            if !wanted.note(&outcome) {
-                return Ok(Attempt::Again);
+            if !wanted.record(&outcome) {
+                return Ok(Attempt::Conflict);
             }
         }
-        let visible = columns_from(&batch, 0, plan.columns.len())?;
-        let visible = filter_record_batch(&visible, &BooleanArray::from(wanted.rows.clone()));
+        let visible = slice_columns(&batch, 0, plan.columns.len())?;
+        let visible = filter_record_batch(&visible, &BooleanArray::from(wanted.is_returned.clone()));
         given.push(visible.map_err(|error| SqlError::internal(format!("filtering locked rows: {error}")))?);
     }
     Ok(Attempt::Done(given))
 }
 
 /// Outcome of locking one row.
-enum Outcome {
+enum RowLockOutcome {
     /// The row is locked and unchanged.
     Locked,
     /// Another transaction holds a lock, and the query says SKIP LOCKED.
@@ -163,29 +163,29 @@ async fn lock_row(
     batch: &RecordBatch,
     row: usize,
     transaction: &Transaction,
-    waits: &Waits,
-) -> SqlResult<Outcome> {
+    waits: &LockWaits,
+) -> SqlResult<RowLockOutcome> {
     let ids = batch.column(locks.column).as_primitive::<Int64Type>();
     if ids.is_null(row) {
         // The null-extended side of an outer join has no row to lock.
-        return Ok(Outcome::Locked);
+        return Ok(RowLockOutcome::Locked);
     }
     let id = RowId(ids.value(row).cast_unsigned());
     let view = transaction.view();
     let places = batch.column(locks.column + 1).as_primitive::<Int64Type>();
-    let place = place_of(places.value(row), view.state.rows(locks.table.oid))?;
+    let place = decode_place(places.value(row), view.state.rows(locks.table.oid))?;
     lock(locks, id, place, transaction, waits).await
 }
 
 async fn lock(
     locks: &RowLocks,
     id: RowId,
-    place: RowPlace,
+    place: RowPosition,
     transaction: &Transaction,
-    waits: &Waits,
-) -> SqlResult<Outcome> {
+    waits: &LockWaits,
+) -> SqlResult<RowLockOutcome> {
     let wait = match locks.wait {
-        types::LockWait::Block => waits.wait(),
+        types::LockWait::Block => waits.lock_wait(),
         types::LockWait::NoWait => LockWait::NoWait,
         types::LockWait::SkipLocked => LockWait::SkipLocked,
     };
@@ -195,17 +195,17 @@ async fn lock(
         types::LockMode::NoKeyUpdate => RowLock::NoKeyUpdate,
         types::LockMode::Update => RowLock::Update,
     };
-    let locked = waits.interruptibly(transaction.lock_rows(locks.table.oid, &[id], mode, wait)).await;
-    let locked = locked.map_err(|error| named(error, &locks.table.name))?;
+    let locked = waits.wait_for(transaction.lock_rows(locks.table.oid, &[id], mode, wait)).await;
+    let locked = locked.map_err(|error| with_table_name(error, &locks.table.name))?;
     if !locked.skipped.is_empty() {
-        return Ok(Outcome::Skipped);
+        return Ok(RowLockOutcome::Skipped);
     }
     let changed = were_changed([(id, place)], locks.table.oid, transaction)?;
-    Ok(if changed { Outcome::Changed } else { Outcome::Locked })
+    Ok(if changed { RowLockOutcome::Changed } else { RowLockOutcome::Locked })
 }
 
 /// Adds the table's name to the error of a row lock, as PostgreSQL does.
-fn named(mut error: SqlError, table: &str) -> SqlError {
+fn with_table_name(mut error: SqlError, table: &str) -> SqlError {
     if error.message == "could not obtain lock on row in relation" {
         error.message = format!("could not obtain lock on row in relation \"{table}\"");
     }

@@ -5,7 +5,7 @@
 //! re-evaluate single rows, as PostgreSQL's EvalPlanQual does.
 //!
 //! - `targets.rs`: the rows that a statement changes, read from the plan's output.
-//! - `follow.rs`: referential actions (ON DELETE, ON UPDATE).
+//! - `referential_actions.rs`: referential actions (ON DELETE, ON UPDATE).
 //! - `locking_query.rs`: SELECT … FOR UPDATE and the weaker locks.
 
 use std::sync::Arc;
@@ -15,37 +15,37 @@ use binder::ModifyPlan;
 use catalog::{Storage, Table};
 use executor::RunContext;
 use futures::future::BoxFuture;
-use key_lookup::PointRun;
-use row_locks::{Attempt, Waits, check, lock_for_rows};
+use key_lookup::KeyLookupRun;
+use row_locks::{Attempt, LockWaits, check_constraints, lock_for_rows};
 use storage_error::from_txn;
 use txn::Transaction;
 use types::{ColumnId, SqlResult};
 
-use crate::dml::Dml;
+use crate::dml::DmlExecutor;
 
-mod follow;
 mod locking_query;
+mod referential_actions;
 mod targets;
 
-pub(crate) use follow::{Following, is_seen};
-pub use targets::{Many, Targets, place_of};
+pub(crate) use referential_actions::{ReferentialActions, is_seen};
+pub use targets::{ShardRows, StatementChanges, decode_place};
 
 /// Outcome of a statement that changes rows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Modified {
+pub struct ModifyOutcome {
     /// Number of rows that were inserted, updated or deleted.
     pub rows: u64,
     /// Rows of RETURNING; empty without one.
     pub returning: Vec<RecordBatch>,
 }
 
-impl Modified {
-    pub(crate) fn none() -> Self {
+impl ModifyOutcome {
+    pub(crate) fn empty() -> Self {
         Self { rows: 0, returning: Vec::new() }
     }
 }
 
-impl Dml {
+impl DmlExecutor {
     /// Runs the plan and stages its changes.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Dml {
         plan: &'a ModifyPlan,
         transaction: &'a mut Transaction,
         context: &'a RunContext,
-    ) -> BoxFuture<'a, SqlResult<Attempt<Modified>>> {
+    ) -> BoxFuture<'a, SqlResult<Attempt<ModifyOutcome>>> {
         Box::pin(self.modify_unboxed(plan, transaction, context))
     }
 
@@ -66,9 +66,9 @@ impl Dml {
         plan: &ModifyPlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Modified>> {
+    ) -> SqlResult<Attempt<ModifyOutcome>> {
         if lock_for_rows(&plan.table, transaction, context).await? {
-            return Ok(Attempt::Again);
+            return Ok(Attempt::Conflict);
         }
         let rows = self.executor.collect(&plan.input, context).await?;
         self.modify_rows(plan, rows, transaction, context).await
@@ -78,24 +78,24 @@ impl Dml {
     /// operators instead.
     ///
     /// # Errors
-    /// As [`Dml::modify`].
+    /// As [`DmlExecutor::modify`].
     pub async fn modify_by_key(
         &self,
         plan: &ModifyPlan,
-        run: &PointRun<'_>,
+        run: &KeyLookupRun<'_>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Option<Attempt<Modified>>> {
+    ) -> SqlResult<Option<Attempt<ModifyOutcome>>> {
         if lock_for_rows(&plan.table, transaction, context).await? {
-            return Ok(Some(Attempt::Again));
+            return Ok(Some(Attempt::Conflict));
         }
-        if let Some(patched) = run.patched(&self.lookup, transaction).await?
+        if let Some(patched) = run.compute_updated_rows(&self.lookup, transaction).await?
             && patched.rows.len() <= changed_rows_max(plan.table.storage, context)
         {
-            let targets = Targets::patched(&plan.table, patched);
+            let targets = StatementChanges::from_patched(&plan.table, patched);
             return self.modify_targets(plan, targets, transaction, context).await.map(Some);
         }
-        let Some(rows) = run.batches(&self.lookup, transaction).await? else { return Ok(None) };
+        let Some(rows) = run.read_batches(&self.lookup, transaction).await? else { return Ok(None) };
         self.modify_rows(plan, rows, transaction, context).await.map(Some)
     }
 
@@ -105,63 +105,72 @@ impl Dml {
         batches: Vec<RecordBatch>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Modified>> {
-        let (fresh_rows_max, once) = (changed_rows_max(plan.table.storage, context), plan.tag == "MERGE");
-        let targets = Targets::of_at_most(fresh_rows_max, &plan.table, &plan.old, once, batches, transaction)?;
+    ) -> SqlResult<Attempt<ModifyOutcome>> {
+        let (fresh_rows_max, once) = (changed_rows_max(plan.table.storage, context), plan.command_tag == "MERGE");
+        let targets = StatementChanges::from_batches_with_limit(
+            fresh_rows_max,
+            &plan.table,
+            &plan.old_columns,
+            once,
+            batches,
+            transaction,
+        )?;
         self.modify_targets(plan, targets, transaction, context).await
     }
 
     async fn modify_targets(
         &self,
         plan: &ModifyPlan,
-        targets: Targets,
+        targets: StatementChanges,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Modified>> {
-        let waits = Waits::of(context);
-        if self.claim(&plan.table, &plan.old, &targets, transaction, &waits).await? == Attempt::Again {
-            return Ok(Attempt::Again);
+    ) -> SqlResult<Attempt<ModifyOutcome>> {
+        let waits = LockWaits::from_context(context);
+        if self.lock_and_check(&plan.table, &plan.old_columns, &targets, transaction, &waits).await?
+            == Attempt::Conflict
+        {
+            return Ok(Attempt::Conflict);
         }
         let rows = targets.count();
-        let following = Following::of(&plan.table, &targets, transaction);
+        let following = ReferentialActions::prepare(&plan.table, &targets, transaction);
         let returning = plan.returning.as_ref().map(Vec::len);
-        let returning = if targets.are_many {
-            let many = targets.many(&plan.table, returning, transaction)?;
-            self.write_many(&plan.table, many, transaction, context).await?
+        let returning = if targets.goes_to_shards {
+            let many = targets.into_shard_rows(&plan.table, returning, transaction)?;
+            self.write_shard_rows(&plan.table, many, transaction, context).await?
         } else {
-            let (changes, returning) = targets.changes(returning, transaction)?;
-            transaction.write(plan.table.oid, changes).map_err(from_txn)?;
+            let (changes, returning) = targets.into_changes(returning, transaction)?;
+            transaction.write_rows(plan.table.oid, changes).map_err(from_txn)?;
             returning
         };
-        if following.follow(self, &plan.references, transaction, context).await? == Attempt::Again {
-            return Ok(Attempt::Again);
+        if following.run(self, &plan.references, transaction, context).await? == Attempt::Conflict {
+            return Ok(Attempt::Conflict);
         }
-        Ok(Attempt::Done(Modified { rows, returning }))
+        Ok(Attempt::Done(ModifyOutcome { rows, returning }))
     }
 
     /// Writes the new versions of many rows to shards, deletes the old versions, and returns the rows of RETURNING.
     ///
     /// # Errors
     /// Errors of the storage.
-    pub fn write_many<'a>(
+    pub fn write_shard_rows<'a>(
         &'a self,
         table: &'a Arc<Table>,
-        many: Many,
+        many: ShardRows,
         transaction: &'a mut Transaction,
         context: &'a RunContext,
     ) -> BoxFuture<'a, SqlResult<Vec<RecordBatch>>> {
-        Box::pin(self.write_many_unboxed(table, many, transaction, context))
+        Box::pin(self.write_shard_rows_unboxed(table, many, transaction, context))
     }
 
-    async fn write_many_unboxed(
+    async fn write_shard_rows_unboxed(
         &self,
         table: &Arc<Table>,
-        mut many: Many,
+        mut many: ShardRows,
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Vec<RecordBatch>> {
         self.write_with_ids(table, std::mem::take(&mut many.rows), transaction, context).await?;
-        many.take_away(transaction)?;
+        many.delete_old_versions(transaction)?;
         Ok(many.returning)
     }
 
@@ -170,22 +179,30 @@ impl Dml {
     ///
     /// # Errors
     /// Errors of locks and of constraints: `23505`, `23503`, `40P01`, `55P03`, `57014`.
-    pub async fn claim(
+    pub async fn lock_and_check(
         &self,
         table: &Arc<Table>,
         old: &[ColumnId],
-        targets: &Targets,
+        targets: &StatementChanges,
         transaction: &Transaction,
-        waits: &Waits,
+        waits: &LockWaits,
     ) -> SqlResult<Attempt<()>> {
-        let (rows, mode) = (targets.locked_rows(), targets.lock(table, old));
-        let locked = transaction.lock_rows(table.oid, &rows, mode, waits.wait());
-        waits.interruptibly(locked).await?;
+        let (rows, mode) = (targets.locked_rows(), targets.lock_mode(table, old));
+        let locked = transaction.lock_rows(table.oid, &rows, mode, waits.lock_wait());
+        waits.wait_for(locked).await?;
         if targets.were_changed(transaction)? {
-            return Ok(Attempt::Again);
+            return Ok(Attempt::Conflict);
         }
-        check(&self.lookup, table, &targets.new_rows, &targets.old_rows, targets.set.as_deref(), transaction, waits)
-            .await
+        check_constraints(
+            &self.lookup,
+            table,
+            &targets.new_rows,
+            &targets.old_rows,
+            targets.set_columns.as_deref(),
+            transaction,
+            waits,
+        )
+        .await
     }
 }
 

@@ -1,31 +1,31 @@
 //! INSERT: rows are collected where constraints, ON CONFLICT or RETURNING need it, and streamed to shards otherwise.
 //!
-//! - `gathered.rs`: inserts rows that were collected, with ON CONFLICT.
-//! - `dealt.rs`: deals the rows of one stream to several writers.
-//! - `with_ids.rs`: writes changed rows, which have ids already, to shards.
+//! - `collected.rs`: inserts rows that were collected, with ON CONFLICT.
+//! - `round_robin.rs`: deals the rows of one stream to several writers.
+//! - `changed_rows.rs`: writes changed rows, which have ids already, to shards.
 
-mod dealt;
-mod gathered;
-mod with_ids;
+mod changed_rows;
+mod collected;
+mod round_robin;
 
 use binder::{Step, WritePlan};
 use catalog::Storage;
 use executor::RunContext;
 use futures::future::BoxFuture;
-use key_lookup::PointRun;
+use key_lookup::KeyLookupRun;
 use row_locks::{Attempt, lock_for_rows};
 use storage_error::from_txn;
 use tracing::Instrument;
 use txn::Transaction;
 use types::SqlResult;
 
-use crate::dml::Dml;
-use crate::modify::Modified;
+use crate::dml::DmlExecutor;
+use crate::modify::ModifyOutcome;
 
-use dealt::dealt;
-use gathered::Gathered;
+use collected::CollectedRows;
+use round_robin::repartition_round_robin;
 
-impl Dml {
+impl DmlExecutor {
     /// Runs an INSERT and stages its rows.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Dml {
         plan: &'a WritePlan,
         transaction: &'a mut Transaction,
         context: &'a RunContext,
-    ) -> BoxFuture<'a, SqlResult<Attempt<Modified>>> {
+    ) -> BoxFuture<'a, SqlResult<Attempt<ModifyOutcome>>> {
         Box::pin(self.write_unboxed(plan, transaction, context))
     }
 
@@ -45,56 +45,56 @@ impl Dml {
         plan: &WritePlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Modified>> {
-        if plan.before.is_empty() && lock_for_rows(&plan.table, transaction, context).await? {
-            return Ok(Attempt::Again);
+    ) -> SqlResult<Attempt<ModifyOutcome>> {
+        if plan.changes_before.is_empty() && lock_for_rows(&plan.table, transaction, context).await? {
+            return Ok(Attempt::Conflict);
         }
-        transaction.stage(plan.before.clone()).map_err(from_txn)?;
-        let Some(input) = plan.input.clone() else { return Ok(Attempt::Done(Modified::none())) };
-        if gathered::is_gathered(plan) {
+        transaction.stage(plan.changes_before.clone()).map_err(from_txn)?;
+        let Some(input) = plan.input.clone() else { return Ok(Attempt::Done(ModifyOutcome::empty())) };
+        if collected::must_collect_rows(plan) {
             let rows = self.executor.collect(&input, context).await?;
-            let rows = Gathered::of_batches(&plan.table, rows)?;
-            return self.write_gathered(plan, rows, None, transaction, context).await;
+            let rows = CollectedRows::from_batches(&plan.table, rows)?;
+            return self.write_collected(plan, rows, None, transaction, context).await;
         }
-        let prepared = self.executor.prepared_to_be_noted(&input, context).await?;
-        let load = self.loader.load(&plan.table, transaction, fresh_rows_max(plan.table.storage, context));
+        let prepared = self.executor.prepare_and_record(&input, context).await?;
+        let load = self.loader.new_load(&plan.table, transaction, fresh_rows_max(plan.table.storage, context));
         let loading = async move {
-            let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
+            let rows = repartition_round_robin(prepared.operators, prepared.task.session_config().target_partitions())?;
             load.run(rows, prepared.task).await
         };
         // After a failure the uploads stay announced, and are removed like all that are not committed.
-        let loaded = self.executor.run(context, loading.instrument(Step::Run.span())).await?;
+        let loaded = self.executor.run_task(context, loading.instrument(Step::Run.span())).await?;
         let rows = loaded.stage(transaction)?;
-        Ok(Attempt::Done(Modified { rows, returning: Vec::new() }))
+        Ok(Attempt::Done(ModifyOutcome { rows, returning: Vec::new() }))
     }
 }
 
-impl Dml {
+impl DmlExecutor {
     /// Inserts rows that a compiled key-lookup plan computes for its parameters; `None` if the plan must be run by
     /// operators instead.
     ///
     /// # Errors
-    /// As [`Dml::write`].
+    /// As [`DmlExecutor::write`].
     pub async fn write_by_key(
         &self,
         plan: &WritePlan,
-        run: &PointRun<'_>,
+        run: &KeyLookupRun<'_>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Option<Attempt<Modified>>> {
+    ) -> SqlResult<Option<Attempt<ModifyOutcome>>> {
         if lock_for_rows(&plan.table, transaction, context).await? {
-            return Ok(Some(Attempt::Again));
+            return Ok(Some(Attempt::Conflict));
         }
         if plan.returning.is_none()
-            && let Some(rows) = run.written(&plan.table)?
+            && let Some(rows) = run.compute_inserted_rows(&plan.table)?
             && rows.len() <= fresh_rows_max(plan.table.storage, context)
         {
-            let rows = Gathered::of_rows(rows);
-            return self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some);
+            let rows = CollectedRows::from_tuples(rows);
+            return self.write_collected(plan, rows, Some(run), transaction, context).await.map(Some);
         }
-        let Some(rows) = run.batches(&self.lookup, transaction).await? else { return Ok(None) };
-        let rows = Gathered::of_batches(&plan.table, rows)?;
-        self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some)
+        let Some(rows) = run.read_batches(&self.lookup, transaction).await? else { return Ok(None) };
+        let rows = CollectedRows::from_batches(&plan.table, rows)?;
+        self.write_collected(plan, rows, Some(run), transaction, context).await.map(Some)
     }
 }
 

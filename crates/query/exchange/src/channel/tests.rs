@@ -6,14 +6,14 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, DuplexStream};
 
 use super::*;
-use crate::failure::lost_worker;
+use crate::error_transport::lost_worker;
 
 /// Dialer that retains the other ends of its streams, and refuses to open any once it has `None`.
 #[derive(Debug, Default)]
 struct Ends(Mutex<Option<Vec<DuplexStream>>>);
 
 #[async_trait]
-impl Dial for Ends {
+impl Dialer for Ends {
     async fn dial(&self, _: &Url) -> io::Result<Box<dyn ByteStream>> {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let mut ends = self.0.lock();
@@ -30,7 +30,7 @@ async fn ask(channels: &Channels, worker: &Url) -> DfResult<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_is_forgotten_when_it_ends_or_cannot_be_opened() {
     let ends = Arc::new(Ends(Mutex::new(Some(Vec::new()))));
-    let channels = Channels::new(Arc::clone(&ends) as Arc<dyn Dial>);
+    let channels = Channels::new(Arc::clone(&ends) as Arc<dyn Dialer>);
     let worker = Url::parse("http://127.0.0.1:1/a").expect("it is an address");
     let other = Url::parse("http://127.0.0.1:1/b").expect("it is an address");
     let asking = tokio::spawn({
@@ -45,12 +45,12 @@ async fn a_connection_is_forgotten_when_it_ends_or_cannot_be_opened() {
         tokio::task::yield_now().await;
     };
     end.read_exact(&mut [0; 24]).await.expect("it speaks");
-    assert_eq!(channels.open.count(), 1);
+    assert_eq!(channels.pool.count(), 1);
     // The client may reconnect.
     *ends.0.lock() = None;
     drop(end);
     asking.await.expect("it does not panic").expect_err("the worker is gone");
-    while channels.open.count() != 0 {
+    while channels.pool.count() != 0 {
         // A background task notices the end.
         tokio::task::yield_now().await;
     }
@@ -58,7 +58,7 @@ async fn a_connection_is_forgotten_when_it_ends_or_cannot_be_opened() {
         let error = ask(&channels, worker).await.expect_err("nobody is there");
         assert!(error.to_string().contains("cannot be reached"), "{error}");
     }
-    assert_eq!(channels.open.count(), 0);
+    assert_eq!(channels.pool.count(), 0);
 }
 
 /// Worker channel that fails: the plan does not arrive, or the connection breaks afterwards.
@@ -105,7 +105,7 @@ async fn a_task_that_nobody_reads_may_be_lost_unless_it_has_to_tell_what_it_did(
         for has_to_tell in [false, true] {
             let mut config = SessionConfig::new();
             if has_to_tell {
-                config.set_extension(Arc::new(Asked));
+                config.set_extension(Arc::new(ReportsRequested));
             }
             let context = SessionContext::new_with_config(config).task_ctx();
             let request = SetPlanRequest {
@@ -116,7 +116,7 @@ async fn a_task_that_nobody_reads_may_be_lost_unless_it_has_to_tell_what_it_did(
                 target_worker_url: worker.clone(),
                 query_start_time_ns: 0,
             };
-            let mut channel = ToWorker { library: Box::new(Breaks { before }), worker: worker.clone() };
+            let mut channel = WorkerClient { library: Box::new(Breaks { before }), worker: worker.clone() };
             let (headers, metrics) = (tonic::codegen::http::HeaderMap::new(), ExecutionPlanMetricsSet::new());
             let opened =
                 channel.coordinator_channel(headers, request, stream::empty().boxed(), metrics, &context).await;

@@ -27,9 +27,9 @@ use functions::error::to_datafusion;
 use prost::Message;
 use types::stack;
 
-use super::expression::Expression;
-use super::operator::Operator;
-use super::{APART, OWN, message, other, read, write};
+use super::expression::ExpressionRecord;
+use super::operator::OperatorRecord;
+use super::{KILN, NESTED, decode_message, malformed_error, read_record, write_record};
 
 /// Nested operators and expressions in one message before the next level is encoded as bytes. A level takes two to four
 /// messages, an aggregate with ORDER BY and grouping sets up to seven.
@@ -48,7 +48,11 @@ pub struct Converter {
 impl Converter {
     /// Encodes a subtree one level deeper; `apart` wraps it as bytes where the limit is reached. Fails with `54001`
     /// where the stack is used up.
-    fn deeper<T>(&self, message: impl FnOnce() -> DfResult<T>, apart: impl FnOnce(T) -> DfResult<T>) -> DfResult<T> {
+    fn encode_nested<T>(
+        &self,
+        message: impl FnOnce() -> DfResult<T>,
+        apart: impl FnOnce(T) -> DfResult<T>,
+    ) -> DfResult<T> {
         stack::check().map_err(to_datafusion)?;
         let levels = self.levels.get();
         let is_apart = levels == LEVELS_MAX;
@@ -63,14 +67,14 @@ impl Converter {
         plan: &Arc<dyn ExecutionPlan>,
         codec: &dyn PhysicalExtensionCodec,
     ) -> DfResult<PhysicalPlanNode> {
-        let form = Operator::of_library(plan.as_ref(), &|expr| self.physical_expr_to_proto(expr, codec))?;
+        let form = OperatorRecord::from_library(plan.as_ref(), &|expr| self.physical_expr_to_proto(expr, codec))?;
         if let Some(form) = form {
             let inputs = plan.children().into_iter().map(|input| self.execution_plan_to_proto(input, codec));
-            return own(&form, inputs.collect::<DfResult<_>>()?);
+            return kiln_node(&form, inputs.collect::<DfResult<_>>()?);
         }
         let library = PhysicalPlanNode::try_from_physical_plan_with_converter(Arc::clone(plan), codec, self)?;
-        match Operator::beside_library(plan.as_ref()) {
-            Some(form) => own(&form, vec![library]),
+        match OperatorRecord::missing_fields(plan.as_ref()) {
+            Some(form) => kiln_node(&form, vec![library]),
             None => Ok(library),
         }
     }
@@ -80,25 +84,25 @@ impl Converter {
         expr: &Arc<dyn PhysicalExpr>,
         codec: &dyn PhysicalExtensionCodec,
     ) -> DfResult<PhysicalExprNode> {
-        let Some(form) = Expression::of(expr)? else {
+        let Some(form) = ExpressionRecord::from_expression(expr)? else {
             return serialize_physical_expr_with_converter(expr, codec, self);
         };
         let inputs = expr.children().into_iter().map(|input| self.physical_expr_to_proto(input, codec));
         let inputs = inputs.collect::<DfResult<_>>()?;
-        let mut own = vec![OWN];
-        write(&form, &mut own)?;
+        let mut own = vec![KILN];
+        write_record(&form, &mut own)?;
         Ok(PhysicalExprNode { expr_id: expr.expression_id(), ..expression_extension(own, inputs) })
     }
 }
 
 /// Encodes an operator in Kiln's form.
-fn own(form: &Operator, inputs: Vec<PhysicalPlanNode>) -> DfResult<PhysicalPlanNode> {
-    let mut node = vec![OWN];
-    write(form, &mut node)?;
-    Ok(extension(node, inputs))
+fn kiln_node(form: &OperatorRecord, inputs: Vec<PhysicalPlanNode>) -> DfResult<PhysicalPlanNode> {
+    let mut node = vec![KILN];
+    write_record(form, &mut node)?;
+    Ok(plan_extension(node, inputs))
 }
 
-fn extension(node: Vec<u8>, inputs: Vec<PhysicalPlanNode>) -> PhysicalPlanNode {
+fn plan_extension(node: Vec<u8>, inputs: Vec<PhysicalPlanNode>) -> PhysicalPlanNode {
     let extension = PhysicalExtensionNode { node, inputs };
     PhysicalPlanNode { physical_plan_type: Some(PhysicalPlanType::Extension(extension)) }
 }
@@ -108,10 +112,10 @@ fn expression_extension(expr: Vec<u8>, inputs: Vec<PhysicalExprNode>) -> Physica
     PhysicalExprNode { expr_id: None, expr_type: Some(ExprType::Extension(extension)) }
 }
 
-/// Encodes a message as the content of an [`APART`] extension.
-fn apart(message: &impl Message) -> DfResult<Vec<u8>> {
-    let mut bytes = vec![APART];
-    message.encode(&mut bytes).map_err(|error| other(&error.to_string()))?;
+/// Encodes a message as the content of an [`NESTED`] extension.
+fn encode_apart(message: &impl Message) -> DfResult<Vec<u8>> {
+    let mut bytes = vec![NESTED];
+    message.encode(&mut bytes).map_err(|error| malformed_error(&error.to_string()))?;
     Ok(bytes)
 }
 
@@ -130,7 +134,10 @@ impl PhysicalProtoConverterExtension for Converter {
         plan: &Arc<dyn ExecutionPlan>,
         codec: &dyn PhysicalExtensionCodec,
     ) -> DfResult<PhysicalPlanNode> {
-        self.deeper(|| self.operator_message(plan, codec), |message| Ok(extension(apart(&message)?, Vec::new())))
+        self.encode_nested(
+            || self.operator_message(plan, codec),
+            |message| Ok(plan_extension(encode_apart(&message)?, Vec::new())),
+        )
     }
 
     fn proto_to_physical_expr(
@@ -143,16 +150,16 @@ impl PhysicalProtoConverterExtension for Converter {
         let decoded = match &proto.expr_type {
             Some(ExprType::Extension(own)) => {
                 let form = match own.expr.split_first() {
-                    Some((&APART, message_bytes)) => {
-                        return self.proto_to_physical_expr(&message(message_bytes)?, schema, context);
+                    Some((&NESTED, message_bytes)) => {
+                        return self.proto_to_physical_expr(&decode_message(message_bytes)?, schema, context);
                     }
-                    Some((&OWN, form)) => read::<Expression>(form)?,
-                    _ => return Err(other("an expression is encoded by an unknown codec").into()),
+                    Some((&KILN, form)) => read_record::<ExpressionRecord>(form)?,
+                    _ => return Err(malformed_error("an expression is encoded by an unknown codec").into()),
                 };
                 let inputs = own.inputs.iter().map(|input| self.proto_to_physical_expr(input, schema, context));
                 let inputs = inputs.collect::<DfResult<_>>()?;
                 let options = context.task_ctx().session_config().options();
-                form.over(inputs, options)?
+                form.into_expression(inputs, options)?
             }
             _ => parse_physical_expr_with_converter(proto, schema, context, self)?,
         };
@@ -176,9 +183,9 @@ impl PhysicalProtoConverterExtension for Converter {
         expr: &Arc<dyn PhysicalExpr>,
         codec: &dyn PhysicalExtensionCodec,
     ) -> DfResult<PhysicalExprNode> {
-        self.deeper(
+        self.encode_nested(
             || self.expression_message(expr, codec),
-            |message| Ok(expression_extension(apart(&message)?, Vec::new())),
+            |message| Ok(expression_extension(encode_apart(&message)?, Vec::new())),
         )
     }
 }

@@ -4,7 +4,7 @@
 //! encodes its own operators, scans and functions, each as a small record. Debug texts are never parsed, and malformed
 //! bytes are an error.
 //!
-//! - `form.rs` reads and writes records: version, checksum, MessagePack.
+//! - `record.rs` reads and writes records: version, checksum, MessagePack.
 //! - `operator.rs` and `expression.rs` define the records of operators and expressions. Those of scans are in
 //!   `scan/portable.rs`, those of Kiln's operators and functions in `operators::portable` and `functions::portable`.
 //! - `converter.rs` converts between plans and messages and limits their nesting.
@@ -12,8 +12,8 @@
 
 mod converter;
 mod expression;
-pub mod form;
 mod operator;
+pub mod record;
 mod sealed;
 
 use std::fmt;
@@ -28,16 +28,16 @@ use datafusion_proto::bytes::physical_plan_to_bytes_with_proto_converter;
 use datafusion_proto::physical_plan::{
     AsExecutionPlan, PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
-use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use functions::function_codec::{SerializedAggregate, SerializedScalar, SerializedWindow};
 use prost::Message;
 use scan::ScanPlanner;
 use types::stack::with_planning_stack;
 
 pub use self::converter::Converter;
-use self::operator::Operator;
+use self::operator::OperatorRecord;
 
-pub(crate) use self::form::{FormError, read, write};
-pub(crate) use self::sealed::Sealed;
+pub(crate) use self::record::{RecordError, read_record, write_record};
+pub(crate) use self::sealed::SealedPlan;
 
 /// Codec that encodes plans, and decodes them if it has a storage to read shards from.
 pub struct Codec {
@@ -50,34 +50,34 @@ pub struct Codec {
 /// # Errors
 /// For operators, functions and expressions that cannot be sent.
 pub fn message_bytes(plan: &Arc<dyn ExecutionPlan>) -> DfResult<usize> {
-    let codec = Codec::writing();
+    let codec = Codec::encoder();
     let bytes = physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &codec, &Converter::default())?;
     Ok(bytes.len())
 }
 
 /// An expression, a field or a value in DataFusion's encoding.
-type Written = Vec<u8>;
+type EncodedMessage = Vec<u8>;
 
 /// First byte of an extension message: names the codec that wrote it. This one is the codec of
 /// `datafusion-distributed`.
 const LIBRARY: u8 = 0;
 /// First byte of an operator or an expression in Kiln's form.
-pub const OWN: u8 = 1;
-/// First byte of a whole plan in [`Sealed`].
+pub const KILN: u8 = 1;
+/// First byte of a whole plan in [`SealedPlan`].
 const SEALED: u8 = 2;
 /// First byte of a subtree beyond the nesting limit of protobuf messages, encoded as a message of its own.
-const APART: u8 = 3;
+const NESTED: u8 = 3;
 
 impl Codec {
     /// Returns a codec for coordinators, which only encode.
     #[must_use]
-    pub fn writing() -> Self {
+    pub fn encoder() -> Self {
         Self { scans: None }
     }
 
     /// Returns a codec for workers, which decode scans over the storage and cache of `scans`.
     #[must_use]
-    pub fn reading(scans: Arc<ScanPlanner>) -> Self {
+    pub fn decoder(scans: Arc<ScanPlanner>) -> Self {
         Self { scans: Some(scans) }
     }
 }
@@ -89,14 +89,14 @@ impl PhysicalExtensionCodec for Codec {
         buf: &mut Vec<u8>,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> DfResult<()> {
-        if let Some(Sealed(plan)) = node.downcast_ref::<Sealed>() {
+        if let Some(SealedPlan(plan)) = node.downcast_ref::<SealedPlan>() {
             buf.push(SEALED);
             return with_planning_stack(|| Converter::default().execution_plan_to_proto(plan, self)?.try_encode(buf));
         }
-        match Operator::of(node.as_ref(), &|expr| converter.physical_expr_to_proto(expr, self))? {
+        match OperatorRecord::from_kiln(node.as_ref(), &|expr| converter.physical_expr_to_proto(expr, self))? {
             Some(operator) => {
-                buf.push(OWN);
-                Ok(write(&operator, buf)?)
+                buf.push(KILN);
+                Ok(write_record(&operator, buf)?)
             }
             None => {
                 buf.push(LIBRARY);
@@ -112,69 +112,71 @@ impl PhysicalExtensionCodec for Codec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let (writer, rest) = buf.split_first().ok_or(FormError::Short(0))?;
+        let (writer, rest) = buf.split_first().ok_or(RecordError::Short(0))?;
         let decoding = PhysicalPlanDecodeContext::new(context, self);
         match *writer {
-            SEALED => with_planning_stack(|| Converter::default().proto_to_execution_plan(&message(rest)?, &decoding)),
-            OWN => {
-                let operator: Operator = read(rest)?;
-                let scans = self.scans.as_ref().ok_or_else(|| other("this codec only encodes plans"))?;
-                let expression = |node: &_, schema: &_| converter.proto_to_physical_expr(node, schema, &decoding);
-                operator.over(inputs, scans, &expression)
+            SEALED => {
+                with_planning_stack(|| Converter::default().proto_to_execution_plan(&decode_message(rest)?, &decoding))
             }
-            APART => converter.proto_to_execution_plan(&message(rest)?, &decoding),
+            KILN => {
+                let operator: OperatorRecord = read_record(rest)?;
+                let scans = self.scans.as_ref().ok_or_else(|| malformed_error("this codec only encodes plans"))?;
+                let expression = |node: &_, schema: &_| converter.proto_to_physical_expr(node, schema, &decoding);
+                operator.into_operator(inputs, scans, &expression)
+            }
+            NESTED => converter.proto_to_execution_plan(&decode_message(rest)?, &decoding),
             LIBRARY => DistributedCodec.try_decode(rest, inputs, context, converter),
-            writer => Err(other(&format!("an operator is encoded by an unknown codec: {writer}")).into()),
+            writer => Err(malformed_error(&format!("an operator is encoded by an unknown codec: {writer}")).into()),
         }
     }
 
     fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> DfResult<()> {
-        let form = PortableScalar::of(node).ok_or_else(|| unportable(node.name()))?;
-        Ok(write(&form, buf)?)
+        let form = SerializedScalar::encode(node).ok_or_else(|| unportable_error(node.name()))?;
+        Ok(write_record(&form, buf)?)
     }
 
     fn try_decode_udf(&self, name: &str, buf: &[u8]) -> DfResult<Arc<ScalarUDF>> {
-        Ok(read::<PortableScalar>(buf)?.function().ok_or_else(|| unknown(name))?)
+        Ok(read_record::<SerializedScalar>(buf)?.decode().ok_or_else(|| unknown_function_error(name))?)
     }
 
     fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> DfResult<()> {
-        let form = PortableAggregate::of(node).ok_or_else(|| unportable(node.name()))?;
-        Ok(write(&form, buf)?)
+        let form = SerializedAggregate::encode(node).ok_or_else(|| unportable_error(node.name()))?;
+        Ok(write_record(&form, buf)?)
     }
 
     fn try_decode_udaf(&self, name: &str, buf: &[u8]) -> DfResult<Arc<AggregateUDF>> {
-        Ok(read::<PortableAggregate>(buf)?.function().ok_or_else(|| unknown(name))?)
+        Ok(read_record::<SerializedAggregate>(buf)?.decode().ok_or_else(|| unknown_function_error(name))?)
     }
 
     fn try_encode_udwf(&self, node: &WindowUDF, buf: &mut Vec<u8>) -> DfResult<()> {
-        let form = PortableWindow::of(node).ok_or_else(|| unportable(node.name()))?;
-        Ok(write(&form, buf)?)
+        let form = SerializedWindow::encode(node).ok_or_else(|| unportable_error(node.name()))?;
+        Ok(write_record(&form, buf)?)
     }
 
     fn try_decode_udwf(&self, name: &str, buf: &[u8]) -> DfResult<Arc<WindowUDF>> {
-        Ok(read::<PortableWindow>(buf)?.function().ok_or_else(|| unknown(name))?)
+        Ok(read_record::<SerializedWindow>(buf)?.decode().ok_or_else(|| unknown_function_error(name))?)
     }
 }
 
 /// Decodes a protobuf message.
-fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, FormError> {
-    M::decode(bytes).map_err(|error| other(&error.to_string()))
+fn decode_message<M: Message + Default>(bytes: &[u8]) -> Result<M, RecordError> {
+    M::decode(bytes).map_err(|error| malformed_error(&error.to_string()))
 }
 
-fn unportable(name: &str) -> FormError {
-    other(&format!("the function {name} cannot be sent to another process"))
+fn unportable_error(name: &str) -> RecordError {
+    malformed_error(&format!("the function {name} cannot be sent to another process"))
 }
 
-fn unknown(name: &str) -> FormError {
-    other(&format!("no function {name} has the encoded form"))
+fn unknown_function_error(name: &str) -> RecordError {
+    malformed_error(&format!("no function {name} has the encoded form"))
 }
 
-fn other(message: &str) -> FormError {
-    FormError::Other(message.to_owned())
+fn malformed_error(message: &str) -> RecordError {
+    RecordError::Other(message.to_owned())
 }
 
-impl From<FormError> for DataFusionError {
-    fn from(error: FormError) -> Self {
+impl From<RecordError> for DataFusionError {
+    fn from(error: RecordError) -> Self {
         Self::External(Box::new(error))
     }
 }

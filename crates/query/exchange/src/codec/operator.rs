@@ -13,43 +13,43 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf;
-use functions::series::Kind as SeriesKind;
-use operators::portable::{OwnOperator, SeriesColumn};
+use functions::series::SeriesType as SeriesKind;
+use operators::portable::{PortableOperator, SeriesColumn};
 use prost::Message;
-use scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
+use scan::{MalformedScan, PortableScan, ScanPlanner, ShardScanExec};
 use serde::{Deserialize, Serialize};
 
-use super::{FormError, Written, message, other};
-use crate::{ToOwnersExec, WithinTasksExec};
+use super::{EncodedMessage, RecordError, decode_message, malformed_error};
+use crate::{LocalExchangeExec, RouteToOwnersExec};
 
 /// Encoded form of an operator, without its inputs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Operator {
+pub(super) enum OperatorRecord {
     Scan {
         scan: PortableScan,
-        dynamic: Vec<Written>,
+        dynamic: Vec<EncodedMessage>,
     },
     ProjectSet {
-        columns: Vec<Column>,
-        schema: Written,
+        columns: Vec<SeriesColumnRecord>,
+        schema: EncodedMessage,
     },
     RankLimit {
-        parts: Vec<Written>,
-        order: Vec<Key>,
+        parts: Vec<EncodedMessage>,
+        order: Vec<SortKeyRecord>,
         most: usize,
     },
     /// DataFusion's messages for limits and filters cut row counts to 32 bits.
     GlobalLimit {
         skip: usize,
         fetch: Option<usize>,
-        order: Vec<Key>,
+        order: Vec<SortKeyRecord>,
     },
     LocalLimit {
         fetch: usize,
-        order: Vec<Key>,
+        order: Vec<SortKeyRecord>,
     },
     Filter {
-        predicate: Written,
+        predicate: EncodedMessage,
         projection: Option<Vec<usize>>,
         fetch: Option<usize>,
     },
@@ -63,7 +63,7 @@ pub(super) enum Operator {
     },
     /// Exchange between the threads of a task.
     WithinTasks {
-        keys: Vec<Written>,
+        keys: Vec<EncodedMessage>,
         partitions: usize,
     },
     /// Routing of rows to the owners of their buckets.
@@ -75,56 +75,59 @@ pub(super) enum Operator {
 
 /// Output column of a set-returning projection.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Column {
-    Passed(Written),
-    Series { kind: SeriesKind, args: Vec<Written> },
+pub(super) enum SeriesColumnRecord {
+    Passed(EncodedMessage),
+    Series { kind: SeriesKind, args: Vec<EncodedMessage> },
     Ordinal,
 }
 
 /// Sort key of a rank.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Key {
-    expression: Written,
+pub(super) struct SortKeyRecord {
+    expression: EncodedMessage,
     descending: bool,
     nulls_first: bool,
 }
 
 /// Encodes an expression.
-type Writing<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<protobuf::PhysicalExprNode>;
+type EncodeExpression<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<protobuf::PhysicalExprNode>;
 /// Decodes an expression over the columns of a schema.
-type Reading<'a> = &'a dyn Fn(&protobuf::PhysicalExprNode, &Schema) -> DfResult<Arc<dyn PhysicalExpr>>;
+type DecodeExpression<'a> = &'a dyn Fn(&protobuf::PhysicalExprNode, &Schema) -> DfResult<Arc<dyn PhysicalExpr>>;
 
-impl Operator {
+impl OperatorRecord {
     /// Returns the encoded form of an operator of Kiln; `None` for others.
-    pub(super) fn of(operator: &dyn ExecutionPlan, expression: Writing<'_>) -> DfResult<Option<Self>> {
+    pub(super) fn from_kiln(operator: &dyn ExecutionPlan, expression: EncodeExpression<'_>) -> DfResult<Option<Self>> {
         let write = |expr: &Arc<dyn PhysicalExpr>| Ok(expression(expr)?.encode_to_vec());
         let all = |all: &[Arc<dyn PhysicalExpr>]| all.iter().map(write).collect::<DfResult<Vec<_>>>();
         if let Some(scan) = operator.downcast_ref::<ShardScanExec>() {
-            return Ok(Some(Self::Scan { scan: scan.portable()?, dynamic: all(scan.dynamic())? }));
+            return Ok(Some(Self::Scan { scan: scan.to_portable()?, dynamic: all(scan.dynamic_filters())? }));
         }
-        if let Some(within) = operator.downcast_ref::<WithinTasksExec>() {
+        if let Some(within) = operator.downcast_ref::<LocalExchangeExec>() {
             let partitions = within.properties().output_partitioning().partition_count();
             return Ok(Some(Self::WithinTasks { keys: all(within.keys())?, partitions }));
         }
-        if let Some(to_owners) = operator.downcast_ref::<ToOwnersExec>() {
+        if let Some(to_owners) = operator.downcast_ref::<RouteToOwnersExec>() {
             let (keys, numbers) = (to_owners.keys().to_vec(), to_owners.numbers().to_vec());
             return Ok(Some(Self::ToOwners { keys, numbers }));
         }
-        Ok(match OwnOperator::of(operator) {
-            Some(OwnOperator::ProjectSet { columns, schema }) => {
+        Ok(match PortableOperator::try_from_operator(operator) {
+            Some(PortableOperator::ProjectSet { columns, schema }) => {
                 let column = |column: &SeriesColumn| {
                     Ok(match column {
-                        SeriesColumn::Passed(expr) => Column::Passed(write(expr)?),
-                        SeriesColumn::Series { kind, args } => Column::Series { kind: *kind, args: all(args)? },
-                        SeriesColumn::Ordinal => Column::Ordinal,
+                        SeriesColumn::Passed(expr) => SeriesColumnRecord::Passed(write(expr)?),
+                        SeriesColumn::Series { kind, args } => {
+                            SeriesColumnRecord::Series { kind: *kind, args: all(args)? }
+                        }
+                        SeriesColumn::Ordinal => SeriesColumnRecord::Ordinal,
                     })
                 };
                 let columns = columns.iter().map(column).collect::<DfResult<_>>()?;
-                let schema = protobuf::Schema::try_from(schema.as_ref()).map_err(|error| other(&error.to_string()))?;
+                let schema =
+                    protobuf::Schema::try_from(schema.as_ref()).map_err(|error| malformed_error(&error.to_string()))?;
                 Some(Self::ProjectSet { columns, schema: schema.encode_to_vec() })
             }
-            Some(OwnOperator::RankLimit { parts, order, most }) => {
-                let order = order.iter().map(|key| Key::of(key, expression)).collect::<DfResult<_>>()?;
+            Some(PortableOperator::RankLimit { parts, order, most }) => {
+                let order = order.iter().map(|key| SortKeyRecord::new(key, expression)).collect::<DfResult<_>>()?;
                 Some(Self::RankLimit { parts: all(&parts)?, order, most })
             }
             None => None,
@@ -132,9 +135,12 @@ impl Operator {
     }
 
     /// Returns the encoded form of an operator of DataFusion; `None` if DataFusion's message is complete.
-    pub(super) fn of_library(operator: &dyn ExecutionPlan, expression: Writing<'_>) -> DfResult<Option<Self>> {
+    pub(super) fn from_library(
+        operator: &dyn ExecutionPlan,
+        expression: EncodeExpression<'_>,
+    ) -> DfResult<Option<Self>> {
         let keys = |order: &Option<LexOrdering>| {
-            order.iter().flatten().map(|key| Key::of(key, expression)).collect::<DfResult<Vec<_>>>()
+            order.iter().flatten().map(|key| SortKeyRecord::new(key, expression)).collect::<DfResult<Vec<_>>>()
         };
         if let Some(limit) = operator.downcast_ref::<GlobalLimitExec>() {
             let order = keys(limit.required_ordering())?;
@@ -156,25 +162,25 @@ impl Operator {
 
     /// Returns the fields of an aggregation that DataFusion's message lacks; that message becomes the input of this
     /// form.
-    pub(super) fn beside_library(operator: &dyn ExecutionPlan) -> Option<Self> {
+    pub(super) fn missing_fields(operator: &dyn ExecutionPlan) -> Option<Self> {
         let group_by = operator.downcast_ref::<AggregateExec>()?.group_expr();
         let sets = group_by.groups().len();
         (group_by.has_grouping_set() && group_by.expr().is_empty()).then_some(Self::EmptyGroupingSets { sets })
     }
 
     /// Returns the operator over its inputs; scans read from `scans`.
-    pub(super) fn over(
+    pub(super) fn into_operator(
         self,
         inputs: &[Arc<dyn ExecutionPlan>],
         scans: &ScanPlanner,
-        expression: Reading<'_>,
+        expression: DecodeExpression<'_>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let read = |bytes: &Written, schema: &Schema| expression(&message(bytes)?, schema);
-        let all = |all: &[Written], schema: &Schema| {
+        let read = |bytes: &EncodedMessage, schema: &Schema| expression(&decode_message(bytes)?, schema);
+        let all = |all: &[EncodedMessage], schema: &Schema| {
             all.iter().map(|bytes| read(bytes, schema)).collect::<DfResult<Vec<_>>>()
         };
-        let keys = |keys: &[Key], schema: &Schema| {
-            let key = |key: &Key| {
+        let keys = |keys: &[SortKeyRecord], schema: &Schema| {
+            let key = |key: &SortKeyRecord| {
                 let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
                 Ok(PhysicalSortExpr { expr: read(&key.expression, schema)?, options })
             };
@@ -183,8 +189,8 @@ impl Operator {
         let own = match (self, inputs) {
             (Self::Scan { scan, dynamic }, []) => {
                 let schema = scan.schema();
-                let scan = ShardScanExec::of_portable(scan, scans, all(&dynamic, &schema)?);
-                return Ok(Arc::new(scan.map_err(malformed)?));
+                let scan = ShardScanExec::try_from_portable(scan, scans, all(&dynamic, &schema)?);
+                return Ok(Arc::new(scan.map_err(malformed_scan_error)?));
             }
             (Self::GlobalLimit { skip, fetch, order }, [input]) => {
                 let mut limit = GlobalLimitExec::new(Arc::clone(input), skip, fetch);
@@ -199,7 +205,9 @@ impl Operator {
             (Self::Filter { predicate, projection, fetch }, [input]) => {
                 let columns = input.schema().fields().len();
                 if projection.iter().flatten().any(|column| columns <= *column) {
-                    return Err(other("an encoded filter projects columns that its input does not have").into());
+                    return Err(
+                        malformed_error("an encoded filter projects columns that its input does not have").into()
+                    );
                 }
                 let filter = FilterExecBuilder::new(read(&predicate, &input.schema())?, Arc::clone(input))
                     .apply_projection(projection)?
@@ -211,8 +219,9 @@ impl Operator {
             }
             (Self::EmptyGroupingSets { sets }, [input]) => {
                 let aggregate = input.downcast_ref::<AggregateExec>().filter(|it| it.group_expr().expr().is_empty());
-                let aggregate = aggregate
-                    .ok_or_else(|| other("encoded grouping sets are not above an aggregation without keys"))?;
+                let aggregate = aggregate.ok_or_else(|| {
+                    malformed_error("encoded grouping sets are not above an aggregation without keys")
+                })?;
                 let with_sets = AggregateExec::try_new(
                     *aggregate.mode(),
                     PhysicalGroupBy::new(Vec::new(), Vec::new(), vec![Vec::new(); sets], true),
@@ -229,44 +238,48 @@ impl Operator {
                 return Ok(Arc::new(exchange));
             }
             (Self::ToOwners { keys, numbers }, [input]) => {
-                return Ok(Arc::new(ToOwnersExec::try_new(Arc::clone(input), keys, numbers.into())?));
+                return Ok(Arc::new(RouteToOwnersExec::try_new(Arc::clone(input), keys, numbers.into())?));
             }
             (Self::ProjectSet { columns, schema }, [input]) => {
-                let proto: protobuf::Schema = message(&schema)?;
-                let schema = Schema::try_from(&proto).map_err(|error| other(&error.to_string()))?;
+                let proto: protobuf::Schema = decode_message(&schema)?;
+                let schema = Schema::try_from(&proto).map_err(|error| malformed_error(&error.to_string()))?;
                 if schema.fields().len() != columns.len() {
-                    return Err(other("an encoded projection of sets needs a field for each column").into());
+                    return Err(malformed_error("an encoded projection of sets needs a field for each column").into());
                 }
                 let below = input.schema();
-                let column = |column: &Column| {
+                let column = |column: &SeriesColumnRecord| {
                     Ok(match column {
-                        Column::Passed(expr) => SeriesColumn::Passed(read(expr, &below)?),
-                        Column::Series { kind, args } => SeriesColumn::Series { kind: *kind, args: all(args, &below)? },
-                        Column::Ordinal => SeriesColumn::Ordinal,
+                        SeriesColumnRecord::Passed(expr) => SeriesColumn::Passed(read(expr, &below)?),
+                        SeriesColumnRecord::Series { kind, args } => {
+                            SeriesColumn::Series { kind: *kind, args: all(args, &below)? }
+                        }
+                        SeriesColumnRecord::Ordinal => SeriesColumn::Ordinal,
                     })
                 };
                 let columns = columns.iter().map(column).collect::<DfResult<_>>()?;
-                OwnOperator::ProjectSet { columns, schema: Arc::new(schema) }
+                PortableOperator::ProjectSet { columns, schema: Arc::new(schema) }
             }
             (Self::RankLimit { parts, order, most }, [input]) if 0 < most => {
                 let below = input.schema();
                 let order = keys(&order, &below)?;
-                OwnOperator::RankLimit { parts: all(&parts, &below)?, order, most }
+                PortableOperator::RankLimit { parts: all(&parts, &below)?, order, most }
             }
-            _ => return Err(other("an encoded operator has the wrong inputs or parameters").into()),
+            _ => return Err(malformed_error("an encoded operator has the wrong inputs or parameters").into()),
         };
-        let [input] = inputs else { return Err(other("an encoded operator has the wrong number of inputs").into()) };
-        Ok(own.over(Arc::clone(input)))
+        let [input] = inputs else {
+            return Err(malformed_error("an encoded operator has the wrong number of inputs").into());
+        };
+        Ok(own.with_input(Arc::clone(input)))
     }
 }
 
-impl Key {
-    fn of(key: &PhysicalSortExpr, expression: Writing<'_>) -> DfResult<Self> {
+impl SortKeyRecord {
+    fn new(key: &PhysicalSortExpr, expression: EncodeExpression<'_>) -> DfResult<Self> {
         let SortOptions { descending, nulls_first } = key.options;
         Ok(Self { expression: expression(&key.expr)?.encode_to_vec(), descending, nulls_first })
     }
 }
 
-fn malformed(error: Malformed) -> DataFusionError {
-    FormError::Other(error.to_string()).into()
+fn malformed_scan_error(error: MalformedScan) -> DataFusionError {
+    RecordError::Other(error.to_string()).into()
 }

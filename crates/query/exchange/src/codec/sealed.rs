@@ -14,15 +14,15 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 /// Operator that wraps a plan for encoding; it is never executed.
 #[derive(Debug)]
-pub(crate) struct Sealed(pub(crate) Arc<dyn ExecutionPlan>);
+pub(crate) struct SealedPlan(pub(crate) Arc<dyn ExecutionPlan>);
 
-impl DisplayAs for Sealed {
+impl DisplayAs for SealedPlan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sealed")
     }
 }
 
-impl ExecutionPlan for Sealed {
+impl ExecutionPlan for SealedPlan {
     fn name(&self) -> &'static str {
         "Sealed"
     }

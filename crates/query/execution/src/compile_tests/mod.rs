@@ -1,12 +1,12 @@
 //! Tests of compiled plans: results with little memory, and which parts are compiled.
 
+mod fragment_cache;
 mod partitions;
-mod reuse;
 mod tpc;
 
 use std::time::Duration;
 
-use scheduler::Config;
+use scheduler::ResourceConfig;
 use types::{Clock, Condition, SystemClock};
 
 use crate::fixtures::Warehouse;
@@ -14,7 +14,7 @@ use crate::sql_fixture::Sql;
 
 /// Queries that collect many rows in groups, hash tables, exchanges, sorts and windows, some of them from operators
 /// that are not compiled.
-const HUNGRY: [&str; 40] = [
+const MEMORY_INTENSIVE: [&str; 40] = [
     "select x, count(*) from a group by x order by x desc limit 3",
     "select x % 20000 as g, max(x::text), min(t) from a group by 1 order by 1 limit 3",
     "select count(*), sum(x), max(y), min(t) from a join b on x = y",
@@ -64,7 +64,7 @@ const HUNGRY: [&str; 40] = [
 ];
 
 async fn tables(memory_bytes: usize) -> Sql {
-    let sql = Sql::on(Warehouse::with(Config { memory_bytes, ..Config::default() }));
+    let sql = Sql::on(Warehouse::with_config(ResourceConfig { memory_bytes, ..ResourceConfig::default() }));
     sql.run("create table a (x bigint, t text)").await.unwrap();
     sql.run("create table b (y bigint)").await.unwrap();
     sql.run("create table c (id bigint, r real, u uuid, b bytea, s interval, l int[])").await.unwrap();
@@ -84,14 +84,14 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
     let clock = SystemClock::new();
     let (mut refused, mut spilled, mut sorted) = (0, 0, 0);
     let mut answers = Vec::new();
-    for query in HUNGRY {
+    for query in MEMORY_INTENSIVE {
         answers.push(plenty.run(query).await.unwrap());
     }
     for kilobytes in [1_500, 4_000, 12_000] {
         let sql = tables(kilobytes << 10).await;
         let runtime = sql.warehouse.execution.executor().runtime();
         let (pool, disk) = (&runtime.memory_pool, &runtime.disk_manager);
-        for (query, expected) in HUNGRY.iter().zip(&answers) {
+        for (query, expected) in MEMORY_INTENSIVE.iter().zip(&answers) {
             let answer = tokio::time::timeout(Duration::from_secs(60), sql.run(query)).await;
             match answer.unwrap_or_else(|_| panic!("{query} with {kilobytes} kB does not end")) {
                 Ok(rows) => assert_eq!(rows, *expected, "{query} with {kilobytes} kB"),
@@ -101,8 +101,11 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
                 }
             }
             let ended = clock.monotonic();
-            while (sql.warehouse.execution.executor().threads().alive(), pool.reserved(), disk.used_disk_space())
-                != (0, 0, 0)
+            while (
+                sql.warehouse.execution.executor().query_threads().unfinished_tasks(),
+                pool.reserved(),
+                disk.used_disk_space(),
+            ) != (0, 0, 0)
             {
                 let waited = clock.monotonic() - ended;
                 assert!(waited < Duration::from_secs(60), "{query} with {kilobytes} kB left {pool:?}, {disk:?}");
@@ -176,7 +179,7 @@ async fn a_limit_gives_all_its_rows_or_fails() {
 }
 
 /// Plans that are compiled completely.
-const WHOLE: [&str; 16] = [
+const FULLY_COMPILED: [&str; 16] = [
     "select x, t from a order by t desc, x",
     "select x, t from a order by t desc, x limit 10 offset 5",
     "select count(*) from (select x from a limit 100) as s join b on x = y",
@@ -198,7 +201,7 @@ const WHOLE: [&str; 16] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn sorts_limits_unions_and_windows_are_of_one_program() {
     let sql = tables(1 << 30).await;
-    for query in WHOLE {
+    for query in FULLY_COMPILED {
         let plan = sql.run(&format!("explain (analyze) {query}")).await.unwrap();
         let ran = plan.iter().filter(|line| line.contains("Engine: on")).count();
         let before = plan.iter().take_while(|line| !line.contains("Engine: on"));
@@ -226,7 +229,7 @@ async fn many_workers_put_their_groups_together_side_by_side() {
 
 /// Aggregations with almost as many groups as rows, so that workers flush them to radix partitions: by sparse integers,
 /// texts and NULLs, with grouping sets and with DISTINCT.
-const MANY: [&str; 4] = [
+const MANY_GROUPS: [&str; 4] = [
     "select x * 1000003 + n as g, t as u, count(*) as c, sum(x) as s, max(t) as m from a, generate_series(0, 3) as r(n) group by 1, 2",
     "select nullif(x % 40000, 7) * 1000003 + n as g, nullif(t, 'text 5') as u, count(*) filter (where x % 2 = 0) as c, min(x) as s, min(t) as m from a, generate_series(0, 3) as r(n) group by 1, 2",
     "select x * 1000003 as g, t || n as u, count(*) as c, sum(x) as s, max(t) as m from a, generate_series(0, 3) as r(n) group by rollup (1, 2)",
@@ -236,7 +239,7 @@ const MANY: [&str; 4] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_that_are_nearly_as_many_as_rows_are_those_of_operators() {
     let mut sql = tables(1 << 30).await;
-    for query in MANY {
+    for query in MANY_GROUPS {
         let query = format!(
             "select count(*), count(g), count(u), sum(g::numeric), sum(c), sum(s), min(u), max(u), min(m), max(m) from ({query}) as r"
         );

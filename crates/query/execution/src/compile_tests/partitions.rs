@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use binder::Planned;
+use binder::StatementPlan;
 use compile::FragmentExec;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use operators::SharedScanExec;
 use scan::ShardScanExec;
-use scheduler::Config;
+use scheduler::ResourceConfig;
 
 use crate::fixtures::{Warehouse, context};
 use crate::sql_fixture::Sql;
@@ -27,38 +27,38 @@ const QUERIES: [&str; 7] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_programs_leave_has_a_partition_for_each_thread() {
-    let sql = Sql::on(Warehouse::with(Config { threads: 4, ..Config::default() }));
+    let sql = Sql::on(Warehouse::with_config(ResourceConfig { threads: 4, ..ResourceConfig::default() }));
     sql.run("create table t (k bigint, n bigint, s text)").await.expect("it is new");
     for shard in 0..8 {
         let row = |i: i64| format!("{},{},t{i}\n", i % 97, i % 13);
         sql.copy("t", (shard * 3_000..shard * 3_000 + 3_000).map(row).collect::<String>().into()).await;
     }
     for query in QUERIES {
-        let Ok(Planned::Query(plan)) = sql.plan(query) else { panic!("{query} has no plan") };
-        let (about, task) = (context(), context().task(&plan.state));
-        let mut seen = Seen::default();
-        let prepared = executor::operators(&plan, None, &about, task, None).await.expect("it can be planned");
-        seen.see(&prepared.operators);
+        let Ok(StatementPlan::Query(plan)) = sql.plan(query) else { panic!("{query} has no plan") };
+        let (about, task) = (context(), context().task_context(&plan.state));
+        let mut seen = OperatorCounts::default();
+        let prepared = executor::prepare_local(&plan, None, &about, task, None).await.expect("it can be planned");
+        seen.count(&prepared.operators);
         assert!(0 < seen.scans && seen.scans_of_one == 0 && seen.groups_of_one == 0, "{query}: {seen:?}");
     }
 }
 
 /// Operators outside of fragments.
 #[derive(Debug, Default)]
-struct Seen {
+struct OperatorCounts {
     scans: usize,
     scans_of_one: usize,
     /// Aggregations that are finished in one partition.
     groups_of_one: usize,
 }
 
-impl Seen {
-    fn see(&mut self, operator: &Arc<dyn ExecutionPlan>) {
+impl OperatorCounts {
+    fn count(&mut self, operator: &Arc<dyn ExecutionPlan>) {
         if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
-            return fragment.foreign().for_each(|(_, input)| self.see(input));
+            return fragment.foreign_inputs().for_each(|(_, input)| self.count(input));
         }
         if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
-            return self.see(shared.rows().operators());
+            return self.count(shared.rows().operators());
         }
         if operator.is::<ShardScanExec>() {
             self.scans += 1;
@@ -68,6 +68,6 @@ impl Seen {
             let is_of_one = matches!(aggregate.mode(), AggregateMode::Final | AggregateMode::Single);
             self.groups_of_one += usize::from(is_of_one && !aggregate.group_expr().is_empty());
         }
-        operator.children().into_iter().for_each(|child| self.see(child));
+        operator.children().into_iter().for_each(|child| self.count(child));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use binder::Planned;
+use binder::StatementPlan;
 use compile::FragmentExec;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -17,7 +17,7 @@ use crate::sql_fixture::Sql;
 
 /// File of the parts of TPC-DS that are not compiled: one line per query and operator or expression. Lines may only be
 /// removed.
-const LEFT: &str = "src/compile_tests/tpcds_left.txt";
+const UNCOMPILED: &str = "src/compile_tests/tpcds_left.txt";
 
 /// Creates the tables of a suite with some rows, so that no plan is simplified because a table is empty.
 async fn tables(suite: &str) -> Sql {
@@ -51,7 +51,7 @@ fn bench(path: &str) -> PathBuf {
 }
 
 /// Returns the number of queries of a suite, and what is not compiled.
-async fn left(suite: &str) -> (usize, BTreeSet<String>) {
+async fn uncompiled(suite: &str) -> (usize, BTreeSet<String>) {
     let sql = tables(suite).await;
     let (mut count, mut left) = (0, BTreeSet::new());
     for entry in std::fs::read_dir(bench(&format!("queries/{suite}"))).unwrap() {
@@ -59,9 +59,9 @@ async fn left(suite: &str) -> (usize, BTreeSet<String>) {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let query = std::fs::read_to_string(&path).unwrap();
         let planned = sql.plan(&query).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let Planned::Query(plan) = planned else { panic!("{name} is no query") };
-        let (about, task) = (context(), context().task(&plan.state));
-        let prepared = executor::operators(&plan, None, &about, task, None).await;
+        let StatementPlan::Query(plan) = planned else { panic!("{name} is no query") };
+        let (about, task) = (context(), context().task_context(&plan.state));
+        let prepared = executor::prepare_local(&plan, None, &about, task, None).await;
         let covered = prepared.unwrap_or_else(|error| panic!("{name}: {error}")).operators;
         collect(&covered, name, &mut left);
         count += 1;
@@ -71,8 +71,10 @@ async fn left(suite: &str) -> (usize, BTreeSet<String>) {
 
 fn collect(operator: &Arc<dyn ExecutionPlan>, query: &str, left: &mut BTreeSet<String>) {
     if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
-        left.extend(fragment.over_arrays().into_iter().map(|(_, sql)| format!("{query} computes over arrays: {sql}")));
-        return fragment.foreign().for_each(|(_, input)| collect(input, query, left));
+        left.extend(
+            fragment.arrow_expressions().into_iter().map(|(_, sql)| format!("{query} computes over arrays: {sql}")),
+        );
+        return fragment.foreign_inputs().for_each(|(_, input)| collect(input, query, left));
     }
     if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
         return collect(shared.rows().operators(), query, left);
@@ -90,7 +92,7 @@ fn collect(operator: &Arc<dyn ExecutionPlan>, query: &str, left: &mut BTreeSet<S
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_run_all_of_tpch() {
-    let (count, left) = left("tpch").await;
+    let (count, left) = uncompiled("tpch").await;
     assert_eq!(count, 22);
     // A scalar subquery's value is an array of one row; a dynamic filter that no join fills remains true.
     let known = ["over arrays: (scalar subquery)", "over arrays: DynamicFilter [ empty ]"];
@@ -100,9 +102,9 @@ async fn programs_run_all_of_tpch() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn little_of_tpcds_is_left_to_operators() {
-    let (count, left) = left("tpcds").await;
+    let (count, left) = uncompiled("tpcds").await;
     assert_eq!(count, 99);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(LEFT);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(UNCOMPILED);
     if std::env::var_os("KILN_WRITE_GOLDEN").is_some() {
         let lines: String = left.iter().map(|line| format!("{line}\n")).collect();
         std::fs::write(&path, lines).unwrap();

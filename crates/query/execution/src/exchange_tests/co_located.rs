@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use catalog::{Table, TableShards};
-use exchange::{Distribution, JoinExchange, Spread};
+use exchange::{DistributionContext, JoinExchange, RunLocation};
 use types::Random;
 use types::random::SeededRandom;
 
-use super::fixture::{Workers, alone, check, on, on_workers};
+use super::fixture::{Workers, check, in_one_process, on_workers, run_context};
 use crate::sql_fixture::Sql;
 
 /// Types of the key of `fact` and `side`, with equal values.
@@ -90,22 +90,22 @@ const OTHERS: [&str; 9] = [
     "select k from fact where k not in (select k from side where k is not null) or k is null",
 ];
 
-async fn tasks(sql: &Sql, query: &str, distribution: &Distribution) -> String {
-    let context = on(sql, distribution);
+async fn tasks(sql: &Sql, query: &str, distribution: &DistributionContext) -> String {
+    let context = run_context(sql, distribution);
     sql.run_with(&format!("explain (analyze, costs off) {query}"), &context).await.expect("it runs").join("\n")
 }
 
 /// Checks all queries on clusters with these numbers of workers.
 async fn check_all(sql: &Sql, about: &str, counts: &[usize]) {
-    let clusters: Vec<_> = counts.iter().map(|count| Workers::over(sql, *count)).collect();
+    let clusters: Vec<_> = counts.iter().map(|count| Workers::start(sql, *count)).collect();
     for (number, query) in BY_KEY.iter().chain(&OTHERS).enumerate() {
-        let expected = alone(sql, query).await;
+        let expected = in_one_process(sql, query).await;
         for workers in &clusters {
             let joins = if number % 2 == 0 { JoinExchange::ByCost } else { JoinExchange::Shuffle };
             let about = format!("{about}, {} workers, {joins:?}: {query}", workers.workers.len());
-            let ran = on_workers(sql, query, &workers.joining(joins)).await;
+            let ran = on_workers(sql, query, &workers.with_joins(joins)).await;
             let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
-            assert!(!matches!(spread, Spread::Instance(_)), "{about}: {spread:?}");
+            assert!(!matches!(spread, RunLocation::Instance(_)), "{about}: {spread:?}");
             assert_eq!(rows, expected, "{about}");
         }
     }
@@ -115,7 +115,7 @@ async fn check_all(sql: &Sql, about: &str, counts: &[usize]) {
 async fn rows_of_one_key_meet_without_an_exchange_whatever_the_join() {
     for (key, seed) in KEYS.iter().zip(1..) {
         let sql = loaded(key, seed).await;
-        let workers = Workers::over(&sql, 3);
+        let workers = Workers::start(&sql, 3);
         for query in BY_KEY {
             let rows = check(&sql, query, &workers.distribution).await;
             assert!(!rows.is_empty(), "{query} shows nothing");
@@ -145,8 +145,8 @@ const TO_OWNERS: [&str; 9] = [
 async fn rows_of_one_side_go_to_the_owners_of_the_others_buckets() {
     for (key, seed) in KEYS.iter().zip(51..) {
         let mut sql = loaded(key, seed).await;
-        let workers = Workers::over(&sql, 3);
-        let distribution = workers.joining(JoinExchange::Shuffle);
+        let workers = Workers::start(&sql, 3);
+        let distribution = workers.with_joins(JoinExchange::Shuffle);
         for query in TO_OWNERS {
             let rows = check(&sql, query, &distribution).await;
             assert!(!rows.is_empty(), "{query} shows nothing");
@@ -162,7 +162,7 @@ async fn rows_of_one_side_go_to_the_owners_of_the_others_buckets() {
         sql.run("delete from fact").await.expect("it runs");
         for query in TO_OWNERS {
             let (rows, _) = on_workers(&sql, query, &distribution).await.expect("it runs");
-            assert_eq!(rows, alone(&sql, query).await, "{query} without facts");
+            assert_eq!(rows, in_one_process(&sql, query).await, "{query} without facts");
         }
     }
 }
@@ -178,12 +178,12 @@ async fn answers_are_the_same_whatever_has_become_of_the_rows() {
     check_all(&sql, "with fresh and deleted rows", &[2, 3]).await;
     let oids: Vec<_> = sql.warehouse.transactions.current().state.tables().map(|table| table.oid).collect();
     for table in &oids {
-        sql.warehouse.execution.maintenance().settle(*table).await.expect("rows settle");
+        sql.warehouse.execution.maintenance().flush(*table).await.expect("rows settle");
         let all = |_: &Table, shards: &TableShards| shards.shards.ids().collect();
         sql.warehouse.execution.maintenance().compact_chosen(*table, all).await.expect("shards are put together");
     }
     check_all(&sql, "after compaction", &[3, 4]).await;
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     let text = tasks(&sql, BY_KEY[0], &workers.distribution).await;
     assert!(text.contains("Mode: co-located"), "{text}");
 }
@@ -191,7 +191,7 @@ async fn answers_are_the_same_whatever_has_become_of_the_rows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_that_is_distributed_anew_is_so_once_its_rows_are_written_anew() {
     let sql = loaded("bigint", 23).await;
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     sql.run("alter table side set distribute on (n)").await.expect("it runs");
     sql.run("alter table other set distribute on (k)").await.expect("it runs");
     let by_n = "select o.k, o.name, f.n from other o join fact f on o.k = f.k";
@@ -224,7 +224,7 @@ async fn a_table_that_is_distributed_anew_is_so_once_its_rows_are_written_anew()
 async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchange() {
     let sql = loaded("bigint", 31).await;
     sql.run("insert into dim values (3, 'fresh'), (77, 'fresh')").await.expect("it runs");
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     let spared = [
         "select f.k, f.n, d.name from fact f join dim d on f.d = d.d",
         "select f.k, f.d, d.name from fact f left join dim d on f.d = d.d and d.name <> 'd2'",
@@ -234,7 +234,7 @@ async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchan
     ];
     for query in spared {
         for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
-            let distribution = workers.joining(joins);
+            let distribution = workers.with_joins(joins);
             assert!(!check(&sql, query, &distribution).await.is_empty(), "{query} shows nothing");
             let text = tasks(&sql, query, &distribution).await;
             assert!(!text.contains("Shuffle") && !text.contains("Broadcast"), "{query}\n{text}");
@@ -253,9 +253,9 @@ async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchan
         "select * from dim",
     ] {
         for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
-            let (rows, spread) = on_workers(&sql, query, &workers.joining(joins)).await.expect("it runs");
-            assert!(!matches!(spread, Spread::Instance(_)), "{query}: {spread:?}");
-            assert_eq!(rows, alone(&sql, query).await, "{query} with {joins:?}");
+            let (rows, spread) = on_workers(&sql, query, &workers.with_joins(joins)).await.expect("it runs");
+            assert!(!matches!(spread, RunLocation::Instance(_)), "{query}: {spread:?}");
+            assert_eq!(rows, in_one_process(&sql, query).await, "{query} with {joins:?}");
         }
     }
 }
@@ -264,11 +264,11 @@ async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchan
 async fn operators_that_no_program_runs_meet_in_place_too() {
     let mut sql = loaded("text", 41).await;
     sql.settings.set("kiln.engine", "off").expect("there is such a setting");
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     for query in BY_KEY.iter().chain(&OTHERS) {
         let (rows, spread) = on_workers(&sql, query, &workers.distribution).await.expect("it runs");
-        assert!(!matches!(spread, Spread::Instance(_)), "{query}: {spread:?}");
-        assert_eq!(rows, alone(&sql, query).await, "{query}");
+        assert!(!matches!(spread, RunLocation::Instance(_)), "{query}: {spread:?}");
+        assert_eq!(rows, in_one_process(&sql, query).await, "{query}");
     }
 }
 
@@ -282,7 +282,7 @@ async fn keys_of_two_columns_meet_in_their_order() {
     }
     sql.run("create table c (y text, x int, v int) distribute on (y, x)").await.expect("it runs");
     sql.run("insert into c select y, x, v from a").await.expect("it runs");
-    let workers = Workers::over(&sql, 4);
+    let workers = Workers::start(&sql, 4);
     for (query, is_co_located) in [
         ("select a.v, b.v from a join b on b.y = a.y and a.x = b.x and a.v < b.v", true),
         ("select a.v, b.v from a join b on a.x = b.x and a.v = b.v", false),
@@ -290,7 +290,7 @@ async fn keys_of_two_columns_meet_in_their_order() {
         ("select x, y, v, count(*) from a group by v, y, x", false),
     ] {
         check(&sql, query, &workers.distribution).await;
-        let text = tasks(&sql, query, &workers.joining(JoinExchange::Shuffle)).await;
+        let text = tasks(&sql, query, &workers.with_joins(JoinExchange::Shuffle)).await;
         assert_eq!(text.contains("Mode: co-located"), is_co_located, "{query}\n{text}");
     }
 }

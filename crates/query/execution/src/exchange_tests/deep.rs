@@ -1,10 +1,10 @@
 //! Deep and long statements return the same rows on workers as in one process.
 
 use bench::shapes::{SETUP, shapes};
-use exchange::Spread;
+use exchange::RunLocation;
 use types::Condition;
 
-use super::fixture::{Workers, alone, on_workers};
+use super::fixture::{Workers, in_one_process, on_workers};
 use crate::sql_fixture::Sql;
 
 /// Nesting levels of the statements: more than `prost` decodes in one message.
@@ -23,7 +23,7 @@ async fn statements_of_all_shapes_run_on_workers_as_alone() {
     for shard in ["1,2,a,{}\n", "2,3,b,[]\n"] {
         sql.copy("t", shard.into()).await;
     }
-    let workers = Workers::over(&sql, 2);
+    let workers = Workers::start(&sql, 2);
     let mut places = [0, 0];
     for shape in shapes() {
         let text = (shape.text)(size(shape.name));
@@ -31,14 +31,14 @@ async fn statements_of_all_shapes_run_on_workers_as_alone() {
             continue;
         }
         let expected = match sql.run(&text).await {
-            Ok(_) => Ok(alone(&sql, &text).await),
+            Ok(_) => Ok(in_one_process(&sql, &text).await),
             Err(error) => Err(error.condition),
         };
         for (place, small_bytes) in [0, u64::MAX].into_iter().enumerate() {
-            match (on_workers(&sql, &text, &workers.small(small_bytes)).await, &expected) {
+            match (on_workers(&sql, &text, &workers.with_small_bytes(small_bytes)).await, &expected) {
                 (Ok((rows, spread)), Ok(expected)) => {
                     assert_eq!(rows, *expected, "a {} {spread}", shape.name);
-                    places[place] += usize::from(!matches!(spread, Spread::Instance(_)));
+                    places[place] += usize::from(!matches!(spread, RunLocation::Instance(_)));
                 }
                 (Err(error), Err(expected)) if error.condition == *expected => {}
                 (ran, expected) => panic!("a {}: {ran:?} instead of {expected:?}", shape.name),
@@ -53,7 +53,7 @@ async fn what_is_too_deep_is_refused_on_workers_too() {
     let sql = Sql::new();
     sql.run("create table t (i int)").await.expect("the table can be made");
     sql.copy("t", "1\n".into()).await;
-    let workers = Workers::over(&sql, 2);
+    let workers = Workers::start(&sql, 2);
     let text = format!("select {}i{} from t", "abs(".repeat(20_000), ")".repeat(20_000));
     let refused = on_workers(&sql, &text, &workers.distribution).await.unwrap_err();
     assert_eq!(refused.condition, Condition::StatementTooComplex);

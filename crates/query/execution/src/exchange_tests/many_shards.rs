@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binder::Planned;
+use binder::StatementPlan;
 use catalog::{Change, Schema};
 use exchange::message_bytes;
 use operators::plan_query;
@@ -64,7 +64,7 @@ async fn events(count: i64) -> Sql {
 }
 
 async fn sent(sql: &Sql, query: &str) -> usize {
-    let Planned::Query(plan) = sql.plan(query).expect("it is planned") else { panic!("{query} is no query") };
+    let StatementPlan::Query(plan) = sql.plan(query).expect("it is planned") else { panic!("{query} is no query") };
     let operators = plan_query(&plan, &CancellationToken::new()).await.expect("it has operators");
     message_bytes(&operators).expect("they can be sent")
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use binder::Planned;
+use binder::StatementPlan;
 use datafusion_distributed::NetworkBoundaryExt as _;
-use exchange::{JoinExchange, Planning, Purpose, Spread};
+use exchange::{DistributedPlanner, JoinExchange, Purpose, RunLocation};
 use types::Condition;
 
-use super::fixture::{Workers, alone, check, on, on_workers};
-use super::traps::tables;
+use super::fixture::{Workers, check, in_one_process, on_workers, run_context};
+use super::pitfalls::tables;
 use crate::sql_fixture::Sql;
 
 const JOINED: &str = "select s.name, count(*), sum(b.id) from small s join big b on b.k = s.k group by 1";
@@ -16,22 +16,22 @@ const JOINED: &str = "select s.name, count(*), sum(b.id) from small s join big b
 #[tokio::test(flavor = "multi_thread")]
 async fn a_small_query_runs_as_a_whole_on_the_worker_that_owns_most_of_it() {
     let sql = tables().await;
-    let workers = Workers::over(&sql, 3);
-    let distribution = workers.small(u64::MAX);
+    let workers = Workers::start(&sql, 3);
+    let distribution = workers.with_small_bytes(u64::MAX);
     for query in [
         JOINED,
         "select id, k from big order by k desc, id limit 7",
         "select count(*) from big where k < (select avg(k) from small)",
         "select t, count(distinct k), rank() over (order by count(*), t) from big group by t",
     ] {
-        let expected = alone(&sql, query).await;
+        let expected = in_one_process(&sql, query).await;
         let (rows, spread) = on_workers(&sql, query, &distribution).await.unwrap();
-        assert!(matches!(spread, Spread::Worker(_)), "{query}: {spread:?}");
+        assert!(matches!(spread, RunLocation::SingleWorker(_)), "{query}: {spread:?}");
         assert_eq!(rows, expected, "{query}");
     }
-    let one = Workers::over(&sql, 1);
+    let one = Workers::start(&sql, 1);
     let (_, spread) = on_workers(&sql, JOINED, &one.distribution).await.unwrap();
-    assert!(matches!(spread, Spread::Worker(_)), "one worker divides nothing: {spread:?}");
+    assert!(matches!(spread, RunLocation::SingleWorker(_)), "one worker divides nothing: {spread:?}");
     let error = on_workers(&sql, "select 1 / (k - 5) from big", &distribution).await.unwrap_err();
     assert_eq!(error.condition, Condition::DivisionByZero);
 }
@@ -39,38 +39,38 @@ async fn a_small_query_runs_as_a_whole_on_the_worker_that_owns_most_of_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_names_the_worker_that_it_lost_and_runs_without_it() {
     let sql = tables().await;
-    let expected = alone(&sql, JOINED).await;
+    let expected = in_one_process(&sql, JOINED).await;
     for (small_bytes, lost) in [(0, vec![1]), (u64::MAX, vec![0]), (0, vec![0, 2])] {
-        let workers = Workers::over(&sql, 4);
-        lost.iter().for_each(|number| workers.lose(*number));
-        let mut distribution = workers.small(small_bytes);
+        let workers = Workers::start(&sql, 4);
+        lost.iter().for_each(|number| workers.cut_off(*number));
+        let mut distribution = workers.with_small_bytes(small_bytes);
         let mut left = 4;
         for _ in &lost {
             let error = on_workers(&sql, JOINED, &distribution).await.expect_err("a worker is lost");
             assert_eq!(error.condition, Condition::IoError, "{error:?}");
             assert!(error.hint.is_some());
-            let worker = on(&sql, &distribution).report_lost_worker(&error).expect("the error names it");
+            let worker = run_context(&sql, &distribution).report_lost_worker(&error).expect("the error names it");
             distribution = distribution.without(worker);
             left -= 1;
         }
         let (rows, spread) = on_workers(&sql, JOINED, &distribution).await.expect("the others are there");
         assert_eq!(rows, expected);
-        assert!(matches!(spread, Spread::Worker(_)) || spread == Spread::Workers(left), "{spread:?}");
+        assert!(matches!(spread, RunLocation::SingleWorker(_)) || spread == RunLocation::Workers(left), "{spread:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_worker_runs_as_a_whole_has_a_name_of_its_own() {
     let sql = tables().await;
-    let workers = Workers::over(&sql, 2);
-    let distribution = workers.small(u64::MAX);
-    let context = on(&sql, &distribution);
-    let Planned::Query(plan) = sql.plan(JOINED).expect("it is a query") else { panic!("{JOINED} is no query") };
-    let planning = Planning::new(&plan, context.resources(), &distribution, Purpose::Run);
+    let workers = Workers::start(&sql, 2);
+    let distribution = workers.with_small_bytes(u64::MAX);
+    let context = run_context(&sql, &distribution);
+    let StatementPlan::Query(plan) = sql.plan(JOINED).expect("it is a query") else { panic!("{JOINED} is no query") };
+    let planning = DistributedPlanner::new(&plan, context.resources(), &distribution, Purpose::Run);
     let mut names = BTreeSet::new();
     // One planner prepares a query and its scalar subqueries.
     for _ in 0..2 {
-        let ready = planning.stages().await.expect("it can be planned").expect("it runs on a worker");
+        let ready = planning.plan_stages().await.expect("it can be planned").expect("it runs on a worker");
         let exchange = ready.operators.children()[0];
         let exchange = exchange.as_network_boundary().expect("rows come from another process");
         names.insert(exchange.input_stage().query_id());
@@ -81,9 +81,9 @@ async fn what_a_worker_runs_as_a_whole_has_a_name_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_that_change_rows_change_those_of_their_conditions() {
     let (sql, other) = (tables().await, tables().await);
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     for joins in [JoinExchange::Shuffle, JoinExchange::Broadcast] {
-        let context = on(&sql, &workers.joining(joins));
+        let context = run_context(&sql, &workers.with_joins(joins));
         for change in [
             "delete from big where k in (select k from small where name < 'n3')",
             "update big b set t = 'x' where exists (select 1 from small s where s.k = b.k and s.k > 90)",
@@ -94,7 +94,11 @@ async fn statements_that_change_rows_change_those_of_their_conditions() {
             let changed = sql.run_with(change, &context).await.unwrap_or_else(|error| panic!("{change}: {error:?}"));
             assert_eq!(changed, other.run(change).await.unwrap(), "{change}");
             for table in ["select * from big", "select * from small"] {
-                assert_eq!(alone(&sql, table).await, alone(&other, table).await, "{table} after {change}");
+                assert_eq!(
+                    in_one_process(&sql, table).await,
+                    in_one_process(&other, table).await,
+                    "{table} after {change}"
+                );
             }
         }
     }
@@ -103,8 +107,8 @@ async fn statements_that_change_rows_change_those_of_their_conditions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn explain_tells_of_stages_tasks_and_workers() {
     let sql = tables().await;
-    let workers = Workers::over(&sql, 3);
-    let shuffled = on(&sql, &workers.joining(JoinExchange::Shuffle));
+    let workers = Workers::start(&sql, 3);
+    let shuffled = run_context(&sql, &workers.with_joins(JoinExchange::Shuffle));
     let lines = sql.run_with(&format!("explain (analyze, costs off) {JOINED}"), &shuffled).await.unwrap();
     let text = lines.join("\n");
     for part in
@@ -116,7 +120,7 @@ async fn explain_tells_of_stages_tasks_and_workers() {
     assert!(text.contains("Engine: on workers"), "{text}");
     let planned = sql.run_with(&format!("explain (costs off, summary on) {JOINED}"), &shuffled).await.unwrap();
     assert!(planned.iter().any(|line| line.contains("Stage: 1")), "{planned:#?}");
-    let small = on(&sql, &workers.small(u64::MAX));
+    let small = run_context(&sql, &workers.with_small_bytes(u64::MAX));
     let lines = sql.run_with(&format!("explain (analyze) {JOINED}"), &small).await.unwrap();
     assert!(lines.iter().any(|line| line.starts_with("Runs: as a whole on worker-")), "{lines:#?}");
     let here = sql.run_with("explain (analyze) select count(*) from big where random() < 2", &small).await.unwrap();
@@ -126,8 +130,8 @@ async fn explain_tells_of_stages_tasks_and_workers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subquery_is_not_run_to_be_explained() {
     let sql = tables().await;
-    let workers = Workers::over(&sql, 2);
-    let context = on(&sql, &workers.distribution);
+    let workers = Workers::start(&sql, 2);
+    let context = run_context(&sql, &workers.distribution);
     let failing = "select count(*) from big where k = (select k from small)";
     let lines = sql.run_with(&format!("explain (summary on) {failing}"), &context).await.unwrap();
     assert!(lines.iter().any(|line| line.contains("subqueries are run before it")), "{lines:#?}");
@@ -145,7 +149,7 @@ async fn numbers_of_any_width_are_grouped_on_workers() {
         let row = |i: i64| format!("{i},{more}{}.5,{more}{}.25\n", i % 40, i % 7);
         sql.copy("wide", (shard * 500..shard * 500 + 500).map(row).collect::<String>().into()).await;
     }
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     for query in [
         "select n, count(*) from wide group by n",
         "select distinct n * 2, m from wide",
@@ -163,7 +167,7 @@ async fn numbers_of_any_width_are_grouped_on_workers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_wrong_after_rows_were_given_has_its_own_error() {
     let sql = tables().await;
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     for (query, condition) in [
         ("select b.id, 1 / (b.id - 20007) from big b join small s on b.k = s.k", Condition::DivisionByZero),
         (

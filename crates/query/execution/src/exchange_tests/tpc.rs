@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use bench::Suite;
-use binder::Planned;
+use binder::StatementPlan;
 use bytes::{Bytes, BytesMut};
 use datafusion::execution::SessionStateBuilder;
-use exchange::{Distribution, JoinExchange, Spread, Worker};
+use exchange::{DistributionContext, JoinExchange, RunLocation, Worker};
 use futures::TryStreamExt;
-use operators::{Division, plan_operators};
+use operators::{Threading, plan_operators};
 use tokio_util::sync::CancellationToken;
 
-use super::fixture::{Workers, alone, on, on_workers};
+use super::fixture::{Workers, in_one_process, on_workers, run_context};
 use crate::exchange_tests::codec::round_trip;
 use crate::sql_fixture::Sql;
 
@@ -51,15 +51,15 @@ fn query_numbers() -> impl Iterator<Item = (usize, &'static str)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
     let sql = loaded(Suite::Tpch, 0.01).await;
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     let mut left = Vec::new();
     for (number, query) in query_numbers() {
-        let expected = alone(&sql, query).await;
+        let expected = in_one_process(&sql, query).await;
         for joins in [JoinExchange::ByCost, JoinExchange::Shuffle, JoinExchange::Broadcast] {
             let about = format!("query {number} with {joins:?}");
-            let ran = on_workers(&sql, query, &workers.joining(joins)).await;
+            let ran = on_workers(&sql, query, &workers.with_joins(joins)).await;
             let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
-            if let Spread::Instance(reason) = spread {
+            if let RunLocation::Instance(reason) = spread {
                 left.push(format!("{about}: {reason}"));
             }
             assert_eq!(rows, expected, "{about}");
@@ -72,9 +72,11 @@ async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
 }
 
 /// Returns the rows that the tasks of a query exchanged, and the kilobytes, which include some overhead per stream.
-async fn exchanged(sql: &Sql, query: &str, distribution: &Distribution) -> (u64, u64) {
-    let lines =
-        sql.run_with(&format!("explain (analyze, costs off) {query}"), &on(sql, distribution)).await.expect("it runs");
+async fn exchanged(sql: &Sql, query: &str, distribution: &DistributionContext) -> (u64, u64) {
+    let lines = sql
+        .run_with(&format!("explain (analyze, costs off) {query}"), &run_context(sql, distribution))
+        .await
+        .expect("it runs");
     let bytes = |line: &String| {
         let (_, bytes) = line.split_once("Exchanged: ")?;
         bytes.strip_suffix("kB").expect("kilobytes").parse::<u64>().ok()
@@ -99,19 +101,19 @@ async fn tpch_on_the_order_key_gives_the_same_rows_and_moves_fewer() {
         ("supplier", "distribute replicate"),
     ];
     let sql = distributed(Suite::Tpch, 0.01, &clauses).await;
-    let workers = Workers::over(&sql, 3);
+    let workers = Workers::start(&sql, 3);
     for (number, query) in query_numbers() {
-        let expected = alone(&sql, query).await;
+        let expected = in_one_process(&sql, query).await;
         for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
             let about = format!("query {number} with {joins:?}");
-            let ran = on_workers(&sql, query, &workers.joining(joins)).await;
+            let ran = on_workers(&sql, query, &workers.with_joins(joins)).await;
             let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
-            assert!(!matches!(spread, Spread::Instance(_)), "{about}: {spread:?}");
+            assert!(!matches!(spread, RunLocation::Instance(_)), "{about}: {spread:?}");
             assert_eq!(rows, expected, "{about}");
         }
     }
     let anywhere = loaded(Suite::Tpch, 0.01).await;
-    let others = Workers::over(&anywhere, 3);
+    let others = Workers::start(&anywhere, 3);
     let joined = "select o_orderpriority, count(*), sum(l_extendedprice) from orders join lineitem on o_orderkey = l_orderkey group by 1";
     for (query, part) in [(joined, 50), (Suite::Tpch.queries()[11], 5), (Suite::Tpch.queries()[17], 5)] {
         let (rows, bytes) = exchanged(&sql, query, &workers.distribution).await;
@@ -124,13 +126,13 @@ async fn tpch_on_the_order_key_gives_the_same_rows_and_moves_fewer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn operators_that_no_program_runs_give_the_same_rows() {
     let mut sql = loaded(Suite::Tpch, 0.002).await;
-    let workers = Workers::over(&sql, 2);
+    let workers = Workers::start(&sql, 2);
     sql.settings.set("kiln.engine", "off").unwrap();
     for (number, query) in query_numbers() {
-        let expected = alone(&sql, query).await;
+        let expected = in_one_process(&sql, query).await;
         let ran = on_workers(&sql, query, &workers.distribution).await;
         let (rows, spread) = ran.unwrap_or_else(|error| panic!("query {number}: {error:?}"));
-        assert_eq!(spread, Spread::Workers(2), "query {number}");
+        assert_eq!(spread, RunLocation::Workers(2), "query {number}");
         assert_eq!(rows, expected, "query {number}");
     }
 }
@@ -147,15 +149,16 @@ async fn plans_of_all_queries_are_the_same_after_their_way() {
         }
         let mut travelled = 0;
         for query in suite.queries() {
-            let Planned::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
+            let StatementPlan::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
             let stop = CancellationToken::new();
-            let Some(optimized) = plan.optimized_apart(&stop).await.unwrap() else { continue };
+            let Some(optimized) = plan.optimized_without_sharing(&stop).await.unwrap() else { continue };
             let mut state = SessionStateBuilder::new_from_existing(plan.state.as_ref().clone()).build();
             *state.config_mut() = state.config().clone().with_target_partitions(4);
             let plan = binder::QueryPlan { state: Arc::new(state), ..plan };
-            let operators = plan_operators(&plan, &optimized, Division::Threads, &stop).await;
+            let operators = plan_operators(&plan, &optimized, Threading::Multiple, &stop).await;
             let operators = operators.expect("it has operators");
-            if !optimized.scalar_subqueries().unwrap().is_empty() || exchange::can_leave(&operators).is_err() {
+            if !optimized.scalar_subqueries().unwrap().is_empty() || exchange::check_distributable(&operators).is_err()
+            {
                 continue;
             }
             round_trip(&sql, &operators);

@@ -5,9 +5,9 @@ mod memory;
 use std::sync::Arc;
 use std::time::Duration;
 
-use binder::Planned;
+use binder::StatementPlan;
 use futures::TryStreamExt;
-use scheduler::Config;
+use scheduler::ResourceConfig;
 use types::{Clock, Condition, SystemClock};
 
 use crate::fixtures::{Warehouse, context};
@@ -80,7 +80,7 @@ async fn cancelled_queries_leave_nothing_running_and_nothing_reserved() {
             assert!(answer.is_err());
         }
         let cancelled = clock.monotonic();
-        let left = || (sql.warehouse.execution.executor().threads().alive(), pool.reserved());
+        let left = || (sql.warehouse.execution.executor().query_threads().unfinished_tasks(), pool.reserved());
         while left() != (0, 0) {
             let waited = clock.monotonic() - cancelled;
             assert!(waited < HANGING, "{query}: (tasks, bytes) {:?} are left", left());
@@ -92,10 +92,10 @@ async fn cancelled_queries_leave_nothing_running_and_nothing_reserved() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_come_before_the_last_is_made() {
     let sql = tables().await;
-    let Planned::Query(query) = sql.plan("select x, y from a, b").unwrap() else {
+    let StatementPlan::Query(query) = sql.plan("select x, y from a, b").unwrap() else {
         panic!("a query");
     };
-    let mut rows = sql.warehouse.execution.executor().query(&query, &context()).await.unwrap().stream;
+    let mut rows = sql.warehouse.execution.executor().start_query(&query, &context()).await.unwrap().stream;
     let first = rows.try_next().await.unwrap().unwrap();
     assert!(0 < first.num_rows());
 }
@@ -106,7 +106,11 @@ async fn rows_that_several_read_are_kept_in_files_where_memory_is_short() {
                  select count(*), sum(p.x), max(q.t) from s as p join s as q on p.x = q.y where (p.y + q.x) % 100 = 7";
     let plenty = tables().await;
     let expected = plenty.run(query).await.unwrap();
-    let sql = tables_on(Sql::on(Warehouse::with(Config { memory_bytes: 12 << 20, ..Config::default() }))).await;
+    let sql = tables_on(Sql::on(Warehouse::with_config(ResourceConfig {
+        memory_bytes: 12 << 20,
+        ..ResourceConfig::default()
+    })))
+    .await;
     assert_eq!(sql.run(query).await.unwrap(), expected);
     let plan = sql.run(&format!("explain (analyze, costs off) {query}")).await.unwrap().join("\n");
     assert!(plan.contains("Shared Scan on s") && plan.contains("Spilled Files: "), "{plan}");

@@ -17,11 +17,11 @@ pub(super) fn context(
     StatementContext {
         has_rows: true,
         commit: types::CommitTs(1),
-        past: Arc::new(session_context::NoPast),
+        time_travel: Arc::new(session_context::NoTimeTravel),
         inputs: Arc::default(),
         arguments: Arc::default(),
         assignments: Arc::default(),
-        sequences: Arc::new(session_context::NoNumbers),
+        sequences: Arc::new(session_context::NoSequenceNumbers),
         settings: Arc::new(Settings::default()),
         session_role: Arc::clone(&role),
         role,

@@ -19,7 +19,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Sched
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use functions::error::to_datafusion;
-use functions::series::{Kind, Walk};
+use functions::series::{SeriesIter, SeriesType};
 use futures::{StreamExt, stream};
 use types::{Condition, Interval, SqlError};
 
@@ -27,28 +27,28 @@ use types::{Condition, Interval, SqlError};
 #[derive(Debug)]
 pub(crate) struct ProjectSetExec {
     input: Arc<dyn ExecutionPlan>,
-    columns: Vec<Column>,
+    columns: Vec<ProjectSetColumn>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
 }
 
 /// Output column.
 #[derive(Debug, Clone)]
-pub enum Column {
+pub enum ProjectSetColumn {
     /// Value of the input row.
     Passed(Arc<dyn PhysicalExpr>),
     /// Values from the first argument to the second, in steps of the third.
-    Series { kind: Kind, args: Vec<Arc<dyn PhysicalExpr>> },
+    Series { kind: SeriesType, args: Vec<Arc<dyn PhysicalExpr>> },
     /// Number of the output row among those of its input row, from 1 (WITH ORDINALITY).
     Ordinal,
 }
 
-impl Column {
+impl ProjectSetColumn {
     fn exprs(&self) -> &[Arc<dyn PhysicalExpr>] {
         match self {
-            Column::Passed(expr) => std::slice::from_ref(expr),
-            Column::Series { args, .. } => args,
-            Column::Ordinal => &[],
+            ProjectSetColumn::Passed(expr) => std::slice::from_ref(expr),
+            ProjectSetColumn::Series { args, .. } => args,
+            ProjectSetColumn::Ordinal => &[],
         }
     }
 }
@@ -56,13 +56,13 @@ impl Column {
 impl ProjectSetExec {
     /// Returns its output columns, in order.
     #[must_use]
-    pub(crate) fn columns(&self) -> &[Column] {
+    pub(crate) fn columns(&self) -> &[ProjectSetColumn] {
         &self.columns
     }
 
     /// Creates the operator over `input`.
     #[must_use]
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<Column>, schema: SchemaRef) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<ProjectSetColumn>, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             input.output_partitioning().clone(),
@@ -102,7 +102,7 @@ impl ExecutionPlan for ProjectSetExec {
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        for expr in self.columns.iter().flat_map(Column::exprs) {
+        for expr in self.columns.iter().flat_map(ProjectSetColumn::exprs) {
             if visit(expr)? == TreeNodeRecursion::Stop {
                 return Ok(TreeNodeRecursion::Stop);
             }
@@ -115,7 +115,7 @@ impl ExecutionPlan for ProjectSetExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let rows = Rows {
+        let rows = ProjectSetStream {
             input: self.input.execute(partition, Arc::clone(&context))?,
             columns: self.columns.clone(),
             schema: Arc::clone(&self.schema),
@@ -129,44 +129,44 @@ impl ExecutionPlan for ProjectSetExec {
 }
 
 /// Execution state of one partition.
-struct Rows {
+struct ProjectSetStream {
     input: SendableRecordBatchStream,
-    columns: Vec<Column>,
+    columns: Vec<ProjectSetColumn>,
     schema: SchemaRef,
     batch_rows: usize,
-    current: Option<Current>,
+    current: Option<InputBatch>,
 }
 
 /// Input batch whose rows are being expanded.
-struct Current {
+struct InputBatch {
     rows: usize,
     /// Values of each column's expressions over the batch.
     values: Vec<Vec<ArrayRef>>,
     /// Row whose series are being computed.
     row: usize,
     /// Iterators over the series of the row, one per series column; `None` if an argument is NULL.
-    walks: Option<Vec<Option<Walk>>>,
+    walks: Option<Vec<Option<SeriesIter>>>,
     /// Number of output rows that the row has given so far.
-    made: usize,
+    produced: usize,
 }
 
 /// Output batch under construction.
 #[derive(Default)]
-struct Made {
+struct OutputBatch {
     /// Input row of each output row.
-    from: Vec<u32>,
+    input_rows: Vec<u32>,
     ordinals: Vec<i128>,
     /// Values of each series, with their validity.
     series: Vec<(Vec<i128>, Vec<bool>)>,
 }
 
-impl Rows {
+impl ProjectSetStream {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(current) = &mut self.current {
-                let made = current.make(&self.columns, self.batch_rows)?;
-                if !made.from.is_empty() {
-                    return current.batch(made, &self.columns, &self.schema).map(Some);
+                let made = current.compute_rows(&self.columns, self.batch_rows)?;
+                if !made.input_rows.is_empty() {
+                    return current.finish_batch(made, &self.columns, &self.schema).map(Some);
                 }
                 self.current = None;
             }
@@ -175,21 +175,21 @@ impl Rows {
                 column.exprs().iter().map(|expr| expr.evaluate(&batch)?.into_array(batch.num_rows())).collect()
             });
             let values = values.collect::<Result<_>>()?;
-            self.current = Some(Current { rows: batch.num_rows(), values, row: 0, walks: None, made: 0 });
+            self.current = Some(InputBatch { rows: batch.num_rows(), values, row: 0, walks: None, produced: 0 });
         }
     }
 }
 
-impl Current {
+impl InputBatch {
     /// Computes the next output rows, at most `limit`.
-    fn make(&mut self, columns: &[Column], limit: usize) -> Result<Made> {
-        let series = columns.iter().filter(|column| matches!(column, Column::Series { .. })).count();
-        let mut made = Made { series: vec![Default::default(); series], ..Made::default() };
-        while self.row < self.rows && made.from.len() < limit {
-            let before = made.from.len();
+    fn compute_rows(&mut self, columns: &[ProjectSetColumn], limit: usize) -> Result<OutputBatch> {
+        let series = columns.iter().filter(|column| matches!(column, ProjectSetColumn::Series { .. })).count();
+        let mut made = OutputBatch { series: vec![Default::default(); series], ..OutputBatch::default() };
+        while self.row < self.rows && made.input_rows.len() < limit {
+            let before = made.input_rows.len();
             let mut walks = match self.walks.take() {
                 Some(walks) => walks,
-                None => self.walks(columns)?,
+                None => self.start_walks(columns)?,
             };
             let mut count = 0;
             for (walk, (values, _)) in walks.iter_mut().zip(&mut made.series) {
@@ -204,38 +204,38 @@ impl Current {
                 valid.resize(before + count, false);
             }
             let row = u32::try_from(self.row).map_err(|_| to_datafusion(SqlError::internal("input batch too long")))?;
-            made.from.resize(before + count, row);
-            made.ordinals.extend((self.made..self.made + count).map(|at| at as i128 + 1));
-            if made.from.len() < limit {
-                (self.row, self.made) = (self.row + 1, 0);
+            made.input_rows.resize(before + count, row);
+            made.ordinals.extend((self.produced..self.produced + count).map(|at| at as i128 + 1));
+            if made.input_rows.len() < limit {
+                (self.row, self.produced) = (self.row + 1, 0);
             } else {
-                (self.walks, self.made) = (Some(walks), self.made + count);
+                (self.walks, self.produced) = (Some(walks), self.produced + count);
             }
         }
         Ok(made)
     }
 
-    fn walks(&self, columns: &[Column]) -> Result<Vec<Option<Walk>>> {
-        let of_column = |(column, args): (&Column, &Vec<ArrayRef>)| match column {
-            Column::Series { kind, .. } => Some(walk(*kind, args, self.row).map_err(to_datafusion)),
+    fn start_walks(&self, columns: &[ProjectSetColumn]) -> Result<Vec<Option<SeriesIter>>> {
+        let of_column = |(column, args): (&ProjectSetColumn, &Vec<ArrayRef>)| match column {
+            ProjectSetColumn::Series { kind, .. } => Some(start_walk(*kind, args, self.row).map_err(to_datafusion)),
             _ => None,
         };
         columns.iter().zip(&self.values).filter_map(of_column).collect()
     }
 
-    fn batch(&self, made: Made, columns: &[Column], schema: &SchemaRef) -> Result<RecordBatch> {
-        let rows = made.from.len();
-        let from = UInt32Array::from(made.from);
+    fn finish_batch(&self, made: OutputBatch, columns: &[ProjectSetColumn], schema: &SchemaRef) -> Result<RecordBatch> {
+        let rows = made.input_rows.len();
+        let from = UInt32Array::from(made.input_rows);
         let mut series = made.series.into_iter();
         let mut arrays = Vec::with_capacity(columns.len());
         for ((column, values), field) in columns.iter().zip(&self.values).zip(schema.fields()) {
             arrays.push(match column {
-                Column::Passed(_) => take(&values[0], &from, None)?,
-                Column::Series { .. } => match series.next() {
-                    Some((values, valid)) => array(&values, valid, field.data_type())?,
+                ProjectSetColumn::Passed(_) => take(&values[0], &from, None)?,
+                ProjectSetColumn::Series { .. } => match series.next() {
+                    Some((values, valid)) => new_array(&values, valid, field.data_type())?,
                     None => return internal_err!("ProjectSetExec: a series column has no values"),
                 },
-                Column::Ordinal => array(&made.ordinals, vec![true; rows], field.data_type())?,
+                ProjectSetColumn::Ordinal => new_array(&made.ordinals, vec![true; rows], field.data_type())?,
             });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -244,28 +244,28 @@ impl Current {
 }
 
 /// Starts the series of one row; `None` if an argument is NULL.
-fn walk(kind: Kind, args: &[ArrayRef], row: usize) -> types::SqlResult<Option<Walk>> {
+fn start_walk(kind: SeriesType, args: &[ArrayRef], row: usize) -> types::SqlResult<Option<SeriesIter>> {
     if args.iter().any(|arg| arg.is_null(row)) {
         return Ok(None);
     }
     let zone = match kind {
-        Kind::TimestampTz(zone) => Some(zone),
+        SeriesType::TimestampTz(zone) => Some(zone),
         _ => None,
     };
     match (kind, args) {
-        (Kind::Timestamp | Kind::TimestampTz(_), [first, last, step]) => {
+        (SeriesType::Timestamp | SeriesType::TimestampTz(_), [first, last, step]) => {
             let at = |array: &ArrayRef| array.as_primitive::<TimestampMicrosecondType>().value(row);
             let step = step.as_primitive::<IntervalMonthDayNanoType>().value(row);
             let step = Interval::from_month_day_nano(step.months, step.days, step.nanoseconds);
-            Walk::times(at(first), at(last), step, zone).map(Some)
+            SeriesIter::times(at(first), at(last), step, zone).map(Some)
         }
         (_, [first, last, step @ ..]) => {
             let one = match kind {
-                Kind::Numeric { scale, .. } => types::numeric::power_of_ten(scale),
+                SeriesType::Numeric { scale, .. } => types::numeric::power_of_ten(scale),
                 _ => 1,
             };
             let step = step.first().map_or(one, |step| number(step, row));
-            Walk::numbers(number(first, row), number(last, row), step).map(Some)
+            SeriesIter::numbers(number(first, row), number(last, row), step).map(Some)
         }
         _ => Err(SqlError::internal("ProjectSetExec: a series needs a first and a last value")),
     }
@@ -279,18 +279,18 @@ fn number(array: &ArrayRef, row: usize) -> i128 {
     }
 }
 
-fn array(values: &[i128], valid: Vec<bool>, data_type: &DataType) -> Result<ArrayRef> {
+fn new_array(values: &[i128], valid: Vec<bool>, data_type: &DataType) -> Result<ArrayRef> {
     let nulls = valid.contains(&false).then(|| NullBuffer::from(valid));
     match data_type {
-        DataType::Int32 => typed::<Int32Type>(values, nulls, data_type),
-        DataType::Int64 => typed::<Int64Type>(values, nulls, data_type),
-        DataType::Timestamp(..) => typed::<TimestampMicrosecondType>(values, nulls, data_type),
-        DataType::Decimal128(..) => typed::<Decimal128Type>(values, nulls, data_type),
+        DataType::Int32 => new_typed_array::<Int32Type>(values, nulls, data_type),
+        DataType::Int64 => new_typed_array::<Int64Type>(values, nulls, data_type),
+        DataType::Timestamp(..) => new_typed_array::<TimestampMicrosecondType>(values, nulls, data_type),
+        DataType::Decimal128(..) => new_typed_array::<Decimal128Type>(values, nulls, data_type),
         other => internal_err!("ProjectSetExec: a series cannot have type {other}"),
     }
 }
 
-fn typed<T>(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef>
+fn new_typed_array<T>(values: &[i128], nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType,
     T::Native: TryFrom<i128>,

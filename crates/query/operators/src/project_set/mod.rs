@@ -3,6 +3,6 @@
 mod exec;
 mod plan;
 
-pub use self::exec::Column;
+pub use self::exec::ProjectSetColumn;
 pub(crate) use self::exec::ProjectSetExec;
 pub(crate) use self::plan::plan_project_set;

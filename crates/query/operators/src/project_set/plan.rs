@@ -11,7 +11,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::PhysicalPlanner;
 use optimizer::series::{ProjectSet, SetColumn};
 
-use super::exec::{Column, ProjectSetExec};
+use super::exec::{ProjectSetColumn, ProjectSetExec};
 
 /// Creates the operator of a ProjectSet node over that of its input.
 ///
@@ -29,11 +29,11 @@ pub(crate) fn plan_project_set(
     };
     let columns = set.columns.iter().map(|column| {
         Ok(match column {
-            SetColumn::Passed(expr) => Column::Passed(physical(expr)?),
+            SetColumn::Input(expr) => ProjectSetColumn::Passed(physical(expr)?),
             SetColumn::Series { kind, args } => {
-                Column::Series { kind: *kind, args: args.iter().map(physical).collect::<Result<_>>()? }
+                ProjectSetColumn::Series { kind: *kind, args: args.iter().map(physical).collect::<Result<_>>()? }
             }
-            SetColumn::Ordinal => Column::Ordinal,
+            SetColumn::Ordinal => ProjectSetColumn::Ordinal,
         })
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;

@@ -30,7 +30,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, Wi
 pub(crate) use self::exec::RankLimitExec;
 
 /// Largest limit for which the best rows of a partition are remembered.
-const MOST: usize = 10_000;
+const RANK_MAX: usize = 10_000;
 
 /// Rule that puts rank limits below sorts.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl PhysicalOptimizerRule for LimitRanks {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|operator| {
             let limited = match operator.downcast_ref::<FilterExec>() {
-                Some(filter) => limited(filter)?,
+                Some(filter) => limit_ranks_below(filter)?,
                 None => None,
             };
             Ok(match limited {
@@ -65,10 +65,10 @@ impl PhysicalOptimizerRule for LimitRanks {
 }
 
 /// Returns the input of a filter with a rank limit in it; `None` if the filter does not bound a rank.
-fn limited(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn limit_ranks_below(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     for part in split_conjunction(filter.predicate()) {
-        if let Some((column, most)) = bound(part)
-            && let Some(input) = below(filter.input(), column, most)?
+        if let Some((column, most)) = rank_bound(part)
+            && let Some(input) = push_below_window(filter.input(), column, most)?
         {
             return Ok(Some(input));
         }
@@ -77,7 +77,7 @@ fn limited(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
 }
 
 /// Returns the column that a condition bounds, and its greatest value that passes.
-fn bound(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
+fn rank_bound(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let value = |side: &Arc<dyn PhysicalExpr>| match side.downcast_ref::<Literal>()?.value() {
         ScalarValue::Int64(Some(value)) => Some(*value),
@@ -94,11 +94,15 @@ fn bound(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
         Operator::Lt => value.checked_sub(1)?,
         _ => return None,
     };
-    usize::try_from(most).ok().filter(|most| (1..=MOST).contains(most)).map(|most| (column, most))
+    usize::try_from(most).ok().filter(|most| (1..=RANK_MAX).contains(most)).map(|most| (column, most))
 }
 
 /// Returns the plan with a limit below the sort of the window function that computes this column.
-fn below(plan: &Arc<dyn ExecutionPlan>, column: usize, most: usize) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn push_below_window(
+    plan: &Arc<dyn ExecutionPlan>,
+    column: usize,
+    most: usize,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let windows = match (plan.downcast_ref::<BoundedWindowAggExec>(), plan.downcast_ref::<WindowAggExec>()) {
         (Some(window), _) => window.window_expr(),
         (_, Some(window)) => window.window_expr(),
@@ -108,7 +112,7 @@ fn below(plan: &Arc<dyn ExecutionPlan>, column: usize, most: usize) -> Result<Op
                 None => plan.is::<RepartitionExec>().then_some(column),
             };
             let Some(below_column) = below_column else { return Ok(None) };
-            let Some(input) = below(plan.children()[0], below_column, most)? else { return Ok(None) };
+            let Some(input) = push_below_window(plan.children()[0], below_column, most)? else { return Ok(None) };
             return replace_children_if_necessary(Arc::clone(plan), vec![input]).map(Some);
         }
     };
@@ -134,7 +138,7 @@ fn below(plan: &Arc<dyn ExecutionPlan>, column: usize, most: usize) -> Result<Op
     if !is_fit {
         return Ok(None);
     }
-    let Some(input) = below_sort(input, rank, most, false)? else { return Ok(None) };
+    let Some(input) = push_below_sort(input, rank, most, false)? else { return Ok(None) };
     replace_children_if_necessary(Arc::clone(plan), vec![input]).map(Some)
 }
 
@@ -145,7 +149,7 @@ fn is_rank(window: &Arc<dyn WindowExpr>) -> bool {
 }
 
 /// Returns the plan with the limit below its sort and below the exchanges under that.
-fn below_sort(
+fn push_below_sort(
     plan: &Arc<dyn ExecutionPlan>,
     rank: &Arc<dyn WindowExpr>,
     most: usize,
@@ -155,7 +159,7 @@ fn below_sort(
     let is_exchange =
         plan.is::<RepartitionExec>() || plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>();
     if is_sort || (is_exchange && plan.fetch().is_none()) {
-        let input = below_sort(plan.children()[0], rank, most, is_sorted || is_sort)?;
+        let input = push_below_sort(plan.children()[0], rank, most, is_sorted || is_sort)?;
         return input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose();
     }
     if !is_sorted {

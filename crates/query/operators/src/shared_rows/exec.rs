@@ -19,20 +19,20 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::rows::SharedRows;
+use super::materialization::SharedRows;
 
 /// Operator that reads rows which other operators read too. It is a leaf: the operators that compute the rows belong to
 /// no single reader.
 #[derive(Debug)]
 pub struct SharedScanExec {
     relation: String,
-    is_of_with_query: bool,
+    is_with_query: bool,
     /// True if the order of the rows matters, so that one partition reads them all.
     is_ordered: bool,
     rows: Arc<SharedRows>,
     /// Positions of its columns among those of the rows.
     columns: Vec<usize>,
-    estimate: f64,
+    expected_rows: f64,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -54,23 +54,32 @@ impl SharedScanExec {
         );
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         let metrics = ExecutionPlanMetricsSet::new();
-        Self { relation, is_of_with_query: false, is_ordered: false, rows, columns, estimate, properties, metrics }
+        Self {
+            relation,
+            is_with_query: false,
+            is_ordered: false,
+            rows,
+            columns,
+            expected_rows: estimate,
+            properties,
+            metrics,
+        }
     }
 
     /// Turns it into a scan that preserves the order of the rows.
-    pub(super) fn in_order(self) -> Self {
+    pub(super) fn with_order(self) -> Self {
         Self { is_ordered: true, ..self }
     }
 
     /// Marks it as a scan of a WITH query that is AS MATERIALIZED.
-    pub(super) fn of_with_query(self) -> Self {
-        Self { is_of_with_query: true, ..self }
+    pub(super) fn as_with_query(self) -> Self {
+        Self { is_with_query: true, ..self }
     }
 
     /// Returns true if the rows are those of a WITH query that is AS MATERIALIZED.
     #[must_use]
-    pub fn is_of_with_query(&self) -> bool {
-        self.is_of_with_query
+    pub fn is_with_query(&self) -> bool {
+        self.is_with_query
     }
 
     /// Returns the name of the rows in the query.
@@ -120,11 +129,11 @@ impl ExecutionPlan for SharedScanExec {
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(Self {
             relation: self.relation.clone(),
-            is_of_with_query: self.is_of_with_query,
+            is_with_query: self.is_with_query,
             is_ordered: self.is_ordered,
             rows: Arc::clone(&self.rows),
             columns: self.columns.clone(),
-            estimate: self.estimate,
+            expected_rows: self.expected_rows,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }))
@@ -145,8 +154,8 @@ impl ExecutionPlan for SharedScanExec {
         let (rows, metrics) = (Arc::clone(&self.rows), self.metrics.clone());
         let partitions = self.properties.output_partitioning().partition_count();
         let kept = async move {
-            let kept = rows.kept(&context, || SpillMetrics::new(&metrics, partition)).await;
-            kept.map(|kept| kept.part(partition, partitions)).map_err(DataFusionError::Shared)
+            let kept = rows.materialize(&context, || SpillMetrics::new(&metrics, partition)).await;
+            kept.map(|kept| kept.reader_share(partition, partitions)).map_err(DataFusionError::Shared)
         };
         let (columns, schema) = (self.columns.clone(), self.schema());
         let batches = stream::once(kept).try_flatten().map(move |batch| {
@@ -165,7 +174,7 @@ impl ExecutionPlan for SharedScanExec {
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
         let partitions = self.properties.output_partitioning().partition_count();
-        let rows = if args.partition().is_some() { self.estimate / partitions as f64 } else { self.estimate };
+        let rows = if args.partition().is_some() { self.expected_rows / partitions as f64 } else { self.expected_rows };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
         let num_rows = Precision::Inexact(rows.round() as usize);
         Ok(Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&self.schema()) }))

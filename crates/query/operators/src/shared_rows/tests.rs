@@ -6,13 +6,13 @@ use datafusion::datasource::MemTable;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use optimizer::Optimized;
-use optimizer::shared::{Asked, optimize};
+use optimizer::OptimizedPlan;
+use optimizer::common_subplans::{MaterializeClause, optimize};
 use tokio_util::sync::CancellationToken;
 
 use super::SharedScanExec;
 use crate::OperatorPlanner;
-use crate::plan::operators_of_run;
+use crate::plan::plan_run;
 
 /// Creates the table `a(x)` with the values 1 to 4, read by three threads.
 fn state() -> SessionState {
@@ -28,8 +28,8 @@ fn state() -> SessionState {
 }
 
 /// Plans two readers of a WITH query that is AS MATERIALIZED.
-async fn read_twice(state: &SessionState, query: &str) -> Optimized {
-    let name = Asked::Once.name("w");
+async fn read_twice(state: &SessionState, query: &str) -> OptimizedPlan {
+    let name = MaterializeClause::Materialized.encode_name("w");
     let sql = format!(
         "SELECT x FROM ({query}) AS \"{name}\" UNION ALL SELECT x + 10 FROM ({query}) AS \"{name}\" WHERE x > 2"
     );
@@ -51,7 +51,7 @@ async fn readers_of_a_run_share_the_rows_and_each_run_has_its_own() {
     assert_eq!(optimized.shared().len(), 1);
     let mut rows_of_runs = Vec::new();
     for _ in 0..2 {
-        let operators = operators_of_run(&optimized, &state, &stop).await.expect("it has operators");
+        let operators = plan_run(&optimized, &state, &stop).await.expect("it has operators");
         let found = scans(&operators);
         let [one, other] = found.as_slice() else { panic!("{} scans", found.len()) };
         let rows = |scan: &Arc<dyn ExecutionPlan>| {
@@ -69,11 +69,11 @@ async fn readers_of_a_run_share_the_rows_and_each_run_has_its_own() {
 }
 
 #[tokio::test]
-async fn rows_whose_order_is_kept_are_read_by_one_thread() {
+async fn ordered_shared_rows_are_read_by_one_partition() {
     let (state, stop) = (state(), CancellationToken::new());
     for (query, partitions) in [("SELECT x FROM a", 3), ("SELECT x FROM a ORDER BY x DESC", 1)] {
         let optimized = read_twice(&state, query).await;
-        let operators = operators_of_run(&optimized, &state, &stop).await.expect("it has operators");
+        let operators = plan_run(&optimized, &state, &stop).await.expect("it has operators");
         for scan in scans(&operators) {
             assert_eq!(scan.output_partitioning().partition_count(), partitions, "{query}");
         }
@@ -81,7 +81,7 @@ async fn rows_whose_order_is_kept_are_read_by_one_thread() {
 }
 
 #[tokio::test]
-async fn a_plan_with_shared_rows_has_operators_in_a_run_alone() {
+async fn shared_rows_need_a_run() {
     let state = state();
     let optimized = read_twice(&state, "SELECT x FROM a").await;
     let error = state.query_planner().create_physical_plan(optimized.plan(), &state).await.expect_err("outside");

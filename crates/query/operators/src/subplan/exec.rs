@@ -17,12 +17,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::{StreamExt, stream};
 
-use super::answers::Run;
 use super::expression::AsyncExpression;
-use crate::shared_rows::RowsOfRun;
+use super::subquery_results::SubqueryContext;
+use crate::shared_rows::SharedRowsRegistry;
 
 /// Number of rows per output batch: small, so that few subqueries run for rows beyond a LIMIT.
-const ROWS: usize = 256;
+const BATCH_ROWS: usize = 256;
 
 /// Operator that appends one column per expression to its input. While a subquery runs, its task waits asynchronously;
 /// no thread is blocked.
@@ -31,7 +31,7 @@ pub(crate) struct SubPlanExec {
     input: Arc<dyn ExecutionPlan>,
     exprs: Vec<Arc<dyn PhysicalExpr>>,
     /// Shared rows of the run, which subqueries may read.
-    rows: Option<Arc<RowsOfRun>>,
+    rows: Option<Arc<SharedRowsRegistry>>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -42,7 +42,7 @@ impl SubPlanExec {
     pub(super) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         exprs: Vec<Arc<dyn PhysicalExpr>>,
-        rows: Option<Arc<RowsOfRun>>,
+        rows: Option<Arc<SharedRowsRegistry>>,
         schema: SchemaRef,
     ) -> DfResult<Self> {
         let passed: Vec<usize> = (0..input.schema().fields().len()).collect();
@@ -104,10 +104,10 @@ impl ExecutionPlan for SubPlanExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let input = self.input.execute(partition, Arc::clone(&context))?;
         let input_schema = self.input.schema();
-        let run = Run { context, rows: self.rows.clone() };
+        let run = SubqueryContext { context, rows: self.rows.clone() };
         let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, &input_schema, &run);
         let exprs = self.exprs.iter().map(compile).collect::<DfResult<Vec<_>>>()?;
-        let rows = Rows {
+        let rows = SubPlanStream {
             input,
             exprs,
             schema: Arc::clone(&self.schema),
@@ -124,7 +124,7 @@ impl ExecutionPlan for SubPlanExec {
 }
 
 /// Execution state of one partition.
-struct Rows {
+struct SubPlanStream {
     input: SendableRecordBatchStream,
     exprs: Vec<AsyncExpression>,
     schema: SchemaRef,
@@ -133,23 +133,23 @@ struct Rows {
     current: Option<(RecordBatch, usize)>,
 }
 
-impl Rows {
+impl SubPlanStream {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         loop {
             if let Some((batch, done)) = self.current.take()
                 && done < batch.num_rows()
             {
-                let count = ROWS.min(batch.num_rows() - done);
+                let count = BATCH_ROWS.min(batch.num_rows() - done);
                 let part = batch.slice(done, count);
                 self.current = Some((batch, done + count));
-                return self.computed(&part).await.map(Some);
+                return self.compute_batch(&part).await.map(Some);
             }
             let Some(batch) = self.input.next().await.transpose()? else { return Ok(None) };
             self.current = Some((batch, 0));
         }
     }
 
-    async fn computed(&mut self, batch: &RecordBatch) -> DfResult<RecordBatch> {
+    async fn compute_batch(&mut self, batch: &RecordBatch) -> DfResult<RecordBatch> {
         let mut columns = batch.columns().to_vec();
         for expr in &mut self.exprs {
             columns.push(expr.evaluate(batch).await?);

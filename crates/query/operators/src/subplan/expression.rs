@@ -18,23 +18,23 @@ use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use optimizer::dependent::Dependent;
+use optimizer::correlated_subqueries::CorrelatedSubquery;
 
-use super::answers::{Answers, Run};
+use super::subquery_results::{SubqueryContext, SubqueryResults};
 
 /// Expression compiled for one partition, with the cached results of its subqueries.
 pub(super) struct AsyncExpression {
     /// Parts that are evaluated first; their values are columns after those of the rows, in this order.
-    parts: Vec<Part>,
+    parts: Vec<AsyncPart>,
     /// Remaining expression, over the columns of the rows and of the parts.
-    rest: Arc<dyn PhysicalExpr>,
+    remaining: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
 }
 
 /// Subexpression that waits for a subquery, or decides whether one is called.
-enum Part {
+enum AsyncPart {
     Subquery {
-        answers: Box<Answers>,
+        answers: Box<SubqueryResults>,
         arguments: Vec<AsyncExpression>,
     },
     Case(Box<Case>),
@@ -58,47 +58,47 @@ struct Case {
 
 impl AsyncExpression {
     /// Compiles `expr` over rows of `schema`.
-    pub(super) fn compile(expr: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, run: &Run) -> DfResult<Self> {
+    pub(super) fn compile(expr: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, run: &SubqueryContext) -> DfResult<Self> {
         let mut parts = Vec::new();
         let mut fields = schema.fields().to_vec();
         let rest = Arc::clone(expr).transform_down(|node| {
             if !calls_subquery(&node) {
                 return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
             }
-            let Some(part) = Part::compile(&node, schema, run)? else { return Ok(Transformed::no(node)) };
+            let Some(part) = AsyncPart::compile(&node, schema, run)? else { return Ok(Transformed::no(node)) };
             let field = node.return_field(schema)?.as_ref().clone().with_nullable(true);
             let column = Column::new(field.name(), fields.len());
             fields.push(Arc::new(field));
             parts.push(part);
             Ok(Transformed::new(Arc::new(column) as Arc<dyn PhysicalExpr>, true, TreeNodeRecursion::Jump))
         })?;
-        Ok(Self { parts, rest: rest.data, schema: Arc::new(Schema::new(fields)) })
+        Ok(Self { parts, remaining: rest.data, schema: Arc::new(Schema::new(fields)) })
     }
 
     /// Evaluates the expression for the rows of a batch.
     pub(super) fn evaluate<'a>(&'a mut self, batch: &'a RecordBatch) -> BoxFuture<'a, DfResult<ArrayRef>> {
         async move {
             if self.parts.is_empty() {
-                return self.rest.evaluate(batch)?.into_array(batch.num_rows());
+                return self.remaining.evaluate(batch)?.into_array(batch.num_rows());
             }
             let mut columns = batch.columns().to_vec();
             for part in &mut self.parts {
                 columns.push(part.evaluate(batch).await?);
             }
             let batch = with_columns(&self.schema, columns, batch.num_rows())?;
-            self.rest.evaluate(&batch)?.into_array(batch.num_rows())
+            self.remaining.evaluate(&batch)?.into_array(batch.num_rows())
         }
         .boxed()
     }
 }
 
-impl Part {
+impl AsyncPart {
     /// Compiles a node; `None` if it is an ordinary expression over its parts.
-    fn compile(node: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, run: &Run) -> DfResult<Option<Self>> {
+    fn compile(node: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, run: &SubqueryContext) -> DfResult<Option<Self>> {
         let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, schema, run);
         if let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() {
-            let Some(dependent) = call.fun().inner().downcast_ref::<Dependent>() else { return Ok(None) };
-            let answers = Box::new(Answers::new(dependent.clone(), run)?);
+            let Some(dependent) = call.fun().inner().downcast_ref::<CorrelatedSubquery>() else { return Ok(None) };
+            let answers = Box::new(SubqueryResults::new(dependent.clone(), run)?);
             let arguments = call.args().iter().map(compile).collect::<DfResult<_>>()?;
             return Ok(Some(Self::Subquery { answers, arguments }));
         }
@@ -121,15 +121,15 @@ impl Part {
                 for argument in arguments {
                     columns.push(argument.evaluate(batch).await?);
                 }
-                answers.answer(&columns, batch.num_rows()).await
+                answers.evaluate(&columns, batch.num_rows()).await
             }
             Self::Case(case) => case.evaluate(batch).await,
-            Self::Logic { is_and, left, right } => logic(*is_and, left, right, batch).await,
+            Self::Logic { is_and, left, right } => evaluate_logic(*is_and, left, right, batch).await,
         }
     }
 }
 
-async fn logic(
+async fn evaluate_logic(
     is_and: bool,
     left: &mut AsyncExpression,
     right: &mut AsyncExpression,
@@ -142,7 +142,7 @@ async fn logic(
     if open.is_empty() {
         return Ok(decided);
     }
-    let asked = right.evaluate(&selected(batch, &open)?).await?;
+    let asked = right.evaluate(&select_rows(batch, &open)?).await?;
     // Where the left side decides, its value is used for both sides.
     let mut places: Vec<(usize, usize)> = (0..batch.num_rows()).map(|row| (0, row)).collect();
     for (at, row) in open.iter().enumerate() {
@@ -154,7 +154,7 @@ async fn logic(
 }
 
 impl Case {
-    fn compile(case: &CaseExpr, data_type: DataType, schema: &SchemaRef, run: &Run) -> DfResult<Self> {
+    fn compile(case: &CaseExpr, data_type: DataType, schema: &SchemaRef, run: &SubqueryContext) -> DfResult<Self> {
         let mut fields = schema.fields().to_vec();
         let operand = case.expr().map(|operand| {
             fields.push(Arc::new(Field::new("operand", operand.data_type(schema)?, true)));
@@ -195,20 +195,20 @@ impl Case {
             if open.is_empty() {
                 break;
             }
-            let holds = when.evaluate(&selected(&batch, &open)?).await?;
+            let holds = when.evaluate(&select_rows(&batch, &open)?).await?;
             let holds = booleans(&holds)?;
             let rows = open.iter().enumerate();
             let (taken, left): (Vec<_>, Vec<_>) = rows.partition(|(at, _)| holds.is_valid(*at) && holds.value(*at));
             let taken: Vec<u32> = taken.into_iter().map(|(_, row)| *row).collect();
             let left = left.into_iter().map(|(_, row)| *row).collect();
             if !taken.is_empty() {
-                put(&taken, then.evaluate(&selected(&batch, &taken)?).await?);
+                put(&taken, then.evaluate(&select_rows(&batch, &taken)?).await?);
             }
             open = left;
         }
         if !open.is_empty() {
             let rest = match &mut self.otherwise {
-                Some(otherwise) => otherwise.evaluate(&selected(&batch, &open)?).await?,
+                Some(otherwise) => otherwise.evaluate(&select_rows(&batch, &open)?).await?,
                 None => new_null_array(&self.data_type, open.len()),
             };
             put(&open, rest);
@@ -222,7 +222,8 @@ impl Case {
 }
 
 fn calls_subquery(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    let is_call = expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| call.fun().inner().is::<Dependent>());
+    let is_call =
+        expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| call.fun().inner().is::<CorrelatedSubquery>());
     is_call || expr.children().into_iter().any(calls_subquery)
 }
 
@@ -237,7 +238,7 @@ fn rows_of(batch: &RecordBatch) -> DfResult<std::ops::Range<u32>> {
 }
 
 /// Returns the batch's rows at the positions `rows`, which are ascending.
-fn selected(batch: &RecordBatch, rows: &[u32]) -> DfResult<RecordBatch> {
+fn select_rows(batch: &RecordBatch, rows: &[u32]) -> DfResult<RecordBatch> {
     if rows.len() == batch.num_rows() {
         return Ok(batch.clone());
     }

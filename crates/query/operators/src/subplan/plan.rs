@@ -8,10 +8,10 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::PhysicalPlanner;
-use optimizer::dependent::SubPlan;
+use optimizer::correlated_subqueries::SubPlan;
 
 use super::exec::SubPlanExec;
-use crate::shared_rows::RowsOfRun;
+use crate::shared_rows::SharedRowsRegistry;
 
 /// Creates the operator of a SubPlan node over that of its input.
 ///
@@ -27,5 +27,5 @@ pub(crate) fn plan_sub_plan(
     let physical = |expr| planner.create_physical_expr(expr, input.schema(), session, context);
     let exprs = subplan.exprs.iter().map(physical).collect::<DfResult<_>>()?;
     let schema = Arc::clone(subplan.schema().inner());
-    Ok(Arc::new(SubPlanExec::try_new(Arc::clone(operator), exprs, RowsOfRun::so_far(session), schema)?))
+    Ok(Arc::new(SubPlanExec::try_new(Arc::clone(operator), exprs, SharedRowsRegistry::snapshot(session), schema)?))
 }

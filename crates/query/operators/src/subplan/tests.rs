@@ -6,7 +6,7 @@ use datafusion::datasource::MemTable;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
-use optimizer::dependent::{DependentSubqueries, array_subquery, lift};
+use optimizer::correlated_subqueries::{CorrelatedSubqueryRule, array_subquery, lift};
 use tokio_util::sync::CancellationToken;
 
 use crate::OperatorPlanner;
@@ -29,7 +29,7 @@ fn state() -> SessionState {
     context.register_udf(array_subquery().as_ref().clone());
     let base =
         SessionStateBuilder::new_from_existing(context.state()).with_query_planner(Arc::new(OperatorPlanner)).build();
-    let rule = Arc::new(DependentSubqueries::new(Arc::new(base.clone()), CancellationToken::new()));
+    let rule = Arc::new(CorrelatedSubqueryRule::new(Arc::new(base.clone()), CancellationToken::new()));
     SessionStateBuilder::new_from_existing(base).with_analyzer_rule(rule).build()
 }
 
@@ -60,13 +60,13 @@ async fn a_limit_counts_for_each_outer_row() {
 }
 
 #[tokio::test]
-async fn two_rows_where_one_is_wanted_are_an_error() {
+async fn scalar_subquery_with_two_rows_fails() {
     let error = rows("SELECT (SELECT z FROM b WHERE b.x = a.x) FROM a").await.unwrap_err();
     assert!(error.contains("more than one row returned by a subquery used as an expression"), "{error}");
 }
 
 #[tokio::test]
-async fn exists_and_in_are_values_too() {
+async fn exists_and_in_give_booleans() {
     let sql = "SELECT y, EXISTS (SELECT 1 FROM b WHERE b.x = a.x) AS e, x IN (SELECT x FROM b WHERE z <> 's') AS i, \
                x NOT IN (SELECT x FROM b) AS n FROM a ORDER BY y";
     assert_eq!(
@@ -83,13 +83,13 @@ async fn a_reference_may_cross_two_levels() {
 }
 
 #[tokio::test]
-async fn a_case_asks_only_where_its_condition_holds() {
+async fn case_runs_subqueries_of_taken_branches_only() {
     let sql = "SELECT y, CASE WHEN x = 1 THEN (SELECT z FROM b WHERE b.x = a.x) END AS z FROM a ORDER BY y";
     assert_eq!(rows(sql).await.unwrap(), ["none ", "one p", "three ", "two "]);
 }
 
 #[tokio::test]
-async fn correlated_not_in_keeps_unknown() {
+async fn correlated_not_in_with_null_is_null() {
     let sql = "SELECT y FROM a WHERE x NOT IN (SELECT b.x FROM b WHERE b.z <> a.y) ORDER BY y";
     assert_eq!(rows(sql).await.unwrap(), Vec::<String>::new());
 }
@@ -120,7 +120,7 @@ async fn operators_of_all_kinds_read_subqueries_as_columns() {
 }
 
 #[tokio::test]
-async fn a_condition_of_a_join_asks_subqueries_about_pairs() {
+async fn join_condition_may_call_subqueries() {
     let among = "(SELECT c.z FROM b c WHERE c.x = a.x AND c.z >= b.z ORDER BY c.z LIMIT 1)";
     let sql = format!("SELECT y, z FROM a JOIN b ON a.x = b.x AND b.z < {among} || 'a' ORDER BY y, z");
     assert_eq!(rows(&sql).await.unwrap(), ["one p", "two q", "two r"]);
@@ -131,7 +131,7 @@ async fn a_condition_of_a_join_asks_subqueries_about_pairs() {
 }
 
 #[tokio::test]
-async fn and_and_or_ask_the_right_side_where_the_left_one_leaves_it_open() {
+async fn and_or_evaluate_right_side_for_undecided_rows() {
     let two = "(SELECT z FROM b WHERE b.x = a.x) <> ''";
     let sql = format!("SELECT y, x <> 2 AND {two} AS t, x = 2 OR {two} AS o FROM a ORDER BY y");
     assert_eq!(rows(&sql).await.unwrap(), ["none  ", "one true true", "three  ", "two false true"]);

@@ -56,23 +56,23 @@ pub fn comparison_of(operator: Operator) -> Option<Comparison> {
 
 /// Access path: an index and the conditions that bound its range, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Access {
+pub struct IndexAccess {
     pub index: Oid,
     pub columns: Vec<ColumnId>,
     /// Equality conditions, one for each leading column.
     equal: Vec<usize>,
     /// Bounds of the column that follows them.
-    least: KeyBound<usize>,
-    greatest: KeyBound<usize>,
+    lower: KeyBound<usize>,
+    upper: KeyBound<usize>,
     /// True if at most one row has the key.
     pub is_unique: bool,
 }
 
-impl Access {
+impl IndexAccess {
     /// Returns the most selective index of the table, judged by the conditions alone; `None` if no index helps.
     pub fn choose(table: &Table, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
         let mut best: Option<Self> = None;
-        for access in table.row_indexes().filter_map(|index| Self::by(index, conditions)) {
+        for access in table.row_indexes().filter_map(|index| Self::try_new(index, conditions)) {
             if best.as_ref().is_none_or(|best| best.rank() < access.rank()) {
                 best = Some(access);
             }
@@ -80,7 +80,7 @@ impl Access {
         best
     }
 
-    fn by(index: RowIndex<'_>, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
+    fn try_new(index: RowIndex<'_>, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
         let condition = |column: ColumnId, wanted: Comparison| {
             conditions.iter().position(|(of, comparison)| *of == column && *comparison == wanted)
         };
@@ -98,18 +98,25 @@ impl Access {
             return None;
         }
         let is_unique = index.unique && next.is_none();
-        Some(Self { index: index.oid, columns: index.columns.to_vec(), equal, least, greatest, is_unique })
+        Some(Self {
+            index: index.oid,
+            columns: index.columns.to_vec(),
+            equal,
+            lower: least,
+            upper: greatest,
+            is_unique,
+        })
     }
 
     /// Returns the selectivity rank: the higher it is, the fewer rows are expected.
     pub fn rank(&self) -> (bool, usize, usize) {
-        let bounds = [self.least, self.greatest].iter().filter(|bound| **bound != KeyBound::None).count();
+        let bounds = [self.lower, self.upper].iter().filter(|bound| **bound != KeyBound::None).count();
         (self.is_unique, self.equal.len(), bounds)
     }
 
     /// Returns the conditions that bound the range.
     pub fn conditions(&self) -> impl Iterator<Item = usize> {
-        let bounds = [self.least, self.greatest].into_iter().filter_map(|bound| match bound {
+        let bounds = [self.lower, self.upper].into_iter().filter_map(|bound| match bound {
             KeyBound::None => None,
             KeyBound::Included(condition) | KeyBound::Excluded(condition) => Some(condition),
         });
@@ -117,7 +124,7 @@ impl Access {
     }
 
     /// Returns the columns of the index that vary within the range, in order.
-    pub fn varying(&self) -> &[ColumnId] {
+    pub fn varying_columns(&self) -> &[ColumnId] {
         &self.columns[self.equal.len()..]
     }
 
@@ -139,7 +146,7 @@ impl Access {
                 KeyBound::Excluded(condition) => KeyBound::Excluded(value(condition)?),
             })
         };
-        let (least, greatest) = (bound(self.least)?, bound(self.greatest)?);
+        let (least, greatest) = (bound(self.lower)?, bound(self.upper)?);
         let is_null = |bound: &KeyBound<Value<'_>>| match bound {
             KeyBound::None => false,
             KeyBound::Included(value) | KeyBound::Excluded(value) => value.is_null(),

@@ -2,14 +2,14 @@
 
 use catalog::ShardList;
 use rowstore::{Value, encode_key_value};
-use shards::{Datum, Zone};
+use shards::{Datum, ZoneMapEntry};
 use types::ColumnId;
 
 /// Byte greater than the first byte of any encoded value: a prefix followed by it is greater than all keys with that
 /// prefix.
-const AFTER_ALL: u8 = 0xff;
+const ABOVE_ALL_PREFIXES: u8 = 0xff;
 /// Encoding of NULL.
-const NULL_PART: u8 = 2;
+const NULL_ENCODING: u8 = 2;
 
 /// Range of encoded keys, from `from` (inclusive) to `to` (exclusive).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl KeyRange {
             key
         };
         let after = |mut key: Vec<u8>| {
-            key.push(AFTER_ALL);
+            key.push(ABOVE_ALL_PREFIXES);
             key
         };
         let is_bounded = !matches!((&least, &greatest), (KeyBound::None, KeyBound::None));
@@ -51,7 +51,7 @@ impl KeyRange {
             KeyBound::Excluded(value) => after(with(value)),
         };
         let to = match greatest {
-            KeyBound::None if is_bounded => [start, &[NULL_PART]].concat(),
+            KeyBound::None if is_bounded => [start, &[NULL_ENCODING]].concat(),
             KeyBound::None => after(start.to_vec()),
             KeyBound::Included(value) => after(with(value)),
             KeyBound::Excluded(value) => with(value),
@@ -61,31 +61,35 @@ impl KeyRange {
 
     /// Returns the positions of the shards that, by their zone maps, may have keys of the range; `column` is the first
     /// column of the index.
-    pub fn shards<'a>(&'a self, shards: &'a ShardList, column: ColumnId) -> impl Iterator<Item = usize> + 'a {
-        shards.asked(column, move |zone| self.may_be_in(zone))
+    pub fn overlapping_shards<'a>(
+        &'a self,
+        shards: &'a ShardList,
+        column: ColumnId,
+    ) -> impl Iterator<Item = usize> + 'a {
+        shards.positions_by_zone(column, move |zone| self.may_overlap(zone))
     }
 
-    fn may_be_in(&self, zone: &Zone<'_>) -> bool {
-        let Some((least, greatest)) = bounds(zone) else { return true };
+    fn may_overlap(&self, zone: &ZoneMapEntry<'_>) -> bool {
+        let Some((least, greatest)) = key_bounds(zone) else { return true };
         self.from < greatest && least < self.to
     }
 }
 
 /// Returns a lower bound (inclusive) and an upper bound (exclusive) of the keys of a zone.
-fn bounds(zone: &Zone<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+fn key_bounds(zone: &ZoneMapEntry<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut least, mut greatest) = (Vec::new(), Vec::new());
-    encode_key_value(value_of(zone.min?), &mut least);
+    encode_key_value(datum_to_value(zone.min?), &mut least);
     if zone.nulls != Some(0) {
-        greatest.push(NULL_PART);
+        greatest.push(NULL_ENCODING);
     } else {
-        encode_key_value(value_of(zone.max?), &mut greatest);
+        encode_key_value(datum_to_value(zone.max?), &mut greatest);
     }
-    greatest.push(AFTER_ALL);
+    greatest.push(ABOVE_ALL_PREFIXES);
     Some((least, greatest))
 }
 
 /// Converts a value of the statistics to a stored value.
-pub(crate) fn value_of(datum: &Datum) -> Value<'_> {
+pub(crate) fn datum_to_value(datum: &Datum) -> Value<'_> {
     match datum {
         Datum::Bool(value) => Value::Bool(*value),
         Datum::Int(value) => Value::Int(*value),
@@ -116,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_the_next_column_are_kept_whatever_follows_it() {
+    fn ranges_respect_bounds_of_next_column() {
         let mut start = Vec::new();
         encode_key_value(Value::Int(1), &mut start);
         let two = Value::Int(2);
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_of_a_text_is_no_start_of_a_key() {
+    fn text_prefix_is_no_key_prefix() {
         let mut start = Vec::new();
         encode_key_value(Value::Text("ab"), &mut start);
         assert!(has(&KeyRange::starting_with(&start), &[Value::Text("ab")]));

@@ -2,32 +2,32 @@
 //!
 //! - `access.rs`: the choice of an index for a statement's conditions,
 //! - `key_range.rs`: ranges of encoded keys,
-//! - `in_order.rs`: the rows of a range in key order, merged from layers and shards,
-//! - `shard_keys.rs`: the key index of a shard, built in memory on demand,
-//! - `fetch.rs`, `settled.rs`: reads of single rows, and the cache of blocks of rows that they are read in.
+//! - `key_order_merge.rs`: the rows of a range in key order, merged from layers and shards,
+//! - `shard_key_index.rs`: the key index of a shard, built in memory on demand,
+//! - `fetch.rs`, `row_block_cache.rs`: reads of single rows, and the cache of blocks of rows that they are read in.
 
 use std::sync::Arc;
 
-use catalog::{RowPlace, Table, TableRows};
+use catalog::{RowPosition, Table, TableRows};
 use objects::Objects;
 use types::{ColumnId, Oid, RowId, ShardId, SqlResult};
 
-use self::in_order::InOrder;
-use self::settled::SettledRows;
-use self::shard_keys::{KeyCache, ShardKeys};
-use crate::opened::OpenedShards;
+use self::key_order_merge::KeyOrderMerge;
+use self::row_block_cache::RowBlockCache;
+use self::shard_key_index::{KeyIndexCache, ShardKeyIndex};
+use crate::open_shards::OpenShardCache;
 
 mod access;
 mod fetch;
-mod in_order;
+mod key_order_merge;
 mod key_range;
-mod settled;
-mod shard_keys;
+mod row_block_cache;
+mod shard_key_index;
 
-pub use access::{Access, Comparison, comparison_of};
-pub use fetch::pieces;
+pub use access::{Comparison, IndexAccess, comparison_of};
+pub use fetch::count_blocks;
 pub use key_range::KeyRange;
-pub(crate) use key_range::value_of;
+pub(crate) use key_range::datum_to_value;
 
 /// Table and columns that keys are looked up in.
 #[derive(Debug, Clone, Copy)]
@@ -40,9 +40,9 @@ pub struct KeyColumns<'a> {
 
 /// Row with its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct LocatedRow {
     pub row: RowId,
-    pub place: RowPlace,
+    pub place: RowPosition,
 }
 
 /// Service that finds rows by key. It caches key indexes of shards, and blocks of rows that were read for single rows.
@@ -50,31 +50,36 @@ pub struct Found {
 pub struct KeyLookup {
     objects: Objects,
     /// Open shards, shared with the scans.
-    opened: Arc<OpenedShards>,
-    keys: KeyCache,
-    settled: SettledRows,
+    opened: Arc<OpenShardCache>,
+    key_indexes: KeyIndexCache,
+    row_blocks: RowBlockCache,
 }
 
 impl KeyLookup {
-    pub fn new(objects: Objects, opened: Arc<OpenedShards>) -> Self {
-        Self { objects, opened, keys: KeyCache::default(), settled: SettledRows::default() }
+    pub fn new(objects: Objects, opened: Arc<OpenShardCache>) -> Self {
+        Self { objects, opened, key_indexes: KeyIndexCache::default(), row_blocks: RowBlockCache::default() }
     }
 
     /// Returns, for each key, the visible rows that have it.
     ///
     /// # Errors
     /// Errors of the storage.
-    pub async fn find(&self, of: KeyColumns<'_>, rows: &TableRows, keys: &[Vec<u8>]) -> SqlResult<Vec<Vec<Found>>> {
-        let mut found = match of.index {
+    pub async fn find_rows(
+        &self,
+        key_columns: KeyColumns<'_>,
+        rows: &TableRows,
+        keys: &[Vec<u8>],
+    ) -> SqlResult<Vec<Vec<LocatedRow>>> {
+        let mut found = match key_columns.index {
             Some(_) => vec![Vec::new(); keys.len()],
-            None => fresh_by_scan(of, rows, keys)?,
+            None => scan_unflushed(key_columns, rows, keys)?,
         };
         for (key, found) in keys.iter().zip(&mut found) {
             let range = KeyRange::starting_with(key);
-            let shards = self.shard_keys(of, rows, &range).await?;
+            let shards = self.shard_key_indexes(key_columns, rows, &range).await?;
             // No index has the default id, so that no unflushed row is found a second time.
-            let index = of.index.unwrap_or_default();
-            found.extend(InOrder::new(rows, index, &range, shards, false));
+            let index = key_columns.index.unwrap_or_default();
+            found.extend(KeyOrderMerge::new(rows, index, &range, shards, false));
         }
         Ok(found)
     }
@@ -82,33 +87,33 @@ impl KeyLookup {
     /// Returns the first `count_max` rows of the range in the order of the index.
     pub async fn find_range(
         &self,
-        of: KeyColumns<'_>,
+        key_columns: KeyColumns<'_>,
         rows: &TableRows,
         range: &KeyRange,
         backwards: bool,
         count_max: usize,
-    ) -> SqlResult<Vec<Found>> {
-        let shards = self.shard_keys(of, rows, range).await?;
-        let index = of.index.unwrap_or_default();
-        Ok(InOrder::new(rows, index, range, shards, backwards).take(count_max).collect())
+    ) -> SqlResult<Vec<LocatedRow>> {
+        let shards = self.shard_key_indexes(key_columns, rows, range).await?;
+        let index = key_columns.index.unwrap_or_default();
+        Ok(KeyOrderMerge::new(rows, index, range, shards, backwards).take(count_max).collect())
     }
 
     /// Returns the key indexes of the shards that may have keys in the range.
-    async fn shard_keys(
+    async fn shard_key_indexes(
         &self,
         of: KeyColumns<'_>,
         rows: &TableRows,
         range: &KeyRange,
-    ) -> SqlResult<Vec<(ShardId, Arc<ShardKeys>)>> {
+    ) -> SqlResult<Vec<(ShardId, Arc<ShardKeyIndex>)>> {
         let mut indexes = Vec::new();
         let shards = &rows.shards.shards;
         let numbers: Vec<usize> = match of.columns.first() {
-            Some(first) => range.shards(shards, *first).collect(),
+            Some(first) => range.overlapping_shards(shards, *first).collect(),
             None => (0..shards.len()).collect(),
         };
         for shard in numbers.into_iter().filter_map(|number| shards.get(number)) {
             // The future of a read is large and rarely needed: boxed, lookups of unflushed rows do not carry it.
-            let keys = Box::pin(self.keys.of(&self.opened, &self.objects, of, &shard)).await?;
+            let keys = Box::pin(self.key_indexes.get_or_build(&self.opened, &self.objects, of, &shard)).await?;
             indexes.push((shard.id, keys));
         }
         Ok(indexes)
@@ -116,26 +121,30 @@ impl KeyLookup {
 }
 
 /// Returns the unflushed rows in a range of an index, in its order.
-pub(crate) fn fresh<'a>(rows: &'a TableRows, index: Oid, range: &'a KeyRange) -> impl Iterator<Item = RowId> + 'a {
-    fresh_in_order(rows, index, range, false).map(|found| found.row)
+pub(crate) fn unflushed_rows<'a>(
+    rows: &'a TableRows,
+    index: Oid,
+    range: &'a KeyRange,
+) -> impl Iterator<Item = RowId> + 'a {
+    unflushed_in_key_order(rows, index, range, false).map(|found| found.row)
 }
 
-/// Like [`fresh`], with locations, and in descending order if `backwards`.
-pub fn fresh_in_order<'a>(
+/// Like [`unflushed_rows`], with locations, and in descending order if `backwards`.
+pub fn unflushed_in_key_order<'a>(
     rows: &'a TableRows,
     index: Oid,
     range: &'a KeyRange,
     backwards: bool,
-) -> impl Iterator<Item = Found> + 'a {
-    InOrder::new(rows, index, range, Vec::new(), backwards)
+) -> impl Iterator<Item = LocatedRow> + 'a {
+    KeyOrderMerge::new(rows, index, range, Vec::new(), backwards)
 }
 
-fn fresh_by_scan(of: KeyColumns<'_>, rows: &TableRows, keys: &[Vec<u8>]) -> SqlResult<Vec<Vec<Found>>> {
+fn scan_unflushed(of: KeyColumns<'_>, rows: &TableRows, keys: &[Vec<u8>]) -> SqlResult<Vec<Vec<LocatedRow>>> {
     let mut found = vec![Vec::new(); keys.len()];
     for (row, version) in rows.fresh_rows() {
         let (key, _) = of.table.index_key(of.columns, &version.tuple).map_err(storage_error::from_catalog)?;
         for (_, found) in keys.iter().zip(&mut found).filter(|(wanted, _)| **wanted == key) {
-            found.push(Found { row, place: RowPlace::Fresh });
+            found.push(LocatedRow { row, place: RowPosition::Fresh });
         }
     }
     Ok(found)

@@ -2,7 +2,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
 use datafusion::physical_expr::expressions::{in_list, is_not_null, is_null, like, lit};
 use proptest::prelude::*;
 use shards::ShardReader;
-use shards::predicate::Zone;
+use shards::predicate::ZoneMapEntry;
 use types::ColumnId;
 
 use super::*;
@@ -77,16 +77,16 @@ proptest! {
         ];
         let batch = RecordBatch::try_new(ShardReader::schema(&columns), arrays).unwrap();
         let passed = filter.evaluate(&batch).unwrap().into_array(rows.len()).unwrap();
-        let predicates = of(&filter, &columns);
+        let predicates = extract_predicates(&filter, &columns);
         for row in 0..rows.len() {
             if passed.as_boolean().iter().nth(row).flatten() != Some(true) {
                 continue;
             }
             for predicate in &predicates {
                 let values = batch.column(if predicate.column == ColumnId(1) { 0 } else { 1 });
-                let value = Datum::at(values.as_ref(), row);
+                let value = Datum::from_array(values.as_ref(), row);
                 let nulls = Some(u64::from(value.is_none()));
-                let zone = Zone { rows: 1, nulls, min: value.as_ref(), max: value.as_ref(), exact: true };
+                let zone = ZoneMapEntry { rows: 1, nulls, min: value.as_ref(), max: value.as_ref(), exact: true };
                 prop_assert!(predicate.test.may_pass(&zone), "{filter} says {predicate:?}, row {row} has {value:?}");
             }
         }
@@ -94,15 +94,15 @@ proptest! {
 }
 
 fn tests(filter: &Arc<dyn PhysicalExpr>) -> Vec<Test> {
-    of(filter, &columns()).into_iter().map(|predicate| predicate.test).collect()
+    extract_predicates(filter, &columns()).into_iter().map(|predicate| predicate.test).collect()
 }
 
 #[test]
-fn what_can_be_said_is_said() {
+fn filters_become_tests() {
     let seven = Datum::Int(7);
     assert_eq!(
         tests(&binary(number(Some(7)), Operator::Lt, n())),
-        [Test::Compare(Op::Greater, seven.clone())],
+        [Test::Compare(CompareOp::Greater, seven.clone())],
         "sides may be swapped"
     );
     // The filter of a top-k over two columns, seen from the first.
@@ -113,22 +113,22 @@ fn what_can_be_said_is_said() {
         binary(n(), Operator::Lt, number(Some(7))),
     );
     let m = Datum::Text("m".to_owned());
-    let expected = Test::Any(vec![Test::Compare(Op::Less, m.clone()), Test::Compare(Op::Eq, m)]);
+    let expected = Test::Any(vec![Test::Compare(CompareOp::Less, m.clone()), Test::Compare(CompareOp::Eq, m)]);
     assert_eq!(tests(&binary(first, Operator::Or, second)), [expected]);
     let prefix = like(false, false, t(), text(Some("ab_%".to_owned())), &ShardReader::schema(&columns())).unwrap();
     assert_eq!(
         tests(&prefix),
         [Test::All(vec![
-            Test::Compare(Op::GreaterEq, Datum::Text("ab".to_owned())),
-            Test::Compare(Op::Less, Datum::Text("ac".to_owned())),
+            Test::Compare(CompareOp::GreaterEq, Datum::Text("ab".to_owned())),
+            Test::Compare(CompareOp::Less, Datum::Text("ac".to_owned())),
         ])]
     );
     let other = like(true, false, t(), text(Some("%ab%".to_owned())), &ShardReader::schema(&columns())).unwrap();
-    assert_eq!(tests(&other), [Test::Like { pattern: Pattern::parse("%ab%").unwrap(), is_negated: true }]);
+    assert_eq!(tests(&other), [Test::Like { pattern: LikePattern::parse("%ab%").unwrap(), is_negated: true }]);
 }
 
 #[test]
-fn what_cannot_be_said_is_left_to_the_filter() {
+fn unsupported_filters_give_no_test() {
     assert!(tests(&binary(n(), Operator::Eq, lit(ScalarValue::Int32(Some(7))))).is_empty(), "another type");
     let sum = binary(n(), Operator::Plus, number(Some(1)));
     assert!(tests(&binary(sum, Operator::Eq, number(Some(7)))).is_empty());
@@ -141,10 +141,10 @@ fn what_cannot_be_said_is_left_to_the_filter() {
 }
 
 #[test]
-fn dynamic_filters_count_as_they_stand() {
+fn dynamic_filters_use_their_present_state() {
     let dynamic = Arc::new(DynamicFilterPhysicalExpr::new(vec![n()], lit(true)));
     let filter: Arc<dyn PhysicalExpr> = Arc::clone(&dynamic) as _;
     assert!(tests(&filter).is_empty());
     dynamic.update(binary(n(), Operator::GtEq, number(Some(7)))).unwrap();
-    assert_eq!(tests(&filter), [Test::Compare(Op::GreaterEq, Datum::Int(7))]);
+    assert_eq!(tests(&filter), [Test::Compare(CompareOp::GreaterEq, Datum::Int(7))]);
 }

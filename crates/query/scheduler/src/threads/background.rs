@@ -9,7 +9,7 @@ use std::thread::{Builder, scope};
 const NICENESS: i32 = 5;
 
 /// Runs `compute` on a low-priority thread and blocks until it is done.
-pub(super) fn in_background<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
+pub(super) fn run_at_low_priority<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     scope(|threads| {
         let compute = || {
             lower_priority();
@@ -25,7 +25,7 @@ pub(super) fn in_background<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
 /// correct.
 #[cfg(target_os = "linux")]
 fn lower_priority() {
-    note(rustix::process::setpriority_process(None, NICENESS));
+    log_failure(rustix::process::setpriority_process(None, NICENESS));
 }
 
 /// Operating system id of a thread.
@@ -34,7 +34,7 @@ pub(super) type ThreadId = rustix::process::Pid;
 
 /// Returns the id of the calling thread; `None` if the system does not provide it.
 #[cfg(target_os = "linux")]
-pub(super) fn own_thread() -> Option<ThreadId> {
+pub(super) fn current_thread() -> Option<ThreadId> {
     let path = std::fs::read_link("/proc/thread-self").ok()?;
     ThreadId::from_raw(path.file_name()?.to_str()?.parse().ok()?)
 }
@@ -42,12 +42,12 @@ pub(super) fn own_thread() -> Option<ThreadId> {
 /// Lowers the priority of another thread, which must still exist, for the rest of its life.
 #[cfg(target_os = "linux")]
 pub(super) fn lower_priority_of(thread: ThreadId) {
-    note(rustix::process::setpriority_process(Some(thread), NICENESS));
+    log_failure(rustix::process::setpriority_process(Some(thread), NICENESS));
 }
 
 #[cfg(target_os = "linux")]
 /// Logs a failure.
-fn note(outcome: rustix::io::Result<()>) {
+fn log_failure(outcome: rustix::io::Result<()>) {
     if let Err(error) = outcome {
         tracing::debug!(%error, "could not lower the priority of a background thread");
     }

@@ -3,19 +3,19 @@
 //! As many tasks run at once as there are threads, each in turns of about a millisecond, longer among long queries. In
 //! reading order:
 //!
-//! - `queue.rs` orders waiting tasks by how much thread time their queries had (`share.rs`).
+//! - `queue.rs` orders waiting tasks by how much thread time their queries had (`query_share.rs`).
 //! - `turns.rs` grants turns, `task.rs` is a task that runs in turns.
-//! - `operators.rs` makes tasks that DataFusion's operators spawn run in turns, too.
+//! - `spawned_tasks.rs` makes tasks that DataFusion's operators spawn run in turns, too.
 //! - `background.rs` lowers the priority of threads with long computations.
-//! - `standing.rs` reports threads whose task does not yield.
+//! - `stuck.rs` reports threads whose task does not yield.
 //! - `planning.rs` has separate threads for planning statements.
 
 mod background;
-mod operators;
 mod planning;
+mod query_share;
 mod queue;
-mod share;
-mod standing;
+mod spawned_tasks;
+mod stuck;
 mod task;
 mod turns;
 
@@ -30,28 +30,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use types::stack::PLAN_STACK;
+use types::stack::PLAN_STACK_BYTES;
 use types::{Clock, value_guard};
 
 pub use planning::PlanningThreads;
-pub use share::{Priority, QueryShare};
-pub use standing::{StandingThread, standing_threads};
-pub use task::{at_length, beside, clock, outside, pause, place};
+pub use query_share::{Priority, QueryShare};
+pub use stuck::{StuckThread, stuck_threads};
+pub use task::{block_outside_turn, clock, in_same_query, long_run_permit, run_long, yield_if_due};
 use turns::Turns;
 
-/// Maximum number of blocked threads (`outside`, `at_length`), each of which is replaced by another thread. At most one
+/// Maximum number of blocked threads (`outside`, `run_long`), each of which is replaced by another thread. At most one
 /// per thread of each running query blocks, and sessions are far fewer than this; a thread is created only when one
 /// blocks.
-const WAITING_MAX: usize = 1 << 15;
+const BLOCKED_THREADS_MAX: usize = 1 << 15;
 
 /// Threads that run query tasks.
-pub struct Threads {
+pub struct QueryThreads {
     /// Runtime of the threads; `None` during drop, and if tasks run on the caller's runtime.
     runtime: Option<Runtime>,
     turns: Arc<Turns>,
 }
 
-impl Threads {
+impl QueryThreads {
     /// Starts threads on which `count` tasks run at once, and makes DataFusion, the engine and operators yield at the
     /// end of turns. With a count of 0, tasks run on the caller's runtime, without turns.
     ///
@@ -62,17 +62,17 @@ impl Threads {
         if count == 0 {
             return Ok(Self { runtime: None, turns });
         }
-        operators::take_turns();
-        plan::stop::give_way_by(task::give_way);
-        engine::run_parts_by(task::give_way);
-        value_guard::answer_by(task::may_make);
+        spawned_tasks::install_tracer();
+        plan::cancellation::set_yield_hook(task::run_part);
+        engine::set_yielding_runner(task::run_part);
+        value_guard::set_permission_check(task::check_large_value);
         // Twice as many threads, since young queries get turns in addition to those of old ones.
         let number = AtomicUsize::new(0);
         let runtime = Builder::new_multi_thread()
             .worker_threads(count * 2)
             .thread_name_fn(move || format!("query-{}", number.fetch_add(1, Ordering::Relaxed)))
-            .max_blocking_threads(WAITING_MAX)
-            .thread_stack_size(PLAN_STACK)
+            .max_blocking_threads(BLOCKED_THREADS_MAX)
+            .thread_stack_size(PLAN_STACK_BYTES)
             .enable_all()
             .build()?;
         Ok(Self { runtime: Some(runtime), turns })
@@ -87,7 +87,7 @@ impl Threads {
         self.spawn_until(&CancellationToken::new(), query, task)
     }
 
-    /// Runs `task` as [`Threads::spawn`] does. When `stop` is cancelled, the task also ends in the middle of a
+    /// Runs `task` as [`QueryThreads::spawn`] does. When `stop` is cancelled, the task also ends in the middle of a
     /// computation.
     pub fn spawn_until<T: Send + 'static>(
         &self,
@@ -96,7 +96,7 @@ impl Threads {
         task: impl Future<Output = T> + Send + 'static,
     ) -> AbortOnDropHandle<T> {
         let handle = match &self.runtime {
-            Some(runtime) => runtime.spawn(task::in_turns(&self.turns, query, stop, task)),
+            Some(runtime) => runtime.spawn(task::run_in_turns(&self.turns, query, stop, task)),
             None => tokio::spawn(task),
         };
         AbortOnDropHandle::new(handle)
@@ -104,19 +104,19 @@ impl Threads {
 
     /// Returns the runtime for tasks that belong to no query and take no turns.
     #[must_use]
-    pub fn handle(&self) -> Handle {
+    pub fn runtime_handle(&self) -> Handle {
         self.runtime.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
     }
 
     /// Returns the number of tasks that have not ended.
     #[must_use]
-    pub fn alive(&self) -> usize {
+    pub fn unfinished_tasks(&self) -> usize {
         self.runtime.as_ref().map_or(0, |runtime| runtime.metrics().num_alive_tasks())
     }
 }
 
 /// Shuts down in the background: a runtime must not block when dropped in asynchronous code.
-impl Drop for Threads {
+impl Drop for QueryThreads {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

@@ -15,19 +15,19 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
-use types::interrupt::{Interrupt, PlanningMemory, interruptible};
-use types::stack::PLAN_STACK;
+use types::interrupt::{Interrupt, PlanningMemory, run_interruptible};
+use types::stack::PLAN_STACK_BYTES;
 use types::{Clock, Condition, SqlError, SqlResult};
 
-use super::background::{ThreadId, lower_priority_of, own_thread};
+use super::background::{ThreadId, current_thread, lower_priority_of};
 
 /// Time after which a job gives up its slot. Nearly all statements are planned in a few milliseconds; even after two
 /// long jobs in a row a short statement starts within the 50 ms that it may wait.
-const LONG: Duration = Duration::from_millis(20);
+const SLOT_TIME_MAX: Duration = Duration::from_millis(20);
 
 /// Maximum number of jobs that continue without a slot, each with a stack and its intermediate results. Beyond it, jobs
 /// keep their slots, and new ones wait until one ends or is cancelled.
-const LONG_MAX: usize = 64;
+const WITHOUT_SLOT_MAX: usize = 64;
 
 /// Planning threads of one server.
 pub struct PlanningThreads(Arc<Shared>);
@@ -36,7 +36,7 @@ struct Shared {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
     /// Number of slots.
-    count: usize,
+    slots: usize,
     memory: Arc<PlanningMemory>,
 }
 
@@ -47,29 +47,29 @@ struct State {
     /// still in CPU caches.
     idle: Vec<Arc<Condvar>>,
     /// Threads that were woken or started but have not taken a job yet.
-    coming: usize,
+    starting: usize,
     /// Jobs in slots, and long jobs without one.
-    placed: usize,
+    in_slots: usize,
     /// Long jobs that continue without a slot.
-    long: usize,
+    without_slot: usize,
     is_closed: bool,
 }
 
 struct Job {
-    ticket: Arc<Ticket>,
+    ticket: Arc<JobState>,
     work: Box<dyn FnOnce() + Send>,
 }
 
 /// State of a job, shared with its submitter. `phase` changes only while the state is locked.
-struct Ticket {
+struct JobState {
     phase: AtomicU8,
     thread: OnceLock<ThreadId>,
     interrupt: Interrupt,
 }
 
 const QUEUED: u8 = 0;
-const PLACED: u8 = 1;
-const BESIDE: u8 = 2;
+const IN_SLOT: u8 = 1;
+const WITHOUT_SLOT: u8 = 2;
 const DONE: u8 = 3;
 
 impl PlanningThreads {
@@ -77,7 +77,7 @@ impl PlanningThreads {
     #[must_use]
     pub fn new(count: usize, memory_bytes: usize, clock: &Arc<dyn Clock>) -> Self {
         let memory = Arc::new(PlanningMemory::new(memory_bytes));
-        Self(Arc::new(Shared { state: Mutex::default(), clock: Arc::clone(clock), count: count.max(1), memory }))
+        Self(Arc::new(Shared { state: Mutex::default(), clock: Arc::clone(clock), slots: count.max(1), memory }))
     }
 
     /// Runs `work` on a planning thread. If the future is dropped, work that has not begun never does, and running work
@@ -88,7 +88,7 @@ impl PlanningThreads {
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> SqlResult<T> + Send + 'static) -> SqlResult<T> {
         let (sender, mut done) = oneshot::channel();
         let interrupt: Interrupt = Arc::new(AtomicBool::new(false));
-        let ticket = Arc::new(Ticket {
+        let ticket = Arc::new(JobState {
             phase: AtomicU8::new(QUEUED),
             thread: OnceLock::new(),
             interrupt: Arc::clone(&interrupt),
@@ -99,13 +99,13 @@ impl PlanningThreads {
             if sender.is_closed() {
                 return;
             }
-            let within = || span.in_scope(|| interruptible(interrupt, &memory, work));
-            let outcome = catch_unwind(AssertUnwindSafe(within)).unwrap_or_else(|panic| Err(crashed(&*panic)));
+            let within = || span.in_scope(|| run_interruptible(interrupt, &memory, work));
+            let outcome = catch_unwind(AssertUnwindSafe(within)).unwrap_or_else(|panic| Err(panic_error(&*panic)));
             // The submitter may be gone.
             let _ = sender.send(outcome);
         };
         self.0.submit(Job { ticket: Arc::clone(&ticket), work: Box::new(work) })?;
-        let mut waiting = Waiting { shared: &self.0, ticket, is_answered: false };
+        let mut waiting = JobWaiter { shared: &self.0, ticket, is_answered: false };
         loop {
             tokio::select! {
                 biased;
@@ -114,15 +114,15 @@ impl PlanningThreads {
                     let lost = || SqlError::internal("a planning thread ended without an outcome");
                     return outcome.unwrap_or_else(|_| Err(lost()));
                 }
-                () = self.0.clock.sleep(LONG) => waiting.shared.give_place_away(&waiting.ticket),
+                () = self.0.clock.sleep(SLOT_TIME_MAX) => waiting.shared.release_slot(&waiting.ticket),
             }
         }
     }
 
     /// Returns the number of long jobs without a slot.
     #[must_use]
-    pub fn long(&self) -> usize {
-        self.0.state.lock().long
+    pub fn long_jobs(&self) -> usize {
+        self.0.state.lock().without_slot
     }
 }
 
@@ -138,18 +138,18 @@ impl Drop for PlanningThreads {
 
 impl fmt::Debug for PlanningThreads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PlanningThreads").field("count", &self.0.count).finish_non_exhaustive()
+        f.debug_struct("PlanningThreads").field("count", &self.0.slots).finish_non_exhaustive()
     }
 }
 
 /// Submitter of a job; interrupts the job when dropped before the answer.
-struct Waiting<'a> {
+struct JobWaiter<'a> {
     shared: &'a Arc<Shared>,
-    ticket: Arc<Ticket>,
+    ticket: Arc<JobState>,
     is_answered: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for JobWaiter<'_> {
     fn drop(&mut self) {
         // A thread sends its answer before it marks the job as done. Without this check nearly every job would give up
         // its slot and end its thread.
@@ -157,8 +157,8 @@ impl Drop for Waiting<'_> {
             return;
         }
         self.ticket.interrupt.store(true, Ordering::Relaxed);
-        if self.ticket.phase.load(Ordering::Acquire) == PLACED {
-            self.shared.give_place_away(&self.ticket);
+        if self.ticket.phase.load(Ordering::Acquire) == IN_SLOT {
+            self.shared.release_slot(&self.ticket);
         }
     }
 }
@@ -168,64 +168,64 @@ impl Shared {
     fn submit(self: &Arc<Self>, job: Job) -> SqlResult<()> {
         let mut state = self.state.lock();
         state.queue.push_back(job);
-        self.staff(&mut state).map_err(|error| {
+        self.ensure_thread(&mut state).map_err(|error| {
             state.queue.pop_back();
             SqlError::new(Condition::OutOfMemory, format!("could not start a planning thread: {error}"))
         })
     }
 
     /// Wakes or starts one thread for the queued jobs, if there is a free slot.
-    fn staff(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
-        if state.queue.len() <= state.coming || self.count <= state.placed + state.coming {
+    fn ensure_thread(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
+        if state.queue.len() <= state.starting || self.slots <= state.in_slots + state.starting {
             return Ok(());
         }
         if let Some(idle) = state.idle.pop() {
-            state.coming += 1;
+            state.starting += 1;
             idle.notify_one();
             return Ok(());
         }
         let shared = Arc::clone(self);
-        let thread = Builder::new().name("planning".to_owned()).stack_size(PLAN_STACK);
-        match thread.spawn(move || shared.serve()) {
+        let thread = Builder::new().name("planning".to_owned()).stack_size(PLAN_STACK_BYTES);
+        match thread.spawn(move || shared.run_jobs()) {
             Ok(_) => {
-                state.coming += 1;
+                state.starting += 1;
                 Ok(())
             }
             // Existing threads take the job when they are done.
-            Err(_) if state.placed + state.coming + state.long != 0 => Ok(()),
+            Err(_) if state.in_slots + state.starting + state.without_slot != 0 => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     /// Main loop of a thread.
-    fn serve(self: &Arc<Self>) {
-        let (own, wake) = (own_thread(), Arc::new(Condvar::new()));
+    fn run_jobs(self: &Arc<Self>) {
+        let (own, wake) = (current_thread(), Arc::new(Condvar::new()));
         let mut state = self.state.lock();
-        state.coming -= 1;
+        state.starting -= 1;
         loop {
-            if state.placed < self.count
+            if state.in_slots < self.slots
                 && let Some(Job { ticket, work }) = state.queue.pop_front()
             {
                 if let Some(own) = own {
                     let _ = ticket.thread.set(own);
                 }
-                state.placed += 1;
-                ticket.phase.store(PLACED, Ordering::Release);
+                state.in_slots += 1;
+                ticket.phase.store(IN_SLOT, Ordering::Release);
                 // Wakes another thread for further jobs. If none can be started, this one takes them.
-                let _ = self.staff(&mut state);
+                let _ = self.ensure_thread(&mut state);
                 parking_lot::MutexGuard::unlocked(&mut state, work);
                 match ticket.phase.swap(DONE, Ordering::AcqRel) {
-                    BESIDE => {
-                        state.long -= 1;
+                    WITHOUT_SLOT => {
+                        state.without_slot -= 1;
                         // The priority of this thread was lowered for good, so another thread takes the queue, unless
                         // none can be started.
-                        if self.staff(&mut state).is_ok() {
+                        if self.ensure_thread(&mut state).is_ok() {
                             return;
                         }
                     }
-                    _ => state.placed -= 1,
+                    _ => state.in_slots -= 1,
                 }
-            } else if state.is_closed || self.count <= state.idle.len() {
+            } else if state.is_closed || self.slots <= state.idle.len() {
                 return;
             } else {
                 state.idle.push(Arc::clone(&wake));
@@ -233,31 +233,31 @@ impl Shared {
                 match state.idle.iter().position(|idle| Arc::ptr_eq(idle, &wake)) {
                     // The pool is closed, or the wake-up was spurious.
                     Some(place) => drop(state.idle.remove(place)),
-                    None => state.coming -= 1,
+                    None => state.starting -= 1,
                 }
             }
         }
     }
 
     /// Moves a job out of its slot, unless too many long jobs are running.
-    fn give_place_away(self: &Arc<Self>, ticket: &Ticket) {
+    fn release_slot(self: &Arc<Self>, ticket: &JobState) {
         let mut state = self.state.lock();
-        if ticket.phase.load(Ordering::Acquire) != PLACED || LONG_MAX <= state.long {
+        if ticket.phase.load(Ordering::Acquire) != IN_SLOT || WITHOUT_SLOT_MAX <= state.without_slot {
             return;
         }
-        ticket.phase.store(BESIDE, Ordering::Release);
-        state.placed -= 1;
-        state.long += 1;
+        ticket.phase.store(WITHOUT_SLOT, Ordering::Release);
+        state.in_slots -= 1;
+        state.without_slot += 1;
         if let Some(thread) = ticket.thread.get() {
             lower_priority_of(*thread);
         }
         // If no thread can be started, the others take the queue.
-        let _ = self.staff(&mut state);
+        let _ = self.ensure_thread(&mut state);
     }
 }
 
 /// Returns the error of a panic while planning: `XX000`.
-fn crashed(panic: &(dyn Any + Send)) -> SqlError {
+fn panic_error(panic: &(dyn Any + Send)) -> SqlError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given");
     SqlError::internal(format!("planning the statement panicked: {text}"))
@@ -302,7 +302,7 @@ mod tests {
         }
         drop(state);
         runtime.block_on(running).unwrap().unwrap();
-        assert_eq!(threads.long(), 0);
+        assert_eq!(threads.long_jobs(), 0);
     }
 
     #[tokio::test]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::QueryShare;
-use super::share::{LEVELS, OLD_LEVEL};
+use super::query_share::{LEVELS, OLD_LEVEL};
 
 /// Time that a level gets for each unit of time of the levels after it, while tasks wait there: short queries delay
 /// long ones, but never starve them. Measured in time rather than turns, since turns with long batches last longer.
-const YOUNGER_TIMES: u32 = 7;
+const YOUNGER_SHARE: u32 = 7;
 
 /// Multi-level feedback queue of waiting tasks: queries with less thread time go first (least attained service,
 /// Kleinrock 1976); within a level they share the time by weight.
@@ -20,19 +20,19 @@ pub(super) struct Queue<T> {
 
 #[derive(Debug)]
 struct Level<T> {
-    waiting: BTreeMap<Place, T>,
+    waiting: BTreeMap<QueuePosition, T>,
     /// Position of the last task that got a turn.
-    floor: u64,
+    last_position: u64,
     /// Time owed to this level before later levels get a turn again.
-    due: Duration,
+    owed: Duration,
 }
 
 /// Position within a level: thread time of the query, then order of arrival.
-type Place = (u64, u64);
+type QueuePosition = (u64, u64);
 
 impl<T> Default for Level<T> {
     fn default() -> Self {
-        Self { waiting: BTreeMap::new(), floor: 0, due: Duration::ZERO }
+        Self { waiting: BTreeMap::new(), last_position: 0, owed: Duration::ZERO }
     }
 }
 
@@ -49,21 +49,21 @@ impl<T> Queue<T> {
         let number = query.level();
         let level = &mut self.levels[usize::from(number)];
         // On the first level, the query with the least thread time goes first.
-        let floor = if number == 0 { 0 } else { level.floor };
-        level.waiting.insert((query.catch_up(number, floor), self.pushed), task);
+        let floor = if number == 0 { 0 } else { level.last_position };
+        level.waiting.insert((query.advance_to(number, floor), self.pushed), task);
     }
 
     /// Removes the task that gets the next turn.
     pub(super) fn pop(&mut self) -> Option<T> {
-        let mut chosen = self.first()?;
-        while self.levels[chosen].due.is_zero()
+        let mut chosen = self.first_level()?;
+        while self.levels[chosen].owed.is_zero()
             && let Some(later) = (chosen + 1..self.levels.len()).find(|later| !self.levels[*later].waiting.is_empty())
         {
             chosen = later;
         }
         let level = &mut self.levels[chosen];
         let ((passed, _), task) = level.waiting.pop_first()?;
-        level.floor = passed;
+        level.last_position = passed;
         Some(task)
     }
 
@@ -74,17 +74,18 @@ impl<T> Queue<T> {
     }
 
     /// Accounts the time of a turn to a level.
-    pub(super) fn count(&mut self, level: u8, time: Duration) {
+    pub(super) fn account_turn(&mut self, level: u8, time: Duration) {
         let level = usize::from(level);
-        self.levels[level].due = self.levels[level].due.saturating_sub(time);
+        self.levels[level].owed = self.levels[level].owed.saturating_sub(time);
         for younger in &mut self.levels[..level] {
             // A level without waiting tasks is owed nothing.
-            younger.due = if younger.waiting.is_empty() { Duration::ZERO } else { younger.due + time * YOUNGER_TIMES };
+            younger.owed =
+                if younger.waiting.is_empty() { Duration::ZERO } else { younger.owed + time * YOUNGER_SHARE };
         }
     }
 
     /// Returns the first level with waiting tasks.
-    pub(super) fn first(&self) -> Option<usize> {
+    pub(super) fn first_level(&self) -> Option<usize> {
         self.levels.iter().position(|level| !level.waiting.is_empty())
     }
 }

@@ -11,13 +11,13 @@ use futures::future::Either;
 use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
-use types::allocated::check_room;
-use types::interrupt::{self, canceled};
+use types::allocation_counters::check_large_block_limit;
+use types::interrupt::{self, canceled_error};
 use types::{Clock, SqlResult, SystemClock};
 
-use super::background::in_background;
+use super::background::run_at_low_priority;
 use super::turns::Turns;
-use super::{QueryShare, standing};
+use super::{QueryShare, stuck};
 
 /// Length of a turn, after which a task yields where it can. Among old queries turns are twice as long with each level,
 /// because a query has to load its data into the CPU caches again after each turn.
@@ -37,11 +37,11 @@ const IDLE: u8 = 0;
 /// Queued for a turn.
 const WAITING: u8 = 1;
 /// Has a turn, but has not begun.
-const CALLED: u8 = 2;
+const GRANTED: u8 = 2;
 const RUNNING: u8 = 3;
 /// Woken while running: queued again after its turn.
 const WOKEN: u8 = 4;
-const GONE: u8 = 5;
+const ENDED: u8 = 5;
 
 /// State of a task, shared with its wakers and the granting of turns.
 pub(super) struct Task {
@@ -53,37 +53,37 @@ pub(super) struct Task {
     /// Waker of the enclosing future, which the runtime polls.
     runtime: Mutex<Option<Waker>>,
     /// Start of the turn, in nanoseconds of the clock.
-    begun_ns: AtomicU64,
+    turn_start_ns: AtomicU64,
     /// True while it runs without a turn, until it yields.
-    is_outside: AtomicBool,
+    is_without_turn: AtomicBool,
     /// True if its query was young when the turn was granted.
     was_young: AtomicBool,
 }
 
 /// Wraps `future` as a task of a query that runs in turns.
-pub(super) fn in_turns<F: Future>(
+pub(super) fn run_in_turns<F: Future>(
     turns: &Arc<Turns>,
     query: &Arc<QueryShare>,
     stop: &CancellationToken,
     future: F,
-) -> InTurns<F> {
+) -> TurnFuture<F> {
     let task = Arc::new(Task {
         turns: Arc::clone(turns),
         query: Arc::clone(query),
         stop: stop.clone(),
         state: AtomicU8::new(IDLE),
         runtime: Mutex::default(),
-        begun_ns: AtomicU64::new(0),
-        is_outside: AtomicBool::new(false),
+        turn_start_ns: AtomicU64::new(0),
+        is_without_turn: AtomicBool::new(false),
         was_young: AtomicBool::new(false),
     });
-    InTurns { waker: Waker::from(Arc::clone(&task)), task, future: Box::pin(future), has_begun: false }
+    TurnFuture { waker: Waker::from(Arc::clone(&task)), task, future: Box::pin(future), has_begun: false }
 }
 
 /// Wraps `future` as another task of the current query; returns it unchanged outside of queries.
-pub fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
+pub fn in_same_query<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
     match CURRENT.try_with(Arc::clone) {
-        Ok(task) => Either::Left(in_turns(&task.turns, &task.query, &task.stop, future)),
+        Ok(task) => Either::Left(run_in_turns(&task.turns, &task.query, &task.stop, future)),
         Err(_) => Either::Right(future),
     }
 }
@@ -95,8 +95,8 @@ pub fn clock() -> Arc<dyn Clock> {
 }
 
 /// Yields if the turn is over. To be called between batches.
-pub async fn pause() {
-    let is_over = CURRENT.try_with(|task| task.has_had_its_turn());
+pub async fn yield_if_due() {
+    let is_over = CURRENT.try_with(|task| task.must_yield());
     if !is_over.unwrap_or(false) {
         return tokio::task::consume_budget().await;
     }
@@ -114,39 +114,39 @@ pub async fn pause() {
 
 /// Blocks the thread while waiting for other tasks, which get its turn and another thread meanwhile. Needs a
 /// multi-threaded runtime.
-pub fn outside<T>(wait: impl FnOnce() -> T) -> T {
+pub fn block_outside_turn<T>(wait: impl FnOnce() -> T) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return tokio::task::block_in_place(wait) };
-    task.leave();
-    standing::leave();
+    task.release_turn();
+    stuck::end_task();
     let outcome = tokio::task::block_in_place(wait);
-    task.begin();
-    task.stands();
+    task.begin_turn();
+    task.report_to_watchdog();
     outcome
 }
 
 /// Runs a long computation that cannot yield, without a turn and with another thread for other tasks. Old queries run
 /// it at low priority.
-pub fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
+pub fn run_long<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
-    task.leave();
-    standing::leave();
+    task.release_turn();
+    stuck::end_task();
     let is_old = !task.query.is_young();
-    let outcome = tokio::task::block_in_place(|| if is_old { in_background(compute) } else { compute() });
-    task.stands();
+    let outcome = tokio::task::block_in_place(|| if is_old { run_at_low_priority(compute) } else { compute() });
+    task.report_to_watchdog();
     outcome
 }
 
 /// Runs a part of a computation that cannot yield. If the computation is long, it loses its turn and continues without
 /// one until it can yield; the operating system then shares the cores between such threads and those with turns.
-pub(super) fn give_way(part: &mut dyn FnMut()) {
+pub(super) fn run_part(part: &mut dyn FnMut()) {
     let is_outside = CURRENT.try_with(|task| {
-        if LONG_STEP <= task.lasted() {
-            task.leave();
+        if LONG_STEP <= task.turn_time() {
+            task.release_turn();
         }
-        let is_outside = task.is_outside.load(Ordering::Relaxed);
+        let is_outside = task.is_without_turn.load(Ordering::Relaxed);
         if is_outside {
             // The watchdog should report hanging parts, not computations of many parts.
-            task.stands();
+            task.report_to_watchdog();
         }
         is_outside
     });
@@ -157,22 +157,22 @@ pub(super) fn give_way(part: &mut dyn FnMut()) {
 
 /// Checks that the current statement is not cancelled and that `bytes` more fit in memory, for code that creates large
 /// values.
-pub(super) fn may_make(bytes: usize) -> SqlResult<()> {
+pub(super) fn check_large_value(bytes: usize) -> SqlResult<()> {
     if CURRENT.try_with(|task| task.stop.is_cancelled()).unwrap_or(false) {
-        return Err(canceled());
+        return Err(canceled_error());
     }
     interrupt::check()?;
-    if bytes == 0 { Ok(()) } else { check_room(bytes) }
+    if bytes == 0 { Ok(()) } else { check_large_block_limit(bytes) }
 }
 
 /// Waits for a permit for a long computation, to be held during it: their number is limited, because they run in
 /// addition to tasks with turns. Young queries need no permit.
-pub async fn place() -> Option<OwnedSemaphorePermit> {
+pub async fn long_run_permit() -> Option<OwnedSemaphorePermit> {
     let task = CURRENT.try_with(Arc::clone).ok()?;
     if task.query.is_young() {
         return None;
     }
-    Some(task.turns.place().await)
+    Some(task.turns.long_run_permit().await)
 }
 
 impl Task {
@@ -180,7 +180,7 @@ impl Task {
     pub(super) fn take_turn(&self, is_young: bool) -> bool {
         // Stored first: the task may run as soon as it is called.
         self.was_young.store(is_young, Ordering::Relaxed);
-        self.becomes(WAITING, CALLED)
+        self.transition(WAITING, GRANTED)
     }
 
     /// Returns whether the query was young when the turn was granted.
@@ -189,7 +189,7 @@ impl Task {
     }
 
     /// Wakes the enclosing future, so that the runtime polls it.
-    pub(super) fn call(&self) {
+    pub(super) fn wake_runtime(&self) {
         let runtime = self.runtime.lock().clone();
         if let Some(runtime) = runtime {
             runtime.wake();
@@ -197,62 +197,62 @@ impl Task {
     }
 
     /// Changes the state, if it is `from`.
-    fn becomes(&self, from: u8, to: u8) -> bool {
+    fn transition(&self, from: u8, to: u8) -> bool {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Tells the watchdog that the task has the calling thread.
-    fn stands(&self) {
-        standing::enter(self.query.query(), self.turns.now(), self.turns.clock());
+    fn report_to_watchdog(&self) {
+        stuck::begin_task(self.query.query(), self.turns.now(), self.turns.clock());
     }
 
     /// Records the start of a turn.
-    fn begin(&self) {
+    fn begin_turn(&self) {
         let now = u64::try_from(self.turns.now().as_nanos()).unwrap_or(u64::MAX);
-        self.begun_ns.store(now, Ordering::Relaxed);
+        self.turn_start_ns.store(now, Ordering::Relaxed);
     }
 
     /// Returns the time since the start of the turn.
-    fn lasted(&self) -> Duration {
-        self.turns.now().saturating_sub(Duration::from_nanos(self.begun_ns.load(Ordering::Relaxed)))
+    fn turn_time(&self) -> Duration {
+        self.turns.now().saturating_sub(Duration::from_nanos(self.turn_start_ns.load(Ordering::Relaxed)))
     }
 
     /// Returns whether the task has to yield.
-    fn has_had_its_turn(&self) -> bool {
-        if self.is_outside.load(Ordering::Relaxed) {
+    fn must_yield(&self) -> bool {
+        if self.is_without_turn.load(Ordering::Relaxed) {
             return true;
         }
-        let (lasted, level) = (self.lasted(), self.query.level());
-        if !self.was_young() && self.turns.is_crowded() {
+        let (lasted, level) = (self.turn_time(), self.query.level());
+        if !self.was_young() && self.turns.has_extra_turns() {
             return true;
         }
-        TURN <= lasted && (!self.turns.are_old(level) || TURN * (1 << level) <= lasted)
+        TURN <= lasted && (!self.turns.only_older_wait(level) || TURN * (1 << level) <= lasted)
     }
 
     /// Gives up the turn early and accounts the time so far.
-    fn leave(&self) {
-        let had_turn = !self.is_outside.swap(true, Ordering::Relaxed);
-        let (level, lasted) = self.use_up();
-        self.begin();
+    fn release_turn(&self) {
+        let had_turn = !self.is_without_turn.swap(true, Ordering::Relaxed);
+        let (level, lasted) = self.account_turn();
+        self.begin_turn();
         if had_turn {
-            self.turns.end(self, level, lasted);
+            self.turns.end_turn(self, level, lasted);
         }
     }
 
     /// Accounts the time since the start of the turn, to the level at its start.
-    fn use_up(&self) -> (u8, Duration) {
-        let (level, lasted) = (self.query.level(), self.lasted());
-        self.query.use_up(lasted);
+    fn account_turn(&self) -> (u8, Duration) {
+        let (level, lasted) = (self.query.level(), self.turn_time());
+        self.query.add_thread_time(lasted);
         (level, lasted)
     }
 
     /// Ends a turn and queues the task again if it was woken.
-    fn end(self: &Arc<Self>, is_done: bool) {
-        let (level, lasted) = self.use_up();
-        let has_turn = !self.is_outside.swap(false, Ordering::Relaxed);
+    fn end_turn(self: &Arc<Self>, is_done: bool) {
+        let (level, lasted) = self.account_turn();
+        let has_turn = !self.is_without_turn.swap(false, Ordering::Relaxed);
         if is_done {
-            self.state.store(GONE, Ordering::Release);
-        } else if !self.becomes(RUNNING, IDLE) {
+            self.state.store(ENDED, Ordering::Release);
+        } else if !self.transition(RUNNING, IDLE) {
             self.state.store(WAITING, Ordering::Release);
             match has_turn {
                 true => self.turns.end_and_queue(Arc::clone(self), level, lasted),
@@ -261,7 +261,7 @@ impl Task {
             return;
         }
         if has_turn {
-            self.turns.end(self, level, lasted);
+            self.turns.end_turn(self, level, lasted);
         }
     }
 }
@@ -274,8 +274,8 @@ impl Wake for Task {
     fn wake_by_ref(self: &Arc<Self>) {
         loop {
             match self.state.load(Ordering::Acquire) {
-                IDLE if self.becomes(IDLE, WAITING) => return self.turns.queue(Arc::clone(self)),
-                RUNNING if self.becomes(RUNNING, WOKEN) => return,
+                IDLE if self.transition(IDLE, WAITING) => return self.turns.queue(Arc::clone(self)),
+                RUNNING if self.transition(RUNNING, WOKEN) => return,
                 IDLE | RUNNING => {}
                 // Already queued or woken, or gone.
                 _ => return,
@@ -285,14 +285,14 @@ impl Wake for Task {
 }
 
 /// Future that is polled only while its task has a turn.
-pub(super) struct InTurns<F> {
+pub(super) struct TurnFuture<F> {
     task: Arc<Task>,
     waker: Waker,
     future: Pin<Box<F>>,
     has_begun: bool,
 }
 
-impl<F: Future> Future for InTurns<F> {
+impl<F: Future> Future for TurnFuture<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -306,36 +306,36 @@ impl<F: Future> Future for InTurns<F> {
         if !std::mem::replace(&mut this.has_begun, true) {
             this.task.wake_by_ref();
         }
-        if !this.task.becomes(CALLED, RUNNING) {
+        if !this.task.transition(GRANTED, RUNNING) {
             return Poll::Pending;
         }
-        this.task.begin();
-        this.task.stands();
+        this.task.begin_turn();
+        this.task.report_to_watchdog();
         let polled = {
-            let _leaving = Leaving;
+            let _leaving = WatchdogGuard;
             let mut inner = Context::from_waker(&this.waker);
             CURRENT.sync_scope(Arc::clone(&this.task), || this.future.as_mut().poll(&mut inner))
         };
-        this.task.end(polled.is_ready());
+        this.task.end_turn(polled.is_ready());
         polled
     }
 }
 
 /// Tells the watchdog on drop, also after a panic, that the thread is free.
-struct Leaving;
+struct WatchdogGuard;
 
-impl Drop for Leaving {
+impl Drop for WatchdogGuard {
     fn drop(&mut self) {
-        standing::leave();
+        stuck::end_task();
     }
 }
 
-impl<F> Drop for InTurns<F> {
+impl<F> Drop for TurnFuture<F> {
     fn drop(&mut self) {
-        let state = self.task.state.swap(GONE, Ordering::AcqRel);
+        let state = self.task.state.swap(ENDED, Ordering::AcqRel);
         // Dropped before using its turn, or its future panicked.
-        if matches!(state, CALLED | RUNNING | WOKEN) && !self.task.is_outside.load(Ordering::Relaxed) {
-            self.task.turns.end(&self.task, self.task.query.level(), Duration::ZERO);
+        if matches!(state, GRANTED | RUNNING | WOKEN) && !self.task.is_without_turn.load(Ordering::Relaxed) {
+            self.task.turns.end_turn(&self.task, self.task.query.level(), Duration::ZERO);
         }
     }
 }

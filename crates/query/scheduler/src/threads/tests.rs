@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use types::{QueryId, SystemClock};
 
 use super::queue::Queue;
-use super::task::give_way;
+use super::task::run_part;
 use super::*;
 
 fn shares<const N: usize>(priorities: [Priority; N]) -> [QueryShare; N] {
@@ -21,8 +21,8 @@ fn turns_of(shares: &[QueryShare], rounds: usize) -> Vec<usize> {
         let query = queue.pop().expect("each is queued again");
         had[query] += 1;
         let level = shares[query].level();
-        shares[query].use_up(Duration::from_millis(1));
-        queue.count(level, Duration::from_millis(1));
+        shares[query].add_thread_time(Duration::from_millis(1));
+        queue.account_turn(level, Duration::from_millis(1));
         queue.push(&shares[query], query);
     }
     had
@@ -47,7 +47,7 @@ fn a_priority_gets_four_times_what_the_next_gets() {
 #[test]
 fn a_young_query_goes_first_and_stops_nobody() {
     let old = QueryShare::new(Priority::Normal);
-    old.use_up(Duration::from_secs(60));
+    old.add_thread_time(Duration::from_secs(60));
     let young = QueryShare::new(Priority::Normal);
     let had = turns_of(&[old, young], 80);
     assert_eq!(had, [10, 70]);
@@ -56,7 +56,7 @@ fn a_young_query_goes_first_and_stops_nobody() {
 #[test]
 fn who_has_longer_turns_has_fewer() {
     let [old, young] = shares([Priority::Normal; 2]);
-    old.use_up(Duration::from_secs(60));
+    old.add_thread_time(Duration::from_secs(60));
     let mut queue = Queue::default();
     let shares = [old, young];
     shares.iter().enumerate().for_each(|(query, share)| queue.push(share, query));
@@ -66,7 +66,7 @@ fn who_has_longer_turns_has_fewer() {
         // The old query computes for eight times as long without yielding.
         let time = Duration::from_millis([8, 1][query]);
         had[query] += time;
-        queue.count(shares[query].level(), time);
+        queue.account_turn(shares[query].level(), time);
         queue.push(&shares[query], query);
     }
     assert_eq!(had, [Duration::from_millis(8), Duration::from_millis(56)]);
@@ -75,9 +75,9 @@ fn who_has_longer_turns_has_fewer() {
 #[test]
 fn the_younger_go_first_at_all_scales() {
     let [first, second, third] = shares([Priority::Normal; 3]);
-    first.use_up(Duration::from_secs(60));
-    second.use_up(Duration::from_secs(2));
-    third.use_up(Duration::from_millis(500));
+    first.add_thread_time(Duration::from_secs(60));
+    second.add_thread_time(Duration::from_secs(2));
+    third.add_thread_time(Duration::from_millis(500));
     let had = turns_of(&[first, second, third], 640);
     assert_eq!(had, [10, 70, 560]);
 }
@@ -86,7 +86,7 @@ fn the_younger_go_first_at_all_scales() {
 fn a_query_that_waited_for_something_else_claims_nothing_for_that() {
     let [busy, idle] = shares([Priority::Normal; 2]);
     for share in [&busy, &idle] {
-        share.use_up(Duration::from_secs(20));
+        share.add_thread_time(Duration::from_secs(20));
     }
     turns_of(std::slice::from_ref(&busy), 5000);
     let mut queue = Queue::default();
@@ -98,22 +98,22 @@ fn a_query_that_waited_for_something_else_claims_nothing_for_that() {
     for _ in 0..100 {
         let query: usize = queue.pop().expect("each is queued again");
         had[query] += 1;
-        [&busy, &idle][query].use_up(Duration::from_millis(1));
+        [&busy, &idle][query].add_thread_time(Duration::from_millis(1));
         queue.push([&busy, &idle][query], query);
     }
     assert!(had.iter().all(|turns| (49..=51).contains(turns)), "{had:?}");
 }
 
-fn started(count: usize) -> (Threads, Arc<QueryShare>) {
+fn started(count: usize) -> (QueryThreads, Arc<QueryShare>) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    (Threads::start(count, &clock).expect("threads start"), Arc::default())
+    (QueryThreads::start(count, &clock).expect("threads start"), Arc::default())
 }
 
 /// Computes for a while, yielding after each step.
 async fn steps(count: usize) {
     for _ in 0..count {
         std::hint::black_box((0..20_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
-        pause().await;
+        yield_if_due().await;
     }
 }
 
@@ -128,7 +128,7 @@ async fn no_more_run_at_once_than_there_are_threads() {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 std::hint::black_box((0..200_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
                 running.fetch_sub(1, Ordering::SeqCst);
-                pause().await;
+                yield_if_due().await;
             }
         }
     };
@@ -137,7 +137,7 @@ async fn no_more_run_at_once_than_there_are_threads() {
         task.await.expect("it ends");
     }
     assert!(most.load(Ordering::SeqCst) <= 2);
-    assert!(Duration::ZERO < query.used());
+    assert!(Duration::ZERO < query.thread_time());
     assert_eq!(threads.turns.free(), 2);
 }
 
@@ -145,7 +145,7 @@ async fn no_more_run_at_once_than_there_are_threads() {
 async fn a_young_query_does_not_wait_for_an_old_one_that_cannot_pause() {
     let (threads, young) = started(1);
     let old = Arc::new(QueryShare::default());
-    old.use_up(Duration::from_secs(60));
+    old.add_thread_time(Duration::from_secs(60));
     let (sender, receiver) = std::sync::mpsc::channel();
     let (begun, has_begun) = oneshot::channel();
     let busy = threads.spawn(&old, async move {
@@ -168,7 +168,7 @@ async fn turns_come_back_from_what_dies_is_dropped_or_never_began() {
     threads.spawn(&query, steps(10)).await.expect("it ends");
     drop(busy);
     threads.spawn(&query, steps(10)).await.expect("it ends");
-    while 0 < threads.alive() {
+    while 0 < threads.unfinished_tasks() {
         tokio::task::yield_now().await;
     }
     assert_eq!(threads.turns.free(), 1);
@@ -178,10 +178,10 @@ async fn turns_come_back_from_what_dies_is_dropped_or_never_began() {
 async fn what_waits_outside_lets_those_go_on_that_it_waits_for() {
     let (threads, query) = started(1);
     let (sender, receiver) = oneshot::channel();
-    let waiting = threads.spawn(&query, async { outside(|| receiver.blocking_recv()) });
+    let waiting = threads.spawn(&query, async { block_outside_turn(|| receiver.blocking_recv()) });
     threads.spawn(&query, async { sender.send(7) }).await.expect("it ends").expect("somebody waits");
     assert_eq!(waiting.await.expect("it ends"), Ok(7));
-    let long = threads.spawn(&query, async { at_length(|| 8) });
+    let long = threads.spawn(&query, async { run_long(|| 8) });
     assert_eq!(long.await.expect("it ends"), 8);
     assert_eq!(threads.turns.free(), 1);
 }
@@ -194,7 +194,7 @@ async fn long_steps_that_cannot_pause_give_way() {
         let is_over = Arc::clone(&is_over);
         async move {
             while !is_over.load(Ordering::SeqCst) {
-                give_way(&mut || {
+                run_part(&mut || {
                     std::hint::black_box((0..20_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
                 });
             }
@@ -213,13 +213,13 @@ async fn long_steps_that_cannot_pause_give_way() {
 async fn few_old_queries_compute_at_length_at_once() {
     let (threads, query) = started(2);
     let old = Arc::new(QueryShare::default());
-    old.use_up(Duration::from_secs(60));
+    old.add_thread_time(Duration::from_secs(60));
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let task = || {
         let (running, most) = (Arc::clone(&running), Arc::clone(&most));
         async move {
-            let _place = place().await;
-            at_length(|| {
+            let _place = long_run_permit().await;
+            run_long(|| {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 std::hint::black_box((0..200_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
                 running.fetch_sub(1, Ordering::SeqCst);
@@ -233,14 +233,17 @@ async fn few_old_queries_compute_at_length_at_once() {
     assert_eq!(most.load(Ordering::SeqCst), 1);
     let (sender, receiver) = oneshot::channel::<()>();
     let holder = threads.spawn(&old, async {
-        let _place = place().await;
+        let _place = long_run_permit().await;
         receiver.await.expect("it is told to end");
     });
-    drop(threads.spawn(&old, async { place().await }));
-    threads.spawn(&query, async { assert!(place().await.is_none()) }).await.expect("a young one does not wait");
+    drop(threads.spawn(&old, async { long_run_permit().await }));
+    threads
+        .spawn(&query, async { assert!(long_run_permit().await.is_none()) })
+        .await
+        .expect("a young one does not wait");
     sender.send(()).expect("it waits");
     holder.await.expect("it ends");
-    let after = threads.spawn(&old, async { place().await.is_some() });
+    let after = threads.spawn(&old, async { long_run_permit().await.is_some() });
     assert!(after.await.expect("the place has come back, also from whoever was dropped"));
 }
 
@@ -248,12 +251,12 @@ async fn few_old_queries_compute_at_length_at_once() {
 async fn what_old_queries_compute_at_length_stays_behind() {
     let (threads, young) = started(1);
     let old = Arc::new(QueryShare::default());
-    old.use_up(Duration::from_secs(60));
-    let niceness = || async { at_length(|| rustix::process::getpriority_process(None)) };
+    old.add_thread_time(Duration::from_secs(60));
+    let niceness = || async { run_long(|| rustix::process::getpriority_process(None)) };
     let of_young = threads.spawn(&young, niceness()).await.expect("it ends").expect("threads have one");
     let of_old = threads.spawn(&old, niceness()).await.expect("it ends").expect("threads have one");
     assert!(!cfg!(target_os = "linux") || of_young < of_old, "{of_young} and {of_old}");
-    let panicking = threads.spawn(&old, async { at_length(|| panic!("on purpose")) });
+    let panicking = threads.spawn(&old, async { run_long(|| panic!("on purpose")) });
     assert!(panicking.await.is_err());
     assert_eq!(threads.turns.free(), 1);
 }
@@ -264,7 +267,7 @@ async fn a_short_query_ends_before_long_ones_that_came_first() {
     let old: Vec<_> = (0..4)
         .map(|_| {
             let query = Arc::new(QueryShare::default());
-            query.use_up(Duration::from_secs(1));
+            query.add_thread_time(Duration::from_secs(1));
             threads.spawn(&query, steps(1_000_000))
         })
         .collect();
@@ -277,7 +280,7 @@ async fn a_short_query_ends_before_long_ones_that_came_first() {
 async fn tasks_beside_one_another_are_of_one_query() {
     let (threads, query) = started(2);
     let parts = threads.spawn(&query, async {
-        let part = tokio::spawn(beside(steps(100)));
+        let part = tokio::spawn(in_same_query(steps(100)));
         part.await
     });
     parts.await.expect("it ends").expect("so does its part");
@@ -296,10 +299,10 @@ async fn a_task_that_keeps_its_thread_is_named_until_it_gives_it_back() {
         released.recv().expect("the test says so");
     });
     has_begun.await.expect("it runs");
-    let named = || standing_threads(Duration::ZERO).into_iter().find(|standing| standing.query == Some(query));
+    let named = || stuck_threads(Duration::ZERO).into_iter().find(|standing| standing.query == Some(query));
     let standing = named().expect("it has the thread");
     assert!(standing.thread.starts_with("query-"), "{standing:?}");
-    assert!(standing_threads(Duration::from_secs(3600)).iter().all(|standing| standing.query != Some(query)));
+    assert!(stuck_threads(Duration::from_secs(3600)).iter().all(|standing| standing.query != Some(query)));
     release.send(()).expect("the task waits");
     task.await.expect("it ends");
     assert_eq!(named(), None);
@@ -313,13 +316,13 @@ async fn who_waits_outside_its_turn_is_not_named() {
     let (begun, has_begun) = oneshot::channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let task = threads.spawn(&share, async move {
-        outside(|| {
+        block_outside_turn(|| {
             begun.send(()).expect("the test waits");
             released.recv().expect("the test says so");
         });
     });
     has_begun.await.expect("it runs");
-    assert!(standing_threads(Duration::ZERO).iter().all(|standing| standing.query != Some(query)));
+    assert!(stuck_threads(Duration::ZERO).iter().all(|standing| standing.query != Some(query)));
     release.send(()).expect("the task waits");
     task.await.expect("it ends");
 }

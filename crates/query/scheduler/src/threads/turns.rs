@@ -18,10 +18,10 @@ pub(super) struct Turns {
     /// First level with waiting tasks; [`NOBODY`] if there is none.
     youngest: AtomicU8,
     /// True while more tasks have turns than there are cores.
-    is_crowded: AtomicBool,
+    has_extra_turns: AtomicBool,
     clock: Arc<dyn Clock>,
     /// Permits for long computations of old queries, which run without turns.
-    places: Arc<Semaphore>,
+    long_run_permits: Arc<Semaphore>,
 }
 
 const NOBODY: u8 = u8::MAX;
@@ -30,20 +30,20 @@ struct State {
     /// Number of cores.
     count: usize,
     /// Number of granted turns, and of those granted to young queries.
-    taken: usize,
-    taken_by_young: usize,
+    granted: usize,
+    granted_to_young: usize,
     waiting: Queue<Arc<Task>>,
 }
 
 impl State {
     /// Returns the task that gets the next turn, if one is free for it, and whether its query is young.
     fn next(&mut self) -> Option<(Arc<Task>, bool)> {
-        if self.taken < self.count {
+        if self.granted < self.count {
             let task = self.waiting.pop()?;
             let is_young = task.query.is_young();
             return Some((task, is_young));
         }
-        while self.taken_by_young < self.count
+        while self.granted_to_young < self.count
             && let Some(task) = self.waiting.pop_young()
         {
             if task.query.is_young() {
@@ -57,21 +57,21 @@ impl State {
 
     /// Takes back a turn.
     fn take_back(&mut self, was_young: bool) {
-        self.taken -= 1;
-        self.taken_by_young -= usize::from(was_young);
+        self.granted -= 1;
+        self.granted_to_young -= usize::from(was_young);
     }
 }
 
 impl Turns {
     /// Returns an instance that grants `count` turns at a time.
     pub(super) fn new(count: usize, clock: &Arc<dyn Clock>) -> Arc<Self> {
-        let state = State { count, taken: 0, taken_by_young: 0, waiting: Queue::default() };
+        let state = State { count, granted: 0, granted_to_young: 0, waiting: Queue::default() };
         Arc::new(Self {
             state: Mutex::new(state),
             youngest: AtomicU8::new(NOBODY),
-            is_crowded: AtomicBool::new(false),
+            has_extra_turns: AtomicBool::new(false),
             clock: Arc::clone(clock),
-            places: Arc::new(Semaphore::new((count / 2).max(1))),
+            long_run_permits: Arc::new(Semaphore::new((count / 2).max(1))),
         })
     }
 
@@ -87,56 +87,59 @@ impl Turns {
 
     /// Queues a task.
     pub(super) fn queue(&self, task: Arc<Task>) {
-        self.give(|state| state.waiting.push(&task.query, Arc::clone(&task)));
+        self.change_and_grant(|state| state.waiting.push(&task.query, Arc::clone(&task)));
     }
 
     /// Takes back the turn of a task, after `time` on this level.
-    pub(super) fn end(&self, task: &Task, level: u8, time: Duration) {
-        self.give(|state| {
+    pub(super) fn end_turn(&self, task: &Task, level: u8, time: Duration) {
+        self.change_and_grant(|state| {
             state.take_back(task.was_young());
-            state.waiting.count(level, time);
+            state.waiting.account_turn(level, time);
         });
     }
 
     /// Takes back the turn of a task and queues it again.
     pub(super) fn end_and_queue(&self, task: Arc<Task>, level: u8, time: Duration) {
-        self.give(|state| {
+        self.change_and_grant(|state| {
             state.take_back(task.was_young());
-            state.waiting.count(level, time);
+            state.waiting.account_turn(level, time);
             state.waiting.push(&task.query, Arc::clone(&task));
         });
     }
 
     /// Waits for a permit for a long computation.
-    pub(super) async fn place(&self) -> OwnedSemaphorePermit {
-        Arc::clone(&self.places).acquire_owned().await.expect("the semaphore of long computations is never closed")
+    pub(super) async fn long_run_permit(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.long_run_permits)
+            .acquire_owned()
+            .await
+            .expect("the semaphore of long computations is never closed")
     }
 
     /// Applies a change and grants the free turns.
-    fn give(&self, change: impl FnOnce(&mut State)) {
+    fn change_and_grant(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
         change(&mut state);
         while let Some((task, is_young)) = state.next() {
             // A task that is gone needs no turn.
             if task.take_turn(is_young) {
-                state.taken += 1;
-                state.taken_by_young += usize::from(is_young);
+                state.granted += 1;
+                state.granted_to_young += usize::from(is_young);
                 // The waker may run the task at once.
-                parking_lot::MutexGuard::unlocked(&mut state, || task.call());
+                parking_lot::MutexGuard::unlocked(&mut state, || task.wake_runtime());
             }
         }
-        let youngest = state.waiting.first().and_then(|level| u8::try_from(level).ok());
+        let youngest = state.waiting.first_level().and_then(|level| u8::try_from(level).ok());
         self.youngest.store(youngest.unwrap_or(NOBODY), Ordering::Relaxed);
-        self.is_crowded.store(state.count < state.taken, Ordering::Relaxed);
+        self.has_extra_turns.store(state.count < state.granted, Ordering::Relaxed);
     }
 
     /// Returns whether young queries have extra turns, so that old ones have to yield.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.is_crowded.load(Ordering::Relaxed)
+    pub(super) fn has_extra_turns(&self) -> bool {
+        self.has_extra_turns.load(Ordering::Relaxed)
     }
 
     /// Returns whether tasks wait, but none on a level before `level`.
-    pub(super) fn are_old(&self, level: u8) -> bool {
+    pub(super) fn only_older_wait(&self, level: u8) -> bool {
         let youngest = self.youngest.load(Ordering::Relaxed);
         youngest != NOBODY && level <= youngest
     }
@@ -145,6 +148,6 @@ impl Turns {
     #[cfg(test)]
     pub(super) fn free(&self) -> usize {
         let state = self.state.lock();
-        state.count - state.taken
+        state.count - state.granted
     }
 }

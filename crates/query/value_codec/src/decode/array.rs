@@ -3,15 +3,15 @@
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::binary::Reader;
-use super::column::{ColumnBuilder, left_over, too_short};
+use super::column::{ColumnBuilder, excess_bytes, too_short};
 
 /// Binary array with its header read.
-pub(super) struct BinaryArray<'a> {
+pub(super) struct ArrayReader<'a> {
     count: usize,
     elements: Reader<'a>,
 }
 
-impl<'a> BinaryArray<'a> {
+impl<'a> ArrayReader<'a> {
     /// Reads the header and checks it against the element type.
     pub(super) fn read(bytes: &'a [u8], element: &SqlType) -> SqlResult<Self> {
         let mut reader = Reader(bytes);
@@ -33,7 +33,7 @@ impl<'a> BinaryArray<'a> {
         }
         match dimensions {
             0 if reader.0.is_empty() => Ok(Self { count: 0, elements: reader }),
-            0 => Err(left_over()),
+            0 => Err(excess_bytes()),
             1 => {
                 let count = reader.i32()?;
                 let _lower_bound = reader.i32()?;
@@ -54,7 +54,7 @@ impl<'a> BinaryArray<'a> {
     }
 
     /// Calls `visit` with each element's bytes (`None` for NULL); excess bytes are an error.
-    pub(super) fn each(mut self, mut visit: impl FnMut(Option<&'a [u8]>) -> SqlResult<()>) -> SqlResult<()> {
+    pub(super) fn for_each(mut self, mut visit: impl FnMut(Option<&'a [u8]>) -> SqlResult<()>) -> SqlResult<()> {
         for _ in 0..self.count {
             match self.elements.i32()? {
                 -1 => visit(None)?,
@@ -64,14 +64,14 @@ impl<'a> BinaryArray<'a> {
                 }
             }
         }
-        if self.elements.0.is_empty() { Ok(()) } else { Err(left_over()) }
+        if self.elements.0.is_empty() { Ok(()) } else { Err(excess_bytes()) }
     }
 }
 
 /// Appends the elements of a binary array to `items`.
-pub(super) fn read_binary(bytes: &[u8], items: &mut ColumnBuilder) -> SqlResult<()> {
-    let array = BinaryArray::read(bytes, items.sql_type())?;
-    array.each(|element| {
+pub(super) fn append_binary_array(bytes: &[u8], items: &mut ColumnBuilder) -> SqlResult<()> {
+    let array = ArrayReader::read(bytes, items.sql_type())?;
+    array.for_each(|element| {
         match element {
             Some(element) => items.push_binary(element)?,
             None => items.push_null(),

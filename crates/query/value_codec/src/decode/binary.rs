@@ -5,9 +5,9 @@ use types::text::{
 };
 use types::{Condition, Interval, SqlError, SqlResult, SqlType};
 
-use super::column::{ColumnBuilder, Values, arrow_offset, fit_text, left_over, too_short};
-use super::text::month_day_nano;
-use super::{array, numeric, utf8};
+use super::column::{ColumnBuilder, Values, arrow_offset, excess_bytes, fit_text, too_short};
+use super::text::to_month_day_nano;
+use super::{array, check_utf8, numeric};
 use crate::encode::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 
 impl ColumnBuilder {
@@ -17,23 +17,23 @@ impl ColumnBuilder {
     /// 22P03 for excess or malformed bytes, 08P01 for missing bytes, and the type's errors for values out of range.
     pub fn push_binary(&mut self, bytes: &[u8]) -> SqlResult<()> {
         match &mut self.values {
-            Values::Bool(values) => values.append(fixed::<1>(bytes)? != [0]),
-            Values::Int16(values) => values.push(i16::from_be_bytes(fixed(bytes)?)),
+            Values::Bool(values) => values.append(exact_bytes::<1>(bytes)? != [0]),
+            Values::Int16(values) => values.push(i16::from_be_bytes(exact_bytes(bytes)?)),
             Values::Int32(values) => {
-                let value = i32::from_be_bytes(fixed(bytes)?);
-                values.push(if self.sql_type == SqlType::Date { date(value)? } else { value });
+                let value = i32::from_be_bytes(exact_bytes(bytes)?);
+                values.push(if self.sql_type == SqlType::Date { convert_date(value)? } else { value });
             }
             Values::Int64(values) => {
-                let value = i64::from_be_bytes(fixed(bytes)?);
+                let value = i64::from_be_bytes(exact_bytes(bytes)?);
                 values.push(match &self.sql_type {
-                    SqlType::Time => time(value)?,
-                    SqlType::Timestamp | SqlType::TimestampTz => timestamp(value)?,
+                    SqlType::Time => check_time(value)?,
+                    SqlType::Timestamp | SqlType::TimestampTz => convert_timestamp(value)?,
                     _ => value,
                 });
             }
-            Values::UInt32(values) => values.push(u32::from_be_bytes(fixed(bytes)?)),
-            Values::Float32(values) => values.push(f32::from_be_bytes(fixed(bytes)?)),
-            Values::Float64(values) => values.push(f64::from_be_bytes(fixed(bytes)?)),
+            Values::UInt32(values) => values.push(u32::from_be_bytes(exact_bytes(bytes)?)),
+            Values::Float32(values) => values.push(f32::from_be_bytes(exact_bytes(bytes)?)),
+            Values::Float64(values) => values.push(f64::from_be_bytes(exact_bytes(bytes)?)),
             Values::Decimal(values) => {
                 let SqlType::Numeric { precision, scale } = self.sql_type else {
                     unreachable!("decimals are built for numeric alone");
@@ -41,9 +41,9 @@ impl ColumnBuilder {
                 values.push(numeric::read(bytes)?.value(precision, scale)?);
             }
             Values::Interval(values) => {
-                let bytes = fixed::<16>(bytes)?;
+                let bytes = exact_bytes::<16>(bytes)?;
                 let mut parts = Reader(&bytes);
-                values.push(month_day_nano(Interval {
+                values.push(to_month_day_nano(Interval {
                     microseconds: parts.i64()?,
                     days: parts.i32()?,
                     months: parts.i32()?,
@@ -51,7 +51,7 @@ impl ColumnBuilder {
             }
             Values::Text(values) => match &self.sql_type {
                 SqlType::Json => {
-                    let text = utf8(bytes)?;
+                    let text = check_utf8(bytes)?;
                     check_json(text)?;
                     values.append_value(text);
                 }
@@ -63,21 +63,21 @@ impl ColumnBuilder {
                             format!("unsupported jsonb version number {version}"),
                         ));
                     }
-                    values.append_value(normalize_jsonb(utf8(text)?)?);
+                    values.append_value(normalize_jsonb(check_utf8(text)?)?);
                 }
-                sql_type => values.append_value(fit_text(utf8(bytes)?, sql_type, &mut String::new())?),
+                sql_type => values.append_value(fit_text(check_utf8(bytes)?, sql_type, &mut String::new())?),
             },
             Values::Bytes { offsets, data } => {
                 data.extend_from_slice(bytes);
                 offsets.push(arrow_offset(data.len()));
             }
-            Values::Uuid(values) => values.extend_from_slice(&fixed::<16>(bytes)?),
+            Values::Uuid(values) => values.extend_from_slice(&exact_bytes::<16>(bytes)?),
             Values::List { offsets, items } => {
-                array::read_binary(bytes, items)?;
+                array::append_binary_array(bytes, items)?;
                 offsets.push(arrow_offset(items.len()));
             }
         }
-        self.accept();
+        self.mark_valid();
         Ok(())
     }
 }
@@ -118,12 +118,12 @@ impl<'a> Reader<'a> {
 }
 
 /// Returns `bytes` as an array of exactly `N` bytes.
-fn fixed<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
-    bytes.try_into().map_err(|_| if bytes.len() < N { too_short() } else { left_over() })
+fn exact_bytes<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
+    bytes.try_into().map_err(|_| if bytes.len() < N { too_short() } else { excess_bytes() })
 }
 
 /// Converts days since 2000-01-01 to days since 1970-01-01, within the range of Kiln's dates.
-fn date(days: i32) -> SqlResult<i32> {
+fn convert_date(days: i32) -> SqlResult<i32> {
     refuse_infinity("date", days, i32::MIN, i32::MAX)?;
     days.checked_add(POSTGRES_EPOCH_DAYS)
         .filter(|days| (DATE_DAYS_MIN..=DATE_DAYS_MAX).contains(days))
@@ -131,12 +131,12 @@ fn date(days: i32) -> SqlResult<i32> {
 }
 
 /// Checks that microseconds are within a day, including 24:00.
-fn time(us: i64) -> SqlResult<i64> {
+fn check_time(us: i64) -> SqlResult<i64> {
     if (0..=US_PER_DAY).contains(&us) { Ok(us) } else { Err(out_of_range("time")) }
 }
 
 /// Converts microseconds since 2000-01-01 to microseconds since 1970-01-01, within the range of Kiln's timestamps.
-fn timestamp(us: i64) -> SqlResult<i64> {
+fn convert_timestamp(us: i64) -> SqlResult<i64> {
     refuse_infinity("timestamp", us, i64::MIN, i64::MAX)?;
     us.checked_add(POSTGRES_EPOCH_US)
         .filter(|us| (TIMESTAMP_US_MIN..=TIMESTAMP_US_MAX).contains(us))

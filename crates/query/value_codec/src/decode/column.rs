@@ -15,7 +15,7 @@ use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 /// Message of 22P03 for a value with excess bytes.
-pub(crate) const LEFT_OVER: &str = "incorrect binary data format";
+pub(crate) const EXCESS_BYTES_MESSAGE: &str = "incorrect binary data format";
 
 /// Builder of one column in the Arrow form of its SQL type.
 ///
@@ -77,8 +77,8 @@ impl ColumnBuilder {
             | SqlType::Jsonb
             | SqlType::Name
             | SqlType::InternalChar
-            | SqlType::Unknown => Values::Text(Box::new(text_builder(capacity))),
-            SqlType::Bytea => Values::Bytes { offsets: first_offset(capacity), data: Vec::new() },
+            | SqlType::Unknown => Values::Text(Box::new(new_text_builder(capacity))),
+            SqlType::Bytea => Values::Bytes { offsets: new_offsets(capacity), data: Vec::new() },
             SqlType::Uuid => Values::Uuid(Vec::with_capacity(16 * capacity)),
             SqlType::Array(element) => Self::list(element, dates, capacity),
             SqlType::Int2Vector => Self::list(&SqlType::Int2, dates, capacity),
@@ -88,7 +88,7 @@ impl ColumnBuilder {
     }
 
     fn list(element: &SqlType, dates: &DateContext, capacity: usize) -> Values {
-        Values::List { offsets: first_offset(capacity), items: Box::new(Self::new(element, dates, capacity)) }
+        Values::List { offsets: new_offsets(capacity), items: Box::new(Self::new(element, dates, capacity)) }
     }
 
     /// Returns the type of the values.
@@ -131,7 +131,7 @@ impl ColumnBuilder {
     }
 
     /// Marks the value just appended to `values` as not NULL.
-    pub(super) fn accept(&mut self) {
+    pub(super) fn mark_valid(&mut self) {
         self.nulls.append_non_null();
     }
 
@@ -154,7 +154,8 @@ impl ColumnBuilder {
                 SqlType::Time => Arc::new(primitive::<Time64MicrosecondType>(values, nulls)),
                 SqlType::Timestamp => Arc::new(primitive::<TimestampMicrosecondType>(values, nulls)),
                 SqlType::TimestampTz => Arc::new(
-                    primitive::<TimestampMicrosecondType>(values, nulls).with_timezone(types::arrow_field::UTC),
+                    primitive::<TimestampMicrosecondType>(values, nulls)
+                        .with_timezone(types::arrow_field::TIMESTAMPTZ_ZONE),
                 ),
                 _ => Arc::new(primitive::<Int64Type>(values, nulls)),
             },
@@ -181,7 +182,7 @@ impl ColumnBuilder {
 }
 
 /// Returns offsets with a leading zero and capacity for `capacity` values.
-fn first_offset(capacity: usize) -> Vec<i32> {
+fn new_offsets(capacity: usize) -> Vec<i32> {
     let mut offsets = Vec::with_capacity(capacity + 1);
     offsets.push(0);
     offsets
@@ -193,8 +194,8 @@ pub(super) fn arrow_offset(length: usize) -> i32 {
 }
 
 /// Returns 22P03 for a value with more bytes than its type takes.
-pub(super) fn left_over() -> SqlError {
-    SqlError::new(Condition::InvalidBinaryRepresentation, LEFT_OVER)
+pub(super) fn excess_bytes() -> SqlError {
+    SqlError::new(Condition::InvalidBinaryRepresentation, EXCESS_BYTES_MESSAGE)
 }
 
 /// Returns 08P01 for a value with fewer bytes than its type takes.
@@ -238,7 +239,7 @@ pub(super) fn fit_text<'a>(text: &'a str, sql_type: &SqlType, padded: &'a mut St
 }
 
 /// Creates a text builder; for a single value, such as a parameter, with a small block.
-fn text_builder(capacity: usize) -> StringViewBuilder {
+fn new_text_builder(capacity: usize) -> StringViewBuilder {
     let builder = StringViewBuilder::with_capacity(capacity);
     if capacity == 1 { builder.with_fixed_block_size(128) } else { builder }
 }

@@ -19,7 +19,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 pub use column::ColumnBuilder;
 
-use self::numeric::Sent;
+use self::numeric::ParameterForm;
 use crate::encode::Format;
 
 /// Decodes parameter `number` (from 1) of `sql_type` from `bytes` (`None` for NULL) to that type's Arrow form.
@@ -31,31 +31,33 @@ use crate::encode::Format;
 /// # Errors
 /// 22P02 and related conditions for invalid text, 22P03 for excess bytes, 08P01 for missing bytes, 22021 for text that
 /// is not UTF-8.
-pub fn parameter(
+pub fn decode_parameter(
     number: usize,
     bytes: Option<&[u8]>,
     format: Format,
     sql_type: &SqlType,
     dates: &DateContext,
 ) -> SqlResult<ScalarValue> {
-    if let Some(value) = single(bytes, format, sql_type)? {
+    if let Some(value) = decode_common(bytes, format, sql_type)? {
         return Ok(value);
     }
     let own_digits = match bytes {
-        Some(bytes) => match numeric::own_digits(bytes, format, sql_type)? {
-            Sent::Whole(text) => return Ok(ScalarValue::Utf8View(Some(text))),
-            Sent::WithDigits(sql_type) => Some(sql_type),
-            Sent::AsDeclared => None,
+        Some(bytes) => match numeric::parameter_form(bytes, format, sql_type)? {
+            ParameterForm::TooManyDigits(text) => return Ok(ScalarValue::Utf8View(Some(text))),
+            ParameterForm::WithDigits(sql_type) => Some(sql_type),
+            ParameterForm::AsDeclared => None,
         },
-        None => numeric::without_digits(sql_type),
+        None => numeric::null_type(sql_type),
     };
     let mut column = ColumnBuilder::new(own_digits.as_ref().unwrap_or(sql_type), dates, 1);
     match (bytes, format) {
         (None, _) => column.push_null(),
-        (Some(bytes), Format::Text) => column.push_text(utf8(bytes)?)?,
+        (Some(bytes), Format::Text) => column.push_text(check_utf8(bytes)?)?,
         (Some(bytes), Format::Binary) => column.push_binary(bytes).map_err(|error| {
-            if error.condition == Condition::InvalidBinaryRepresentation && error.message == column::LEFT_OVER {
-                SqlError::new(error.condition, format!("{} in bind parameter {number}", column::LEFT_OVER))
+            if error.condition == Condition::InvalidBinaryRepresentation
+                && error.message == column::EXCESS_BYTES_MESSAGE
+            {
+                SqlError::new(error.condition, format!("{} in bind parameter {number}", column::EXCESS_BYTES_MESSAGE))
             } else {
                 error
             }
@@ -66,17 +68,17 @@ pub fn parameter(
 }
 
 /// Decodes a parameter of a common type without a [`ColumnBuilder`]; `None` for other types, NULL, and wrong lengths.
-fn single(bytes: Option<&[u8]>, format: Format, sql_type: &SqlType) -> SqlResult<Option<ScalarValue>> {
+fn decode_common(bytes: Option<&[u8]>, format: Format, sql_type: &SqlType) -> SqlResult<Option<ScalarValue>> {
     let Some(bytes) = bytes else { return Ok(None) };
     Ok(match (sql_type, format) {
-        (SqlType::Text | SqlType::Varchar(None), _) => Some(ScalarValue::Utf8View(Some(utf8(bytes)?.to_owned()))),
+        (SqlType::Text | SqlType::Varchar(None), _) => Some(ScalarValue::Utf8View(Some(check_utf8(bytes)?.to_owned()))),
         (SqlType::Int2, Format::Binary) => number(bytes, i16::from_be_bytes).map(ScalarValue::from),
         (SqlType::Int4, Format::Binary) => number(bytes, i32::from_be_bytes).map(ScalarValue::from),
         (SqlType::Int8, Format::Binary) => number(bytes, i64::from_be_bytes).map(ScalarValue::from),
         (SqlType::Float8, Format::Binary) => number(bytes, f64::from_be_bytes).map(ScalarValue::from),
-        (SqlType::Int2, Format::Text) => Some(parse_int2(utf8(bytes)?)?.into()),
-        (SqlType::Int4, Format::Text) => Some(parse_int4(utf8(bytes)?)?.into()),
-        (SqlType::Int8, Format::Text) => Some(parse_int8(utf8(bytes)?)?.into()),
+        (SqlType::Int2, Format::Text) => Some(parse_int2(check_utf8(bytes)?)?.into()),
+        (SqlType::Int4, Format::Text) => Some(parse_int4(check_utf8(bytes)?)?.into()),
+        (SqlType::Int8, Format::Text) => Some(parse_int8(check_utf8(bytes)?)?.into()),
         _ => None,
     })
 }
@@ -89,7 +91,7 @@ fn number<const N: usize, T>(bytes: &[u8], read: impl FnOnce([u8; N]) -> T) -> O
 ///
 /// # Errors
 /// 22021 with the first offending bytes in hexadecimal, in PostgreSQL's words.
-pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
+pub fn check_utf8(bytes: &[u8]) -> SqlResult<&str> {
     let text = std::str::from_utf8(bytes);
     let valid = text.map_or_else(|error| error.valid_up_to(), str::len);
     match memchr::memchr(0, &bytes[..valid]) {

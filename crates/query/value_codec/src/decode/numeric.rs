@@ -5,10 +5,10 @@ use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::text::{parse_array, parse_numeric, parse_numeric_exact};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::array::BinaryArray;
+use super::array::ArrayReader;
 use super::binary::Reader;
-use super::column::left_over;
-use super::utf8;
+use super::check_utf8;
+use super::column::excess_bytes;
 use crate::encode::Format;
 
 const NEGATIVE: u16 = 0x4000;
@@ -22,7 +22,7 @@ const BASE: u16 = 10_000;
 const GROUP: i32 = 4;
 
 /// Number on the wire: base-10,000 digits, the first worth 10,000^`weight`, with `scale` significant decimals.
-pub(super) struct Wire<'a> {
+pub(super) struct WireNumeric<'a> {
     digits: &'a [u8],
     weight: i16,
     negative: bool,
@@ -30,7 +30,7 @@ pub(super) struct Wire<'a> {
 }
 
 /// Reads and checks the binary form.
-pub(super) fn read(bytes: &[u8]) -> SqlResult<Wire<'_>> {
+pub(super) fn read(bytes: &[u8]) -> SqlResult<WireNumeric<'_>> {
     let malformed = |what: &str| {
         SqlError::new(Condition::InvalidBinaryRepresentation, format!("invalid {what} in external \"numeric\" value"))
     };
@@ -53,12 +53,12 @@ pub(super) fn read(bytes: &[u8]) -> SqlResult<Wire<'_>> {
         return Err(malformed("digit"));
     }
     if !reader.0.is_empty() {
-        return Err(left_over());
+        return Err(excess_bytes());
     }
-    Ok(Wire { digits, weight, negative: sign == NEGATIVE, scale })
+    Ok(WireNumeric { digits, weight, negative: sign == NEGATIVE, scale })
 }
 
-impl Wire<'_> {
+impl WireNumeric<'_> {
     /// Returns the value times 10^`scale`, rounded half away from zero.
     ///
     /// # Errors
@@ -134,86 +134,88 @@ impl Wire<'_> {
 }
 
 /// Form of a parameter as sent.
-pub(super) enum Sent {
+pub(super) enum ParameterForm {
     /// Value of a type other than numeric.
     AsDeclared,
     /// Numeric value, or array of them, with the type that its digits need.
     WithDigits(SqlType),
     /// Text of a number with more digits than Kiln's numerics have.
-    Whole(String),
+    TooManyDigits(String),
 }
 
 /// Returns the type of a NULL parameter of type numeric, or an array of it; `None` for other types.
-pub(super) fn without_digits(sql_type: &SqlType) -> Option<SqlType> {
+pub(super) fn null_type(sql_type: &SqlType) -> Option<SqlType> {
     match sql_type {
-        SqlType::Numeric { .. } => Some(Digits { whole: 1, scale: 0 }.sql_type()),
-        SqlType::Array(element) => without_digits(element).map(|element| SqlType::Array(Box::new(element))),
+        SqlType::Numeric { .. } => Some(Digits { integral: 1, scale: 0 }.sql_type()),
+        SqlType::Array(element) => null_type(element).map(|element| SqlType::Array(Box::new(element))),
         _ => None,
     }
 }
 
 /// Determines the form of a numeric parameter; for an array, from its widest element.
-pub(super) fn own_digits(bytes: &[u8], format: Format, sql_type: &SqlType) -> SqlResult<Sent> {
+pub(super) fn parameter_form(bytes: &[u8], format: Format, sql_type: &SqlType) -> SqlResult<ParameterForm> {
     match sql_type {
-        SqlType::Numeric { .. } => match digits_of(bytes, format) {
-            Ok(digits) => Ok(Sent::WithDigits(digits.sql_type())),
-            Err(error) if error.condition == Condition::NumericValueOutOfRange => Ok(Sent::Whole(match format {
-                Format::Text => utf8(bytes)?.to_owned(),
-                Format::Binary => read(bytes)?.to_text(),
-            })),
+        SqlType::Numeric { .. } => match count_digits(bytes, format) {
+            Ok(digits) => Ok(ParameterForm::WithDigits(digits.sql_type())),
+            Err(error) if error.condition == Condition::NumericValueOutOfRange => {
+                Ok(ParameterForm::TooManyDigits(match format {
+                    Format::Text => check_utf8(bytes)?.to_owned(),
+                    Format::Binary => read(bytes)?.to_text(),
+                }))
+            }
             Err(error) => Err(error),
         },
         SqlType::Array(element) if matches!(**element, SqlType::Numeric { .. }) => {
-            let mut widest = Digits { whole: 1, scale: 0 };
+            let mut widest = Digits { integral: 1, scale: 0 };
             match format {
-                Format::Text => parse_array(utf8(bytes)?, &mut |element| {
+                Format::Text => parse_array(check_utf8(bytes)?, &mut |element| {
                     if let Some(element) = element {
-                        widest = widest.widest(digits_of(element.as_bytes(), format)?);
+                        widest = widest.widest(count_digits(element.as_bytes(), format)?);
                     }
                     Ok(())
                 })?,
-                Format::Binary => BinaryArray::read(bytes, element)?.each(|element| {
+                Format::Binary => ArrayReader::read(bytes, element)?.for_each(|element| {
                     if let Some(element) = element {
-                        widest = widest.widest(digits_of(element, format)?);
+                        widest = widest.widest(count_digits(element, format)?);
                     }
                     Ok(())
                 })?,
             }
-            Ok(Sent::WithDigits(SqlType::Array(Box::new(widest.sql_type()))))
+            Ok(ParameterForm::WithDigits(SqlType::Array(Box::new(widest.sql_type()))))
         }
-        _ => Ok(Sent::AsDeclared),
+        _ => Ok(ParameterForm::AsDeclared),
     }
 }
 
 /// Number of digits before and after the decimal point.
 #[derive(Clone, Copy)]
 struct Digits {
-    whole: u8,
+    integral: u8,
     scale: u8,
 }
 
 impl Digits {
     fn widest(self, other: Digits) -> Digits {
-        Digits { whole: self.whole.max(other.whole), scale: self.scale.max(other.scale) }
+        Digits { integral: self.integral.max(other.integral), scale: self.scale.max(other.scale) }
     }
 
     fn sql_type(self) -> SqlType {
         SqlType::Numeric {
-            precision: (self.whole + self.scale).clamp(1, NUMERIC_PRECISION_MAX),
+            precision: (self.integral + self.scale).clamp(1, NUMERIC_PRECISION_MAX),
             scale: self.scale.min(NUMERIC_PRECISION_MAX),
         }
     }
 }
 
-fn digits_of(bytes: &[u8], format: Format) -> SqlResult<Digits> {
+fn count_digits(bytes: &[u8], format: Format) -> SqlResult<Digits> {
     let text;
     let text = match format {
-        Format::Text => utf8(bytes)?,
+        Format::Text => check_utf8(bytes)?,
         Format::Binary => {
             text = read(bytes)?.to_text();
             &text
         }
     };
     let (_, precision, scale) = parse_numeric_exact(text)?;
-    Ok(Digits { whole: precision - scale, scale })
+    Ok(Digits { integral: precision - scale, scale })
 }

@@ -5,17 +5,17 @@ use types::{Condition, SqlError, SqlType};
 use super::*;
 
 fn text(sql_type: &SqlType, value: &str) -> Result<ScalarValue, SqlError> {
-    parameter(1, Some(value.as_bytes()), Format::Text, sql_type, &DateContext::default())
+    decode_parameter(1, Some(value.as_bytes()), Format::Text, sql_type, &DateContext::default())
 }
 
 fn binary(sql_type: &SqlType, value: &[u8]) -> Result<ScalarValue, SqlError> {
-    parameter(2, Some(value), Format::Binary, sql_type, &DateContext::default())
+    decode_parameter(2, Some(value), Format::Binary, sql_type, &DateContext::default())
 }
 
 #[test]
 fn a_null_of_any_type_is_a_null_of_that_type() {
     for sql_type in SqlType::scalars().chain([SqlType::Array(Box::new(SqlType::Int4))]) {
-        let value = parameter(1, None, Format::Text, &sql_type, &DateContext::default()).unwrap();
+        let value = decode_parameter(1, None, Format::Text, &sql_type, &DateContext::default()).unwrap();
         assert!(value.is_null(), "{sql_type}");
         // A NULL has the fewest digits, so that it never widens the type of another numeric.
         let is_numeric = matches!(sql_type, SqlType::Numeric { .. });
@@ -44,9 +44,9 @@ fn text_that_is_no_value_is_refused_in_postgresqls_words() {
     let error = text(&SqlType::Int4, "abc").unwrap_err();
     assert_eq!(error.condition, Condition::InvalidTextRepresentation);
     assert_eq!(error.message, "invalid input syntax for type integer: \"abc\"");
-    let error = parameter(1, Some(b"\xff"), Format::Text, &SqlType::Text, &DateContext::default()).unwrap_err();
+    let error = decode_parameter(1, Some(b"\xff"), Format::Text, &SqlType::Text, &DateContext::default()).unwrap_err();
     assert_eq!(error.condition, Condition::CharacterNotInRepertoire);
-    let error = parameter(1, Some(b"a\0b"), Format::Text, &SqlType::Text, &DateContext::default()).unwrap_err();
+    let error = decode_parameter(1, Some(b"a\0b"), Format::Text, &SqlType::Text, &DateContext::default()).unwrap_err();
     assert_eq!(error.message, "invalid byte sequence for encoding \"UTF8\": 0x00");
 }
 

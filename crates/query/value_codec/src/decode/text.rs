@@ -37,15 +37,15 @@ impl ColumnBuilder {
                     values.append_value(text);
                 }
                 SqlType::Jsonb => values.append_value(text::normalize_jsonb(text)?),
-                SqlType::Name => values.append_value(prefix(text, NAME_BYTES)),
-                SqlType::InternalChar => values.append_value(prefix(text, 1)),
+                SqlType::Name => values.append_value(truncate_to_bytes(text, NAME_BYTES)),
+                SqlType::InternalChar => values.append_value(truncate_to_bytes(text, 1)),
                 _ => values.append_value(fit_text(text, &self.sql_type, &mut String::new())?),
             },
             Values::Bool(values) => values.append(text::parse_bool(text)?),
             Values::UInt32(values) => values.push(parse_oid(text, &self.sql_type)?),
             Values::Float32(values) => values.push(text::parse_float4(text)?),
             Values::Float64(values) => values.push(text::parse_float8(text)?),
-            Values::Interval(values) => values.push(month_day_nano(text::parse_interval(text)?)?),
+            Values::Interval(values) => values.push(to_month_day_nano(text::parse_interval(text)?)?),
             Values::Bytes { offsets, data } => {
                 data.extend_from_slice(&text::parse_bytea(text)?);
                 offsets.push(arrow_offset(data.len()));
@@ -66,7 +66,7 @@ impl ColumnBuilder {
                 offsets.push(arrow_offset(items.len()));
             }
         }
-        self.accept();
+        self.mark_valid();
         Ok(())
     }
 }
@@ -75,7 +75,7 @@ impl ColumnBuilder {
 const NAME_BYTES: usize = 63;
 
 /// Returns at most `limit` bytes of a text, cut between characters.
-fn prefix(text: &str, limit: usize) -> &str {
+fn truncate_to_bytes(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }
 
@@ -92,7 +92,7 @@ fn parse_oid(text: &str, sql_type: &SqlType) -> SqlResult<u32> {
 ///
 /// # Errors
 /// 22008 if its time exceeds 64 bits of nanoseconds.
-pub(super) fn month_day_nano(interval: Interval) -> SqlResult<IntervalMonthDayNano> {
+pub(super) fn to_month_day_nano(interval: Interval) -> SqlResult<IntervalMonthDayNano> {
     let nanoseconds = interval
         .microseconds
         .checked_mul(1_000)

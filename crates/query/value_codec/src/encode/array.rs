@@ -12,7 +12,7 @@ use super::text::TextEncoder;
 use super::wire_length;
 
 /// Returns the range of elements of list `row`.
-pub(super) fn range(offsets: &OffsetBuffer<i32>, row: usize) -> Range<usize> {
+pub(super) fn list_range(offsets: &OffsetBuffer<i32>, row: usize) -> Range<usize> {
     let at = |index: usize| usize::try_from(offsets[index]).expect("Arrow offsets are never negative");
     at(row)..at(row + 1)
 }

@@ -6,7 +6,7 @@ use bytes::{BufMut, BytesMut};
 use types::{SqlResult, SqlType};
 
 use super::numeric::write_numeric;
-use super::prepare::{Values, prepare};
+use super::prepare::{TypedColumn, prepare};
 use super::{NULL_LENGTH, array, wire_length};
 
 /// Days from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
@@ -19,7 +19,7 @@ pub(crate) const JSONB_VERSION: u8 = 1;
 /// Encoder of one column of a batch in binary.
 #[derive(Debug)]
 pub struct BinaryEncoder {
-    values: Values,
+    values: TypedColumn,
     nulls: Option<NullBuffer>,
     /// Encoder of a list's elements, and their type's OID.
     items: Option<(Box<BinaryEncoder>, u32)>,
@@ -33,7 +33,7 @@ impl BinaryEncoder {
     pub fn new(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<Self> {
         let (values, nulls) = prepare(column, sql_type)?;
         let items = match &values {
-            Values::List { items, element, .. } => Some((Box::new(Self::new(items, element)?), element.oid())),
+            TypedColumn::List { items, element, .. } => Some((Box::new(Self::new(items, element)?), element.oid())),
             _ => None,
         };
         Ok(Self { values, nulls, items })
@@ -52,70 +52,70 @@ impl BinaryEncoder {
             return;
         }
         match &self.values {
-            Values::Null => out.put_i32(NULL_LENGTH),
-            Values::Bool(values) => {
+            TypedColumn::Null => out.put_i32(NULL_LENGTH),
+            TypedColumn::Bool(values) => {
                 out.put_i32(1);
                 out.put_u8(u8::from(values.value(row)));
             }
-            Values::Int2(values) => {
+            TypedColumn::Int2(values) => {
                 out.put_i32(2);
                 out.put_i16(values.value(row));
             }
-            Values::Int4(values) => {
+            TypedColumn::Int4(values) => {
                 out.put_i32(4);
                 out.put_i32(values.value(row));
             }
-            Values::Int8(values) => {
+            TypedColumn::Int8(values) => {
                 out.put_i32(8);
                 out.put_i64(values.value(row));
             }
-            Values::Oid(values) | Values::Object(values, _) => {
+            TypedColumn::Oid(values) | TypedColumn::Object(values, _) => {
                 out.put_i32(4);
                 out.put_u32(values.value(row));
             }
-            Values::Numeric(values, scale) => {
-                with_length(out, |out| write_numeric(values.value(row), *scale, out));
+            TypedColumn::Numeric(values, scale) => {
+                write_with_length(out, |out| write_numeric(values.value(row), *scale, out));
             }
-            Values::Float4(values) => {
+            TypedColumn::Float4(values) => {
                 out.put_i32(4);
                 out.put_f32(values.value(row));
             }
-            Values::Float8(values) => {
+            TypedColumn::Float8(values) => {
                 out.put_i32(8);
                 out.put_f64(values.value(row));
             }
-            Values::Text(values) => write_bytes(values.value(row).as_bytes(), out),
-            Values::Jsonb(values) => {
+            TypedColumn::Text(values) => write_bytes(values.value(row).as_bytes(), out),
+            TypedColumn::Jsonb(values) => {
                 let text = values.value(row).as_bytes();
                 out.put_i32(wire_length(text.len() + 1));
                 out.put_u8(JSONB_VERSION);
                 out.put_slice(text);
             }
-            Values::Date(values) => {
+            TypedColumn::Date(values) => {
                 out.put_i32(4);
                 out.put_i32(values.value(row).saturating_sub(POSTGRES_EPOCH_DAYS));
             }
-            Values::Time(values) => {
+            TypedColumn::Time(values) => {
                 out.put_i32(8);
                 out.put_i64(values.value(row));
             }
-            Values::Timestamp(values) | Values::TimestampTz(values) => {
+            TypedColumn::Timestamp(values) | TypedColumn::TimestampTz(values) => {
                 out.put_i32(8);
                 out.put_i64(values.value(row).saturating_sub(POSTGRES_EPOCH_US));
             }
-            Values::Interval(values) => {
+            TypedColumn::Interval(values) => {
                 let value = values.value(row);
                 out.put_i32(16);
                 out.put_i64(value.nanoseconds / 1_000);
                 out.put_i32(value.days);
                 out.put_i32(value.months);
             }
-            Values::Bytea(values) => write_bytes(values.value(row), out),
-            Values::Uuid(values) => write_bytes(values.value(row), out),
-            Values::List { offsets, form, .. } => {
+            TypedColumn::Bytea(values) => write_bytes(values.value(row), out),
+            TypedColumn::Uuid(values) => write_bytes(values.value(row), out),
+            TypedColumn::List { offsets, form, .. } => {
                 let (items, oid) = self.items.as_mut().expect("BinaryEncoder::new prepares the elements of lists");
-                let range = array::range(offsets, row);
-                with_length(out, |out| array::write_binary(items, *oid, *form, range, out));
+                let range = array::list_range(offsets, row);
+                write_with_length(out, |out| array::write_binary(items, *oid, *form, range, out));
             }
         }
     }
@@ -127,7 +127,7 @@ fn write_bytes(bytes: &[u8], out: &mut BytesMut) {
 }
 
 /// Appends the output of `write`, preceded by its length.
-pub(super) fn with_length(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
+pub(super) fn write_with_length(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
     let start = out.len();
     out.put_i32(0);
     write(out);

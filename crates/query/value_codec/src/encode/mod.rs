@@ -4,13 +4,13 @@
 //!
 //! - `prepare.rs`: casts and downcasts a column to the Arrow form of its SQL type.
 //! - `text.rs`: [`TextEncoder`]; `binary.rs`: [`BinaryEncoder`]; `array.rs` and `numeric.rs`: values of these types.
-//! - `stored.rs`: [`StoredEncoder`], which encodes rows of the row store directly.
+//! - `stored_row.rs`: [`StoredEncoder`], which encodes rows of the row store directly.
 
 mod array;
 mod binary;
 mod numeric;
 mod prepare;
-mod stored;
+mod stored_row;
 mod text;
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ use types::{ObjectNames, SessionZone, SqlResult, SqlType};
 
 pub use binary::BinaryEncoder;
 pub(crate) use binary::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
-pub use stored::StoredEncoder;
+pub use stored_row::StoredEncoder;
 pub use text::TextEncoder;
 
 /// The two forms of a value in PostgreSQL's protocol and in COPY.

@@ -16,7 +16,7 @@ use types::{SqlError, SqlResult, SqlType};
 
 /// Downcast column in the Arrow form of its SQL type.
 #[derive(Debug)]
-pub(super) enum Values {
+pub(super) enum TypedColumn {
     Null,
     Bool(BooleanArray),
     Int2(Int16Array),
@@ -55,57 +55,62 @@ pub(super) enum ListForm {
 }
 
 /// Prepares `column` for encoding as `sql_type`: free if it has that form already, else one cast of the column.
-pub(super) fn prepare(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<(Values, Option<NullBuffer>)> {
+pub(super) fn prepare(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<(TypedColumn, Option<NullBuffer>)> {
     if *column.data_type() == DataType::Null {
-        return Ok((Values::Null, Some(NullBuffer::new_null(column.len()))));
+        return Ok((TypedColumn::Null, Some(NullBuffer::new_null(column.len()))));
     }
     let column = normalise(column, sql_type)?;
     let nulls = column.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let values = match sql_type {
-        SqlType::Bool => Values::Bool(column.as_boolean().clone()),
-        SqlType::Int2 => Values::Int2(column.as_primitive::<Int16Type>().clone()),
-        SqlType::Int4 => Values::Int4(column.as_primitive::<Int32Type>().clone()),
-        SqlType::Int8 => Values::Int8(column.as_primitive::<Int64Type>().clone()),
-        SqlType::Oid => Values::Oid(column.as_primitive::<UInt32Type>().clone()),
+        SqlType::Bool => TypedColumn::Bool(column.as_boolean().clone()),
+        SqlType::Int2 => TypedColumn::Int2(column.as_primitive::<Int16Type>().clone()),
+        SqlType::Int4 => TypedColumn::Int4(column.as_primitive::<Int32Type>().clone()),
+        SqlType::Int8 => TypedColumn::Int8(column.as_primitive::<Int64Type>().clone()),
+        SqlType::Oid => TypedColumn::Oid(column.as_primitive::<UInt32Type>().clone()),
         SqlType::Regclass
         | SqlType::Regtype
         | SqlType::Regproc
         | SqlType::Regnamespace
         | SqlType::Regrole
         | SqlType::Regprocedure
-        | SqlType::Regoperator => Values::Object(column.as_primitive::<UInt32Type>().clone(), sql_type.clone()),
+        | SqlType::Regoperator => TypedColumn::Object(column.as_primitive::<UInt32Type>().clone(), sql_type.clone()),
         SqlType::Numeric { .. } => {
             let values = column.as_primitive::<Decimal128Type>().clone();
             let scale = u8::try_from(values.scale()).expect("normalise casts decimals of negative scale");
-            Values::Numeric(values, scale)
+            TypedColumn::Numeric(values, scale)
         }
-        SqlType::Float4 => Values::Float4(column.as_primitive::<Float32Type>().clone()),
-        SqlType::Float8 => Values::Float8(column.as_primitive::<Float64Type>().clone()),
+        SqlType::Float4 => TypedColumn::Float4(column.as_primitive::<Float32Type>().clone()),
+        SqlType::Float8 => TypedColumn::Float8(column.as_primitive::<Float64Type>().clone()),
         SqlType::Text
         | SqlType::Varchar(_)
         | SqlType::Char(_)
         | SqlType::Json
         | SqlType::Name
         | SqlType::InternalChar
-        | SqlType::Unknown => Values::Text(column.as_string_view().clone()),
-        SqlType::Jsonb => Values::Jsonb(column.as_string_view().clone()),
-        SqlType::Date => Values::Date(column.as_primitive::<Date32Type>().clone()),
-        SqlType::Time => Values::Time(column.as_primitive::<Time64MicrosecondType>().clone()),
-        SqlType::Timestamp => Values::Timestamp(column.as_primitive::<TimestampMicrosecondType>().clone()),
-        SqlType::TimestampTz => Values::TimestampTz(column.as_primitive::<TimestampMicrosecondType>().clone()),
-        SqlType::Interval => Values::Interval(column.as_primitive::<IntervalMonthDayNanoType>().clone()),
-        SqlType::Bytea => Values::Bytea(column.as_binary::<i32>().clone()),
-        SqlType::Uuid => Values::Uuid(column.as_fixed_size_binary().clone()),
-        SqlType::Array(element) => list(&column, element, ListForm::Braces),
-        SqlType::Int2Vector => list(&column, &SqlType::Int2, ListForm::Blanks),
-        SqlType::OidVector => list(&column, &SqlType::Oid, ListForm::Blanks),
+        | SqlType::Unknown => TypedColumn::Text(column.as_string_view().clone()),
+        SqlType::Jsonb => TypedColumn::Jsonb(column.as_string_view().clone()),
+        SqlType::Date => TypedColumn::Date(column.as_primitive::<Date32Type>().clone()),
+        SqlType::Time => TypedColumn::Time(column.as_primitive::<Time64MicrosecondType>().clone()),
+        SqlType::Timestamp => TypedColumn::Timestamp(column.as_primitive::<TimestampMicrosecondType>().clone()),
+        SqlType::TimestampTz => TypedColumn::TimestampTz(column.as_primitive::<TimestampMicrosecondType>().clone()),
+        SqlType::Interval => TypedColumn::Interval(column.as_primitive::<IntervalMonthDayNanoType>().clone()),
+        SqlType::Bytea => TypedColumn::Bytea(column.as_binary::<i32>().clone()),
+        SqlType::Uuid => TypedColumn::Uuid(column.as_fixed_size_binary().clone()),
+        SqlType::Array(element) => prepare_list(&column, element, ListForm::Braces),
+        SqlType::Int2Vector => prepare_list(&column, &SqlType::Int2, ListForm::Blanks),
+        SqlType::OidVector => prepare_list(&column, &SqlType::Oid, ListForm::Blanks),
     };
     Ok((values, nulls))
 }
 
-fn list(column: &ArrayRef, element: &SqlType, form: ListForm) -> Values {
+fn prepare_list(column: &ArrayRef, element: &SqlType, form: ListForm) -> TypedColumn {
     let list = column.as_list::<i32>();
-    Values::List { offsets: list.offsets().clone(), items: Arc::clone(list.values()), element: element.clone(), form }
+    TypedColumn::List {
+        offsets: list.offsets().clone(),
+        items: Arc::clone(list.values()),
+        element: element.clone(),
+        form,
+    }
 }
 
 /// Casts a column to its SQL type's Arrow form. Decimals keep their scale, and lists their item field.

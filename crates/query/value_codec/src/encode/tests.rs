@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use postgres_types::{IsNull, ToSql, Type};
 use proptest::prelude::*;
-use rowstore::{StoredColumn, rows_of};
+use rowstore::{StoredColumn, encode_rows};
 use types::text::DateContext;
 use types::{ColumnId, SessionZone, SqlType};
 
@@ -95,8 +95,9 @@ fn a_stored_row_is_written_as_its_column_is() {
         let given: Vec<_> = values.iter().copied().map(Some).chain([None]).collect();
         let column = column(&sql_type, &given);
         let missing = Some(column.slice(0, 1));
-        let stored = |id, missing| StoredColumn { id: ColumnId(id), sql_type: sql_type.clone(), missing };
-        let rows = rows_of(std::slice::from_ref(&column), &[ColumnId(3)]).unwrap();
+        let stored =
+            |id, missing| StoredColumn { id: ColumnId(id), sql_type: sql_type.clone(), default_value: missing };
+        let rows = encode_rows(std::slice::from_ref(&column), &[ColumnId(3)]).unwrap();
         for format in [Format::Text, Format::Binary] {
             // The column itself, and two that were added after the row was written.
             let columns = [stored(3, None), stored(4, missing.clone()), stored(5, None)];

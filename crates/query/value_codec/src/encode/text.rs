@@ -5,13 +5,13 @@ use arrow::buffer::NullBuffer;
 use bytes::{BufMut, BytesMut};
 use types::{Interval, SqlResult, SqlType, text};
 
-use super::prepare::{Values, prepare};
+use super::prepare::{TypedColumn, prepare};
 use super::{NULL_LENGTH, TextStyle, array, wire_length};
 
 /// Encoder of one column of a batch in text.
 #[derive(Debug)]
 pub struct TextEncoder {
-    values: Values,
+    values: TypedColumn,
     nulls: Option<NullBuffer>,
     style: TextStyle,
     /// Encoder of a list's elements.
@@ -28,7 +28,7 @@ impl TextEncoder {
     pub fn new(column: &ArrayRef, sql_type: &SqlType, style: &TextStyle) -> SqlResult<Self> {
         let (values, nulls) = prepare(column, sql_type)?;
         let items = match &values {
-            Values::List { items, element, .. } => Some(Box::new(Self::new(items, element, style)?)),
+            TypedColumn::List { items, element, .. } => Some(Box::new(Self::new(items, element, style)?)),
             _ => None,
         };
         Ok(Self { values, nulls, style: style.clone(), items, scratch: String::new() })
@@ -42,35 +42,37 @@ impl TextEncoder {
         let out = &mut self.scratch;
         out.clear();
         match &self.values {
-            Values::Null => return None,
-            Values::Text(values) | Values::Jsonb(values) => return Some(values.value(row)),
-            Values::Bool(values) => text::format_bool(values.value(row), out),
-            Values::Int2(values) => text::format_int(i64::from(values.value(row)), out),
-            Values::Int4(values) => text::format_int(i64::from(values.value(row)), out),
-            Values::Int8(values) => text::format_int(values.value(row), out),
-            Values::Oid(values) => text::format_int(i64::from(values.value(row)), out),
-            Values::Object(values, sql_type) => out.push_str(&self.style.names.show(sql_type, values.value(row))),
-            Values::Numeric(values, scale) => text::format_numeric(values.value(row), *scale, out),
-            Values::Float4(values) => text::format_float4(values.value(row), out),
-            Values::Float8(values) => text::format_float8(values.value(row), out),
-            Values::Date(values) => text::format_date(values.value(row), out),
-            Values::Time(values) => text::format_time(values.value(row), out),
-            Values::Timestamp(values) => text::format_timestamp(values.value(row), out),
-            Values::TimestampTz(values) => text::format_timestamptz(values.value(row), &self.style.zone, out),
-            Values::Interval(values) => {
+            TypedColumn::Null => return None,
+            TypedColumn::Text(values) | TypedColumn::Jsonb(values) => return Some(values.value(row)),
+            TypedColumn::Bool(values) => text::format_bool(values.value(row), out),
+            TypedColumn::Int2(values) => text::format_int(i64::from(values.value(row)), out),
+            TypedColumn::Int4(values) => text::format_int(i64::from(values.value(row)), out),
+            TypedColumn::Int8(values) => text::format_int(values.value(row), out),
+            TypedColumn::Oid(values) => text::format_int(i64::from(values.value(row)), out),
+            TypedColumn::Object(values, sql_type) => {
+                out.push_str(&self.style.names.format(sql_type, values.value(row)))
+            }
+            TypedColumn::Numeric(values, scale) => text::format_numeric(values.value(row), *scale, out),
+            TypedColumn::Float4(values) => text::format_float4(values.value(row), out),
+            TypedColumn::Float8(values) => text::format_float8(values.value(row), out),
+            TypedColumn::Date(values) => text::format_date(values.value(row), out),
+            TypedColumn::Time(values) => text::format_time(values.value(row), out),
+            TypedColumn::Timestamp(values) => text::format_timestamp(values.value(row), out),
+            TypedColumn::TimestampTz(values) => text::format_timestamptz(values.value(row), &self.style.zone, out),
+            TypedColumn::Interval(values) => {
                 let value = values.value(row);
                 let interval =
                     Interval { months: value.months, days: value.days, microseconds: value.nanoseconds / 1_000 };
                 text::format_interval(&interval, out);
             }
-            Values::Bytea(values) => text::format_bytea(values.value(row), out),
-            Values::Uuid(values) => {
+            TypedColumn::Bytea(values) => text::format_bytea(values.value(row), out),
+            TypedColumn::Uuid(values) => {
                 let bytes = values.value(row).try_into().expect("a uuid column has 16 bytes per value");
                 text::format_uuid(bytes, out);
             }
-            Values::List { offsets, form, .. } => {
+            TypedColumn::List { offsets, form, .. } => {
                 let items = self.items.as_mut().expect("TextEncoder::new prepares the elements of lists");
-                array::write_text(items, *form, array::range(offsets, row), out);
+                array::write_text(items, *form, array::list_range(offsets, row), out);
             }
         }
         Some(&self.scratch)

@@ -12,30 +12,30 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{self, Query, TableFactor, TableVersion, Value, VisitorMut};
 use functions::error::from_datafusion;
 use syntax::Walk;
-use types::{CommitTs, Condition, Moment, SqlError, SqlResult, SqlType};
+use types::{CommitTs, Condition, SqlError, SqlResult, SqlType, TimeTravelTarget};
 
-use super::{Binder, expression, moment, parameter};
+use super::{Binder, expression, parameter, time_travel};
 
-const PLACE: &str = "AS OF";
+const CLAUSE: &str = "AS OF";
 
 /// Replaces every AS OF clause of the query by its evaluated target.
-pub(super) fn decide(binder: &Binder<'_>, query: &mut Query) -> SqlResult<()> {
-    match query.walk_mut(&mut Decide(binder)) {
+pub(super) fn evaluate_as_of_clauses(binder: &Binder<'_>, query: &mut Query) -> SqlResult<()> {
+    match query.walk_mut(&mut AsOfEvaluator(binder)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
 }
 
-struct Decide<'b, 'a>(&'b Binder<'a>);
+struct AsOfEvaluator<'b, 'a>(&'b Binder<'a>);
 
-impl VisitorMut for Decide<'_, '_> {
+impl VisitorMut for AsOfEvaluator<'_, '_> {
     type Break = SqlError;
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         let TableFactor::Table { version: Some(version), .. } = factor else { return ControlFlow::Continue(()) };
-        match moment_of(self.0, version) {
+        match time_travel_target(self.0, version) {
             Ok(moment) => {
-                let mark = Value::SingleQuotedString(moment::mark(moment));
+                let mark = Value::SingleQuotedString(time_travel::encode_target(moment));
                 *version = TableVersion::VersionAsOf(ast::Expr::value(mark));
                 ControlFlow::Continue(())
             }
@@ -45,45 +45,45 @@ impl VisitorMut for Decide<'_, '_> {
 }
 
 /// Evaluates an AS OF clause; a timestamp without a time zone is in the session's zone.
-pub fn moment_of(binder: &Binder<'_>, version: &TableVersion) -> SqlResult<Moment> {
+pub fn time_travel_target(binder: &Binder<'_>, version: &TableVersion) -> SqlResult<TimeTravelTarget> {
     // The plan depends on time: a view at that snapshot may read no table that shows it.
-    binder.session().note_read_now();
+    binder.session().mark_time_dependent();
     match version {
-        TableVersion::TimestampAsOf(expr) => match value(binder, expr, &SqlType::TimestampTz)? {
-            None => Ok(Moment::Newest),
+        TableVersion::TimestampAsOf(expr) => match evaluate_target(binder, expr, &SqlType::TimestampTz)? {
+            None => Ok(TimeTravelTarget::Newest),
             Some(ScalarValue::TimestampMicrosecond(Some(us), _)) if us != i64::MIN && us != i64::MAX => {
-                Ok(Moment::Time(us))
+                Ok(TimeTravelTarget::Time(us))
             }
             Some(ScalarValue::TimestampMicrosecond(Some(_), _)) => {
                 Err(SqlError::new(Condition::InvalidParameterValue, "AS OF needs a finite timestamp"))
             }
-            Some(_) => Err(null()),
+            Some(_) => Err(null_target_error()),
         },
-        TableVersion::VersionAsOf(expr) => match value(binder, expr, &SqlType::Int8)? {
-            None => Ok(Moment::Newest),
+        TableVersion::VersionAsOf(expr) => match evaluate_target(binder, expr, &SqlType::Int8)? {
+            None => Ok(TimeTravelTarget::Newest),
             Some(ScalarValue::Int64(Some(number))) => match u64::try_from(number) {
-                Ok(commit) => Ok(Moment::Commit(CommitTs(commit))),
+                Ok(commit) => Ok(TimeTravelTarget::Commit(CommitTs(commit))),
                 Err(_) => {
                     let message = format!("snapshot number {number} is out of range");
                     Err(SqlError::new(Condition::NumericValueOutOfRange, message))
                 }
             },
-            Some(_) => Err(null()),
+            Some(_) => Err(null_target_error()),
         },
         other => Err(SqlError::unsupported(format_args!("{other}"))),
     }
 }
 
-fn null() -> SqlError {
+fn null_target_error() -> SqlError {
     SqlError::new(Condition::NullValueNotAllowed, "AS OF needs a moment, not NULL")
 }
 
 /// Evaluates an expression; `None` if it depends on a parameter without a value, whose type is then recorded.
-fn value(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<ScalarValue>> {
-    let (plan, types) = parameter::settle(binder, binder.parameter_types, |types| {
-        expression::one_value(binder, written, wanted, types, PLACE)
+fn evaluate_target(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<ScalarValue>> {
+    let (plan, types) = parameter::infer_types(binder, binder.parameter_types, |types| {
+        expression::plan_single_value(binder, written, wanted, types, CLAUSE)
     })?;
-    binder.note_parameters(&types);
+    binder.record_parameter_types(&types);
     let values = &binder.context.arguments;
     let plan = if values.is_empty() {
         plan

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visitor};
-use plan::levels::NODES_MAX;
+use plan::plan_limits::NODES_MAX;
 use syntax::Walk;
 use types::SqlResult;
-use types::stack::{PLAN_LEVELS, too_complex};
+use types::stack::{PLAN_DEPTH_MAX, too_complex_error};
 
-use super::with_queries::only_part;
+use super::materialization::unqualified_name;
 
 /// Checks that a query reads few enough relations, in few enough levels. Names must be resolved: the names of WITH
 /// queries are unique in the statement.
@@ -20,9 +20,9 @@ use super::with_queries::only_part;
 /// # Errors
 /// SQLSTATE 54001.
 pub(super) fn check(query: &Query) -> SqlResult<()> {
-    match query.walk(&mut Measure::default()) {
+    match query.walk(&mut SizeChecker::default()) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(too_complex()),
+        ControlFlow::Break(()) => Err(too_complex_error()),
     }
 }
 
@@ -34,7 +34,7 @@ struct Size {
 }
 
 #[derive(Default)]
-struct Measure {
+struct SizeChecker {
     /// Names of WITH queries by the address of their syntax tree: the visitor does not pass the name.
     names: HashMap<*const Query, String>,
     sizes: HashMap<String, Size>,
@@ -42,18 +42,18 @@ struct Measure {
     open: Vec<Size>,
 }
 
-impl Measure {
+impl SizeChecker {
     /// Adds a relation to the enclosing query.
     fn read(&mut self, read: Size) -> ControlFlow<()> {
         let Some(reader) = self.open.last_mut() else { return ControlFlow::Continue(()) };
         reader.relations = reader.relations.saturating_add(read.relations);
         reader.levels = reader.levels.max(read.levels + 1);
-        let is_bounded = reader.relations <= NODES_MAX && reader.levels <= PLAN_LEVELS;
+        let is_bounded = reader.relations <= NODES_MAX && reader.levels <= PLAN_DEPTH_MAX;
         if is_bounded { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 }
 
-impl Visitor for Measure {
+impl Visitor for SizeChecker {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -66,7 +66,7 @@ impl Visitor for Measure {
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
         // A recursive reference has no size yet and counts as one relation.
-        let with = only_part(relation).and_then(|name| self.sizes.get(name));
+        let with = unqualified_name(relation).and_then(|name| self.sizes.get(name));
         self.read(with.copied().unwrap_or(Size { relations: 1, levels: 1 }))
     }
 

@@ -14,21 +14,21 @@ use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, Projection};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
-use functions::cast::{CastKind, lower as lower_cast};
+use functions::cast::{CastKind, lower_cast};
 use functions::error::from_datafusion;
-use functions::type_rules::{Operand, plain, taken_beside};
+use functions::type_rules::{Operand, plain_type_name, type_beside};
 use plan::schema_of;
 use syntax::Walk;
-use types::numeric::Digits;
+use types::numeric::NumericPrecision;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::provider::Provider;
 use super::{Binder, parameter, query, resolve, type_cost};
-use crate::semantics::typed::type_of;
+use crate::semantics::expr_type::type_of;
 use crate::{rewrite, semantics};
 
 /// Analyzes an expression over a table's columns and casts it to `wanted`.
-pub(super) fn over_columns(
+pub(super) fn bind_over_columns(
     binder: &Binder<'_>,
     written: &ast::Expr,
     columns: &[Column],
@@ -37,38 +37,40 @@ pub(super) fn over_columns(
     refuse_subqueries(written, "check constraint")?;
     let schema = DFSchema::try_from(schema_of(columns).as_ref().clone()).map_err(from_datafusion)?;
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-    let (expr, sql_type) = analyzed(binder, written, &names, schema, "check constraints")?;
+    let (expr, sql_type) = analyze_expression(binder, written, &names, schema, "check constraints")?;
     if sql_type != *wanted && sql_type != SqlType::Unknown {
-        let message = format!("argument of CHECK must be type {wanted}, not type {}", plain(&sql_type));
+        let message = format!("argument of CHECK must be type {wanted}, not type {}", plain_type_name(&sql_type));
         return Err(SqlError::new(Condition::DatatypeMismatch, message));
     }
     lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)
 }
 
 /// Analyzes an expression without columns and casts it to `wanted`.
-pub(super) fn default(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
-    let (expr, sql_type) = without_columns(binder, written)?;
+pub(super) fn bind_default(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
+    let (expr, sql_type) = bind_without_columns(binder, written)?;
     lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)
 }
 
 /// Returns the type of a default before its cast.
 pub(super) fn default_type(binder: &Binder<'_>, written: &ast::Expr) -> SqlResult<SqlType> {
-    without_columns(binder, written).map(|(_, sql_type)| sql_type)
+    bind_without_columns(binder, written).map(|(_, sql_type)| sql_type)
 }
 
-fn without_columns(binder: &Binder<'_>, written: &ast::Expr) -> SqlResult<(Expr, SqlType)> {
+fn bind_without_columns(binder: &Binder<'_>, written: &ast::Expr) -> SqlResult<(Expr, SqlType)> {
     refuse_subqueries(written, "DEFAULT expression")?;
-    analyzed(binder, written, &[], DFSchema::empty(), "DEFAULT expressions").map_err(|error| match error.condition {
-        Condition::UndefinedColumn | Condition::UndefinedTable => {
-            SqlError::new(Condition::FeatureNotSupported, "cannot use column reference in DEFAULT expression")
+    analyze_expression(binder, written, &[], DFSchema::empty(), "DEFAULT expressions").map_err(|error| {
+        match error.condition {
+            Condition::UndefinedColumn | Condition::UndefinedTable => {
+                SqlError::new(Condition::FeatureNotSupported, "cannot use column reference in DEFAULT expression")
+            }
+            _ => error,
         }
-        _ => error,
     })
 }
 
 /// Evaluates a default and returns its value in text format.
 pub(super) fn constant_text(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<String>> {
-    let value = default(binder, written, wanted)?;
+    let value = bind_default(binder, written, wanted)?;
     let text =
         lower_cast(value, wanted, &SqlType::Text, CastKind::Explicit, binder.session()).map_err(from_datafusion)?;
     let array = evaluate(binder, text)?;
@@ -78,10 +80,10 @@ pub(super) fn constant_text(binder: &Binder<'_>, written: &ast::Expr, wanted: &S
 }
 
 /// Evaluates an argument of EXECUTE.
-pub(super) fn constant(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
+pub(super) fn evaluate_constant(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
     refuse_subqueries(written, "EXECUTE parameter")?;
-    let (expr, sql_type) = analyzed(binder, written, &[], DFSchema::empty(), "EXECUTE parameters")?;
-    let wanted = digits_taken(&expr, &sql_type, wanted)?;
+    let (expr, sql_type) = analyze_expression(binder, written, &[], DFSchema::empty(), "EXECUTE parameters")?;
+    let wanted = parameter_value_type(&expr, &sql_type, wanted)?;
     let value =
         lower_cast(expr, &sql_type, &wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)?;
     ScalarValue::try_from_array(&evaluate(binder, value)?, 0).map_err(from_datafusion)
@@ -89,9 +91,9 @@ pub(super) fn constant(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlTyp
 
 /// Returns the type of a parameter's value: a numeric parameter has the digits of its value; any other type is
 /// `wanted` itself.
-fn digits_taken(value: &Expr, from: &SqlType, wanted: &SqlType) -> SqlResult<SqlType> {
+fn parameter_value_type(value: &Expr, from: &SqlType, wanted: &SqlType) -> SqlResult<SqlType> {
     if *from == SqlType::Unknown {
-        return match (taken_beside(wanted, Operand::new(value, from)), wanted) {
+        return match (type_beside(wanted, Operand::new(value, from)), wanted) {
             // Like a parameter that is sent by a client, it is text if its digits do not fit into a numeric.
             (Err(error), SqlType::Numeric { .. }) if error.condition == Condition::NumericValueOutOfRange => {
                 Ok(SqlType::Text)
@@ -100,9 +102,11 @@ fn digits_taken(value: &Expr, from: &SqlType, wanted: &SqlType) -> SqlResult<Sql
         };
     }
     Ok(match (wanted, from) {
-        (SqlType::Numeric { .. }, from) => Digits::of(from).map_or_else(|| wanted.clone(), Digits::sql_type),
+        (SqlType::Numeric { .. }, from) => {
+            NumericPrecision::from_sql_type(from).map_or_else(|| wanted.clone(), NumericPrecision::sql_type)
+        }
         (SqlType::Array(element), SqlType::Array(from)) => {
-            SqlType::Array(Box::new(digits_taken(value, from, element)?))
+            SqlType::Array(Box::new(parameter_value_type(value, from, element)?))
         }
         _ => wanted.clone(),
     })
@@ -110,7 +114,7 @@ fn digits_taken(value: &Expr, from: &SqlType, wanted: &SqlType) -> SqlResult<Sql
 
 /// Plans an expression without columns and subqueries as one row of one column of type `wanted`; `place` names the
 /// construct in error messages.
-pub(super) fn one_value(
+pub(super) fn plan_single_value(
     binder: &Binder<'_>,
     written: &ast::Expr,
     wanted: &SqlType,
@@ -118,7 +122,7 @@ pub(super) fn one_value(
     place: &str,
 ) -> SqlResult<LogicalPlan> {
     refuse_subqueries(written, place)?;
-    let analyzed = analyzed_with(binder, written, &[], DFSchema::empty(), place, parameter_types);
+    let analyzed = analyze_expression_with(binder, written, &[], DFSchema::empty(), place, parameter_types);
     let (expr, sql_type) = analyzed.map_err(|error| match error.condition {
         Condition::UndefinedColumn | Condition::UndefinedTable => {
             SqlError::new(Condition::FeatureNotSupported, format!("cannot use column reference in {place}"))
@@ -126,7 +130,7 @@ pub(super) fn one_value(
         _ => error,
     })?;
     let value = lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)?;
-    projected(value, Arc::new(DFSchema::empty()))
+    project_single_column(value, Arc::new(DFSchema::empty()))
 }
 
 /// Evaluates an expression without columns to an array of one value.
@@ -140,18 +144,18 @@ pub(super) fn evaluate(binder: &Binder<'_>, expr: Expr) -> SqlResult<Arc<dyn Arr
 }
 
 /// Analyzes an expression; returns it with its final type.
-fn analyzed(
+fn analyze_expression(
     binder: &Binder<'_>,
     written: &ast::Expr,
     columns: &[String],
     schema: DFSchema,
     place: &str,
 ) -> SqlResult<(Expr, SqlType)> {
-    analyzed_with(binder, written, columns, schema, place, &[])
+    analyze_expression_with(binder, written, columns, schema, place, &[])
 }
 
-/// Analyzes an expression like [`analyzed`], given the resolved types of parameters.
-fn analyzed_with(
+/// Analyzes an expression like [`analyze_expression`], given the resolved types of parameters.
+fn analyze_expression_with(
     binder: &Binder<'_>,
     written: &ast::Expr,
     columns: &[String],
@@ -160,9 +164,9 @@ fn analyzed_with(
     parameter_types: &[Option<SqlType>],
 ) -> SqlResult<(Expr, SqlType)> {
     let mut written = written.clone();
-    rewrite::expr(&mut written)?;
+    rewrite::rewrite_expr(&mut written)?;
     semantics::rewrite_expr(&mut written)?;
-    resolve::expression(binder.context, &mut written, columns)?;
+    resolve::resolve_expression(binder.context, &mut written, columns)?;
     type_cost::check(&written)?;
     let provider = Provider::new(binder);
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(parameter_types));
@@ -177,7 +181,7 @@ fn analyzed_with(
     if expr.exists(|expr| Ok(matches!(expr, Expr::Unnest(_)))).map_err(from_datafusion)? {
         return refused("set-returning functions", Condition::FeatureNotSupported);
     }
-    match query::analyze(binder, projected(expr, Arc::new(schema))?)? {
+    match query::analyze(binder, project_single_column(expr, Arc::new(schema))?)? {
         LogicalPlan::Projection(projection) => {
             let expr = projection.expr.into_iter().next().map(Expr::unalias);
             let expr = expr.ok_or_else(|| SqlError::internal("analyzed projection of an expression is empty"))?;
@@ -189,7 +193,7 @@ fn analyzed_with(
 }
 
 /// Builds a plan whose only column is the expression.
-fn projected(expr: Expr, schema: DFSchemaRef) -> SqlResult<LogicalPlan> {
+fn project_single_column(expr: Expr, schema: DFSchemaRef) -> SqlResult<LogicalPlan> {
     let input = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema });
     let plan = Projection::try_new(vec![expr.alias("value")], Arc::new(input)).map_err(from_datafusion)?;
     Ok(LogicalPlan::Projection(plan))

@@ -13,34 +13,34 @@ use crate::rewrite::list;
 
 /// Rewrites keys that differ only in a cast, wherever they occur in their SELECT, to forms with different names:
 /// `coalesce(a)` equals `a`. Names must be resolved.
-pub(super) fn tell_apart(query: &mut Query) {
-    let _ = query.walk_mut(&mut Queries);
+pub(super) fn disambiguate(query: &mut Query) {
+    let _ = query.walk_mut(&mut KeyDisambiguator);
 }
 
-struct Queries;
+struct KeyDisambiguator;
 
-impl VisitorMut for Queries {
+impl VisitorMut for KeyDisambiguator {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         if let SetExpr::Select(select) = query.body.as_mut() {
-            tell_keys_apart(select, query.order_by.as_mut());
+            disambiguate_select(select, query.order_by.as_mut());
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        tell_keys_apart(select, None);
+        disambiguate_select(select, None);
         ControlFlow::Continue(())
     }
 }
 
-fn tell_keys_apart(select: &mut Select, order_by: Option<&mut OrderBy>) {
-    let renamed = renamed(&keys(select));
+fn disambiguate_select(select: &mut Select, order_by: Option<&mut OrderBy>) {
+    let renamed = keys_with_distinct_names(&keys(select));
     if renamed.is_empty() {
         return;
     }
-    let mut marking = Marking { keys: &renamed };
+    let mut marking = KeyMarker { keys: &renamed };
     let _ = select.walk_mut(&mut marking);
     let _ = select.walk_expressions_mut(|expr| unmark(expr, &renamed));
     if let Some(order_by) = order_by {
@@ -81,7 +81,7 @@ fn item(select: &Select, number: usize) -> Option<Expr> {
 
 /// Returns each key with its new form, which is the key itself unless another key has the same name. Empty if all
 /// names differ.
-fn renamed(keys: &[Expr]) -> Vec<(Expr, Expr)> {
+fn keys_with_distinct_names(keys: &[Expr]) -> Vec<(Expr, Expr)> {
     let mut alike: HashMap<String, Vec<&Expr>> = HashMap::new();
     let mut names = Vec::with_capacity(keys.len());
     for key in keys {
@@ -103,9 +103,9 @@ fn renamed(keys: &[Expr]) -> Vec<(Expr, Expr)> {
         renamed.extend(known.next().map(|key| (key.clone(), key.clone())));
         for key in known {
             is_any_renamed = true;
-            let mut form = list::call("coalesce", vec![key.clone()]);
+            let mut form = list::function_call("coalesce", vec![key.clone()]);
             while !taken.insert(without_casts(form.clone())) {
-                form = list::call("coalesce", vec![form]);
+                form = list::function_call("coalesce", vec![form]);
             }
             renamed.push((key.clone(), form));
         }
@@ -114,11 +114,11 @@ fn renamed(keys: &[Expr]) -> Vec<(Expr, Expr)> {
 }
 
 /// Visitor that replaces keys by marks, outer ones first.
-struct Marking<'a> {
+struct KeyMarker<'a> {
     keys: &'a [(Expr, Expr)],
 }
 
-impl VisitorMut for Marking<'_> {
+impl VisitorMut for KeyMarker<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {

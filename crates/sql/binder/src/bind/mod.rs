@@ -1,36 +1,33 @@
 //! Binder: turns a parsed query into a logical plan with PostgreSQL's semantics.
 //!
 //! A query (`query.rs`) passes these steps: its output columns get PostgreSQL's names (`output_name.rs`), its syntax
-//! is rewritten to forms that DataFusion can plan (`crate::rewrite`, `crate::semantics`), every name is resolved
+//! is rewritten to forms that DataFusion can plan (`crate::resolve_expr`, `crate::semantics`), every name is resolved
 //! (`resolve/`), DataFusion's `SqlToRel` builds the plan from relations and functions that `provider.rs` finds, and
 //! the analyzer's rules resolve the type of every expression. `state.rs` has the settings and rules that a plan is
 //! built and run with.
 //!
-//! - names: `relation.rs`, `view.rs`, `place.rs` (error positions), `named_columns.rs` (column pruning),
+//! - names: `relation.rs`, `view.rs`, `error_position.rs` (error positions), `named_columns.rs` (column pruning),
 //!   `plan_names.rs` (internal names), `undefined.rs`, `cast_type.rs`,
-//! - time travel and external files: `as_of.rs`, `moment.rs`, `missing.rs`,
+//! - time travel and external files: `as_of.rs`, `time_travel.rs`, `missing_inputs.rs`,
 //! - parameters and expressions: `parameter.rs`, `parameter_digits.rs`, `expression.rs`, `row_count.rs` and
-//!   `asked_count.rs` (LIMIT and OFFSET),
-//! - limits and workarounds for DataFusion: `expansion.rs`, `type_cost.rs`, `group_keys.rs`, `many_windows.rs`,
-//!   `with_queries.rs`,
-//! - statements that change rows: `modification.rs`, `changed.rs`.
+//!   `subquery_count.rs` (LIMIT and OFFSET),
+//! - limits and workarounds for DataFusion: `expansion.rs`, `type_cost.rs`, `group_keys.rs`, `window_filter.rs`,
+//!   `materialization.rs`,
+//! - statements that change rows: `modification.rs`, `target_table.rs`.
 
 mod as_of;
-mod asked_count;
 mod cast_type;
-pub(crate) mod changed;
+mod error_position;
 mod expansion;
 mod expression;
 mod group_keys;
-mod many_windows;
-mod missing;
+mod materialization;
+mod missing_inputs;
 pub(crate) mod modification;
-mod moment;
 mod named_columns;
 mod output_name;
 mod parameter;
 mod parameter_digits;
-mod place;
 pub(crate) mod plan_names;
 mod provider;
 mod query;
@@ -38,10 +35,13 @@ mod relation;
 mod resolve;
 mod row_count;
 mod state;
+mod subquery_count;
+pub(crate) mod target_table;
+mod time_travel;
 mod type_cost;
 mod undefined;
 mod view;
-mod with_queries;
+mod window_filter;
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -51,26 +51,26 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
-use session_context::{Pin, Session, StatementContext};
+use session_context::{EvaluationContext, SnapshotPin, StatementContext};
 use syntax::statement::Returning;
-use syntax::{Parsed, sql_type};
+use syntax::{ParsedStatement, sql_type};
 use types::{Oid, SqlResult, SqlType};
 
-pub use self::as_of::moment_of;
-pub use self::asked_count::{LIMIT_UNKNOWN, count_of};
-use self::changed::Changed;
+pub use self::as_of::time_travel_target;
+use self::error_position::StatementText;
 use self::modification::Modification;
-pub use self::moment::statement_at;
-pub use self::parameter::index as parameter_index;
-pub(crate) use self::parameter::settled;
+pub use self::parameter::parameter_index;
+pub(crate) use self::parameter::resolved_types;
 pub use self::parameter::types_with_values;
 pub use self::parameter_digits::is_numeric;
-pub(crate) use self::parameter_digits::{depends_on_digits, holds_for_digits};
-use self::place::Text;
+pub(crate) use self::parameter_digits::{depends_on_digits, is_valid_for_digits};
 pub use self::state::Environment;
-pub use self::state::parts_within;
-pub use self::state::undivided;
-use crate::Phases;
+pub use self::state::partitions_for_memory;
+pub use self::state::with_single_partition;
+pub use self::subquery_count::{UNKNOWN_LIMIT, read_count};
+use self::target_table::TargetTable;
+pub use self::time_travel::context_at_snapshot;
+use crate::PlanningTimings;
 use crate::query_plan::{OutputColumn, QueryPlan};
 
 /// Binder of one statement's queries and expressions. Cheap to create.
@@ -79,18 +79,18 @@ pub struct Binder<'a> {
     context: &'a Arc<StatementContext>,
     /// Role whose privileges apply to reads: within a view, the view's owner.
     reader: Oid,
-    session: Arc<Session>,
+    session: Arc<EvaluationContext>,
     state: OnceLock<Arc<SessionState>>,
     /// Pin on the objects of the historical snapshot that the query reads; `None` for current data.
-    pin: Option<Pin>,
+    pin: Option<SnapshotPin>,
     /// Number of views being expanded, to detect recursion.
     depth: usize,
-    text: Text<'a>,
+    text: StatementText<'a>,
     /// Parameter types declared by the client.
     parameter_types: &'a [Option<SqlType>],
     /// Types of parameters that occur in no plan, such as in AS OF.
-    noted: RefCell<Vec<Option<SqlType>>>,
-    phases: Phases,
+    unplaced_parameters: RefCell<Vec<Option<SqlType>>>,
+    phases: PlanningTimings,
 }
 
 impl<'a> Binder<'a> {
@@ -106,10 +106,10 @@ impl<'a> Binder<'a> {
             session,
             state: OnceLock::new(),
             depth: 0,
-            text: Text::default(),
+            text: StatementText::default(),
             parameter_types: &[],
-            noted: RefCell::default(),
-            phases: Phases::by(&context.clock),
+            unplaced_parameters: RefCell::default(),
+            phases: PlanningTimings::with_clock(&context.clock),
         }
     }
 
@@ -119,8 +119,8 @@ impl<'a> Binder<'a> {
     }
 
     /// Records the types of parameters that do not occur in the plan.
-    fn note_parameters(&self, types: &[SqlType]) {
-        let mut noted = self.noted.borrow_mut();
+    fn record_parameter_types(&self, types: &[SqlType]) {
+        let mut noted = self.unplaced_parameters.borrow_mut();
         let count = noted.len().max(types.len());
         noted.resize(count, None);
         for (noted, sql_type) in noted.iter_mut().zip(types).filter(|(_, sql_type)| **sql_type != SqlType::Unknown) {
@@ -129,8 +129,8 @@ impl<'a> Binder<'a> {
     }
 
     /// Completes `types` with the recorded types of parameters that do not occur in a plan.
-    pub fn add_noted(&self, types: &mut Vec<Option<SqlType>>) {
-        let noted = self.noted.borrow();
+    pub fn add_recorded_types(&self, types: &mut Vec<Option<SqlType>>) {
+        let noted = self.unplaced_parameters.borrow();
         let count = noted.len().max(types.len());
         types.resize(count, None);
         for (known, noted) in types.iter_mut().zip(noted.iter()).filter(|(known, _)| known.is_none()) {
@@ -139,32 +139,32 @@ impl<'a> Binder<'a> {
     }
 
     /// Adds positions in the client's text to errors.
-    pub fn with_text(self, parsed: &'a Parsed) -> Self {
-        Self { text: Text::of(parsed), ..self }
+    pub fn with_text(self, parsed: &'a ParsedStatement) -> Self {
+        Self { text: StatementText::from_parsed(parsed), ..self }
     }
 
     /// Plans a query. `parameter_types` are the types that the client declared for `$1`, `$2`, …
     ///
     /// # Errors
     /// Errors of the query; SQLSTATE 0A000 for unsupported features.
-    pub fn query(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
+    pub fn plan_query(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
         query::plan(self, query, parameter_types)
     }
 
-    /// Plans a query that may lock the rows it reads. See [`Binder::query`].
+    /// Plans a query that may lock the rows it reads. See [`Binder::plan_query`].
     ///
     /// # Errors
-    /// Those of [`Binder::query`]; SQLSTATE 0A000 if its results are not rows of tables.
-    pub fn locking_query(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
+    /// Those of [`Binder::plan_query`]; SQLSTATE 0A000 if its results are not rows of tables.
+    pub fn plan_locking_query(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
         query::plan_locking(self, query, parameter_types)
     }
 
     /// Plans a query that is part of a statement: parameters that occur only in other parts keep an unknown type. See
-    /// [`Binder::query`].
+    /// [`Binder::plan_query`].
     ///
     /// # Errors
-    /// Those of [`Binder::query`].
-    pub fn part(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
+    /// Those of [`Binder::plan_query`].
+    pub fn plan_query_part(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
         query::plan_part(self, query, parameter_types)
     }
 
@@ -173,27 +173,27 @@ impl<'a> Binder<'a> {
     ///
     /// # Errors
     /// Errors of the names.
-    pub fn settled(&self, query: &ast::Query) -> SqlResult<ast::Query> {
-        query::settle(self, query)
+    pub fn resolve_query_names(&self, query: &ast::Query) -> SqlResult<ast::Query> {
+        query::resolve_query_names(self, query)
     }
 
     /// Resolves the names of a statement that changes rows of a table.
     ///
     /// # Errors
     /// Errors of the names.
-    pub(crate) fn modification(&self, written: Modification<'_>) -> SqlResult<modification::Bound> {
-        modification::bind(self, written)
+    pub(crate) fn resolve_modification(&self, written: Modification<'_>) -> SqlResult<modification::BoundModification> {
+        modification::resolve_names(self, written)
     }
 
     /// Plans such a statement: the columns `columns` of the rows that `complete` computes from those that are read,
     /// then the columns of RETURNING, which are also returned separately. Parameters are treated as in
-    /// [`Binder::part`].
+    /// [`Binder::plan_query_part`].
     ///
     /// # Errors
     /// Errors of the statement, and those of `complete`.
-    pub(crate) fn modified(
+    pub(crate) fn plan_modification(
         &self,
-        bound: &modification::Bound,
+        bound: &modification::BoundModification,
         parameter_types: &[Option<SqlType>],
         columns: &[String],
         complete: impl Fn(LogicalPlan) -> SqlResult<LogicalPlan>,
@@ -206,22 +206,22 @@ impl<'a> Binder<'a> {
     ///
     /// # Errors
     /// Errors of RETURNING.
-    pub(crate) fn inserted(
+    pub(crate) fn plan_insert_returning(
         &self,
         with: Option<&ast::With>,
-        changed: &Changed<'_>,
+        changed: &TargetTable<'_>,
         returning: &Returning,
         made: &LogicalPlan,
         parameter_types: &[Option<SqlType>],
         columns: &[String],
     ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
-        let returned = modification::bind_returning(self, with, changed, returning)?;
+        let returned = modification::resolve_returning(self, with, changed, returning)?;
         modification::plan_returning(self, &returned, made, parameter_types, columns)
     }
 
     /// Returns whether a bound expression contains a value that depends on the current time, such as `'today'`.
     pub fn has_read_now(&self) -> bool {
-        self.session.has_read_now()
+        self.session.is_time_dependent()
     }
 
     /// Returns the environment, which the binders of all statements share.
@@ -233,8 +233,8 @@ impl<'a> Binder<'a> {
     ///
     /// # Errors
     /// SQLSTATE 42P01 if there is none; 42501 for a system table.
-    pub fn relation(&self, name: &ast::ObjectName) -> SqlResult<Relation> {
-        relation::of_user(self.context, name)
+    pub fn resolve_relation(&self, name: &ast::ObjectName) -> SqlResult<Relation> {
+        relation::find_user_relation(self.context, name)
     }
 
     /// Resolves a written type.
@@ -249,22 +249,22 @@ impl<'a> Binder<'a> {
     ///
     /// # Errors
     /// SQLSTATE 42703 for other columns, 42804 for a type that cannot be cast to `wanted`, 0A000 for subqueries.
-    pub fn column_expression(&self, written: &ast::Expr, columns: &[Column], wanted: &SqlType) -> SqlResult<Expr> {
-        expression::over_columns(self, written, columns, wanted)
+    pub fn bind_column_expression(&self, written: &ast::Expr, columns: &[Column], wanted: &SqlType) -> SqlResult<Expr> {
+        expression::bind_over_columns(self, written, columns, wanted)
     }
 
     /// Analyzes a DEFAULT: an expression without columns, with an assignment cast to `wanted`.
     ///
     /// # Errors
     /// SQLSTATE 0A000 for column references and subqueries, 42804 if there is no such cast.
-    pub fn default_expression(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
-        expression::default(self, written, wanted)
+    pub fn bind_default_expression(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
+        expression::bind_default(self, written, wanted)
     }
 
     /// Returns the type of a DEFAULT before its cast.
     ///
     /// # Errors
-    /// Those of [`Binder::default_expression`].
+    /// Those of [`Binder::bind_default_expression`].
     pub fn default_type(&self, written: &ast::Expr) -> SqlResult<SqlType> {
         expression::default_type(self, written)
     }
@@ -272,8 +272,8 @@ impl<'a> Binder<'a> {
     /// Evaluates a DEFAULT now and returns its value in the text format of `wanted`; `None` is NULL.
     ///
     /// # Errors
-    /// Those of [`Binder::default_expression`], and those of the evaluation.
-    pub fn constant_text(&self, default: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<String>> {
+    /// Those of [`Binder::bind_default_expression`], and those of the evaluation.
+    pub fn evaluate_default_text(&self, default: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<String>> {
         expression::constant_text(self, default, wanted)
     }
 
@@ -282,17 +282,17 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// SQLSTATE 0A000 for column references and subqueries, 42804 if there is no assignment cast, and those of the
     /// evaluation.
-    pub fn constant(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
-        expression::constant(self, written, wanted)
+    pub fn evaluate_constant(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
+        expression::evaluate_constant(self, written, wanted)
     }
 
     /// Returns the functions, rules and options that this statement's plans are built with and run with.
     pub fn state(&self) -> Arc<SessionState> {
-        Arc::clone(self.state.get_or_init(|| self.environment.statement(&self.context.settings, &self.session)))
+        Arc::clone(self.state.get_or_init(|| self.environment.statement_state(&self.context.settings, &self.session)))
     }
 
     /// Returns the timings of planning.
-    pub fn phases(&self) -> &Phases {
+    pub fn phases(&self) -> &PlanningTimings {
         &self.phases
     }
 
@@ -302,7 +302,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Returns the session, on which the values of expressions depend.
-    pub fn session(&self) -> &Arc<Session> {
+    pub fn session(&self) -> &Arc<EvaluationContext> {
         &self.session
     }
 }

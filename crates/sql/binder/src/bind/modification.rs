@@ -18,52 +18,52 @@ use plan::StreamTable;
 use syntax::statement::Returning;
 use types::{SqlError, SqlResult, SqlType};
 
-use super::query::{analyze, logical_over, output_type, prepared};
-pub(crate) use super::resolve::{Clause, Kept};
+use super::query::{analyze, build_logical_plan_over, output_type, prepare};
+pub(crate) use super::resolve::{Clause, ReturningRow};
 use super::view::PlanSource;
 use super::{Binder, parameter, resolve};
-use crate::bind::changed::Changed;
-use crate::bind::plan_names::{MADE, MET};
-use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
+use crate::bind::plan_names::{CONFLICTING_ROWS, NEW_ROWS};
+use crate::bind::target_table::TargetTable;
+use crate::query_plan::{OptimizedPlanCache, OuterLimit, OutputColumn, QueryPlan};
 
-/// Plans that a query can read as relations of the schema [`GIVEN`](crate::bind::plan_names::GIVEN), by name.
-pub(super) type Given = HashMap<&'static str, Arc<dyn TableSource>>;
+/// Plans that a query can read as relations of the schema [`PROVIDED_SCHEMA`](crate::bind::plan_names::GIVEN), by name.
+pub(super) type ProvidedPlans = HashMap<&'static str, Arc<dyn TableSource>>;
 
 /// Statement that changes rows of a table, reduced to what name resolution needs.
 pub(crate) struct Modification<'a> {
     pub(crate) with: Option<&'a With>,
-    pub(crate) changed: Changed<'a>,
-    pub(crate) source: Source<'a>,
+    pub(crate) target: TargetTable<'a>,
+    pub(crate) source: ModificationSource<'a>,
     pub(crate) condition: Option<&'a ast::Expr>,
     /// Expressions to compute for each row, each with its clause.
     pub(crate) values: Vec<(ast::Expr, Clause)>,
     pub(crate) returning: Option<&'a Returning>,
-    pub(crate) kept: Kept,
+    pub(crate) returning_row: ReturningRow,
 }
 
 /// Source of the rows that a statement reads.
-pub(crate) enum Source<'a> {
+pub(crate) enum ModificationSource<'a> {
     /// Relations in FROM, the first of which is the target.
     From(Vec<TableWithJoins>),
     /// ON CONFLICT: existing rows of the target, each with the row proposed for insertion.
-    Met(&'a Arc<StreamTable>),
+    Conflicting(&'a Arc<StreamTable>),
 }
 
 /// Statement with resolved names.
-pub(crate) struct Bound {
+pub(crate) struct BoundModification {
     rows: Query,
     /// Number of columns of other relations than the target.
-    pub(crate) others: usize,
-    given: Given,
-    returning: Option<resolve::Returned>,
+    pub(crate) other_column_count: usize,
+    provided_plans: ProvidedPlans,
+    returning: Option<resolve::ResolvedReturning>,
 }
 
 /// Returns the target as the first relation of FROM.
-pub(crate) fn first_of(changed: &Changed<'_>) -> TableWithJoins {
+pub(crate) fn target_in_from(changed: &TargetTable<'_>) -> TableWithJoins {
     let parts = [changed.schema, changed.table.name.as_str()].map(|part| Ident::with_quote('"', part));
     let alias =
         changed.alias.map(|alias| TableAlias { explicit: true, name: alias.clone(), columns: Vec::new(), at: None });
-    let mut relation = resolve::named(ObjectName::from(parts.to_vec()));
+    let mut relation = resolve::table_factor(ObjectName::from(parts.to_vec()));
     if let TableFactor::Table { alias: place, .. } = &mut relation {
         *place = alias;
     }
@@ -71,15 +71,15 @@ pub(crate) fn first_of(changed: &Changed<'_>) -> TableWithJoins {
 }
 
 /// Resolves the names of a statement.
-pub(super) fn bind(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<Bound> {
-    let Modification { with, changed, source, condition, values, returning, kept } = written;
+pub(super) fn resolve_names(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<BoundModification> {
+    let Modification { with, target: changed, source, condition, values, returning, returning_row: kept } = written;
     let (values, clauses): (Vec<ast::Expr>, Vec<Clause>) = values.into_iter().unzip();
-    let mut given = Given::new();
+    let mut given = ProvidedPlans::new();
     let from = match source {
-        Source::From(from) => Some(from),
-        Source::Met(leaf) => {
+        ModificationSource::From(from) => Some(from),
+        ModificationSource::Conflicting(leaf) => {
             let leaf = Arc::clone(leaf);
-            given.insert(MET, provider_as_source(leaf));
+            given.insert(CONFLICTING_ROWS, provider_as_source(leaf));
             None
         }
     };
@@ -91,84 +91,97 @@ pub(super) fn bind(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<
         select.from = from.unwrap_or_default();
         select.selection = condition.cloned();
     }
-    let rows = prepared(binder, &rows)?;
-    let returning = returning.map(|returning| returned(binder, returning)).transpose()?;
-    let written = resolve::WrittenModification { rows, clauses, changed: &changed, is_met, returning, kept };
-    let bound = resolve::modification(binder.context, binder.text, written)?;
-    Ok(Bound { rows: bound.rows, others: bound.others, given, returning: bound.returning })
+    let rows = prepare(binder, &rows)?;
+    let returning = returning.map(|returning| written_returning(binder, returning)).transpose()?;
+    let written = resolve::WrittenModification {
+        rows,
+        clauses,
+        target: &changed,
+        has_conflicting_rows: is_met,
+        returning,
+        returning_row: kept,
+    };
+    let bound = resolve::resolve_modification(binder.context, binder.text, written)?;
+    Ok(BoundModification {
+        rows: bound.rows,
+        other_column_count: bound.other_column_count,
+        provided_plans: given,
+        returning: bound.returning,
+    })
 }
 
 /// Resolves the names of an INSERT's RETURNING.
-pub(super) fn bind_returning(
+pub(super) fn resolve_returning(
     binder: &Binder<'_>,
     with: Option<&With>,
-    changed: &Changed<'_>,
+    changed: &TargetTable<'_>,
     returning: &Returning,
-) -> SqlResult<resolve::Returned> {
-    let mut written = returned(binder, returning)?;
+) -> SqlResult<resolve::ResolvedReturning> {
+    let mut written = written_returning(binder, returning)?;
     if let Some(with) = with {
         let mut query = select(Vec::new())?;
         query.with = Some(with.clone());
-        written.query.with = prepared(binder, &query)?.with;
+        written.query.with = prepare(binder, &query)?.with;
     }
-    resolve::returning(binder.context, binder.text, written, changed)
+    resolve::resolve_returning(binder.context, binder.text, written, changed)
 }
 
 /// Plans the columns `columns` of the rows that `complete` computes from those that are read, then the columns of
 /// RETURNING.
 pub(super) fn plan(
     binder: &Binder<'_>,
-    bound: &Bound,
+    bound: &BoundModification,
     declared: &[Option<SqlType>],
     columns: &[String],
     complete: impl Fn(LogicalPlan) -> SqlResult<LogicalPlan>,
 ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
-    let (plan, parameters) = parameter::settle(binder, declared, |types| {
-        let rows = analyze(binder, logical_over(binder, bound.rows.clone(), types, &bound.given)?)?;
+    let (plan, parameters) = parameter::infer_types(binder, declared, |types| {
+        let rows = analyze(binder, build_logical_plan_over(binder, bound.rows.clone(), types, &bound.provided_plans)?)?;
         let made = complete(rows)?;
         match &bound.returning {
-            Some(returned) => returned_plan(binder, returned, made, types, columns),
-            None => only(made, columns),
+            Some(returned) => plan_returning_items(binder, returned, made, types, columns),
+            None => project_columns(made, columns),
         }
     })?;
-    Ok(finished(binder, plan, parameters, columns.len(), bound.returning.as_ref()))
+    Ok(build_query_plan(binder, plan, parameters, columns.len(), bound.returning.as_ref()))
 }
 
-/// Plans RETURNING over rows that are computed already. See [`plan`].
+/// Plans RETURNING over rows that are computed already. See [`plan_values`].
 pub(super) fn plan_returning(
     binder: &Binder<'_>,
-    returned: &resolve::Returned,
+    returned: &resolve::ResolvedReturning,
     made: &LogicalPlan,
     declared: &[Option<SqlType>],
     columns: &[String],
 ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
-    let (plan, parameters) =
-        parameter::settle(binder, declared, |types| returned_plan(binder, returned, made.clone(), types, columns))?;
-    Ok(finished(binder, plan, parameters, columns.len(), Some(returned)))
+    let (plan, parameters) = parameter::infer_types(binder, declared, |types| {
+        plan_returning_items(binder, returned, made.clone(), types, columns)
+    })?;
+    Ok(build_query_plan(binder, plan, parameters, columns.len(), Some(returned)))
 }
 
-fn returned_plan(
+fn plan_returning_items(
     binder: &Binder<'_>,
-    returned: &resolve::Returned,
+    returned: &resolve::ResolvedReturning,
     made: LogicalPlan,
     types: &[Option<SqlType>],
     columns: &[String],
 ) -> SqlResult<LogicalPlan> {
-    let given = Given::from([(MADE, PlanSource::of(made))]);
-    analyze(binder, logical_over(binder, returned.query(columns), types, &given)?)
+    let given = ProvidedPlans::from([(NEW_ROWS, PlanSource::new(made))]);
+    analyze(binder, build_logical_plan_over(binder, returned.query(columns), types, &given)?)
 }
 
-fn only(made: LogicalPlan, columns: &[String]) -> SqlResult<LogicalPlan> {
+fn project_columns(made: LogicalPlan, columns: &[String]) -> SqlResult<LogicalPlan> {
     let columns = columns.iter().map(|name| Expr::Column(Column::new_unqualified(name)));
     Projection::try_new(columns.collect(), Arc::new(made)).map(LogicalPlan::Projection).map_err(from_datafusion)
 }
 
-fn finished(
+fn build_query_plan(
     binder: &Binder<'_>,
     plan: LogicalPlan,
     parameters: Vec<SqlType>,
     width: usize,
-    returned: Option<&resolve::Returned>,
+    returned: Option<&resolve::ResolvedReturning>,
 ) -> (QueryPlan, Option<Vec<OutputColumn>>) {
     let fields = plan.schema().fields().iter();
     let mut columns: Vec<OutputColumn> = fields
@@ -193,19 +206,19 @@ fn finished(
         parameters,
         state: binder.state(),
         locks: Vec::new(),
-        locked_limit: LockedLimit::default(),
-        has_read_now: binder.has_read_now(),
-        optimized: OptimizedOnce::default(),
-        phases: binder.phases().clone(),
+        locked_limit: OuterLimit::default(),
+        depends_on_time: binder.has_read_now(),
+        optimized: OptimizedPlanCache::default(),
+        planning_timings: binder.phases().clone(),
     };
     (query, returning)
 }
 
 /// Returns the items of RETURNING as a SELECT without FROM, and its names for old and new rows.
-fn returned(binder: &Binder<'_>, returning: &Returning) -> SqlResult<resolve::WrittenReturning> {
+fn written_returning(binder: &Binder<'_>, returning: &Returning) -> SqlResult<resolve::WrittenReturning> {
     let name = |name: &Option<Ident>| name.as_ref().map(|name| name.value.clone());
     Ok(resolve::WrittenReturning {
-        query: prepared(binder, &select(returning.items.clone())?)?,
+        query: prepare(binder, &select(returning.items.clone())?)?,
         old: name(&returning.old),
         new: name(&returning.new),
     })

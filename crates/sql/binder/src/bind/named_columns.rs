@@ -12,20 +12,20 @@ use types::ColumnId;
 
 /// Superset of the names of all columns that a query reads.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NamedColumns(HashSet<String>);
+pub(super) struct ReferencedColumns(HashSet<String>);
 
-impl NamedColumns {
+impl ReferencedColumns {
     /// Collects the names of a query whose names are resolved; `None` if it reads columns that it does not name.
-    pub(super) fn of(query: &Query) -> Option<Self> {
-        let mut names = Names::default();
+    pub(super) fn collect(query: &Query) -> Option<Self> {
+        let mut names = NameCollector::default();
         match query.walk(&mut names) {
-            ControlFlow::Continue(()) => Some(Self(names.found)),
+            ControlFlow::Continue(()) => Some(Self(names.names)),
             ControlFlow::Break(()) => None,
         }
     }
 
     /// Removes the columns of the table that are neither named nor part of a key, the distribution or the sort order.
-    pub(super) fn only(&self, table: &Arc<Table>) -> Arc<Table> {
+    pub(super) fn prune_table(&self, table: &Arc<Table>) -> Arc<Table> {
         let lasting = columns_of_keys(table);
         let mut wanted: Vec<bool> =
             table.columns.iter().map(|column| self.0.contains(&column.name) || lasting.contains(&column.id)).collect();
@@ -61,19 +61,19 @@ fn columns_of_keys(table: &Table) -> HashSet<ColumnId> {
 }
 
 #[derive(Default)]
-struct Names {
-    found: HashSet<String>,
+struct NameCollector {
+    names: HashSet<String>,
 }
 
-impl Names {
+impl NameCollector {
     fn add(&mut self, name: &Ident) {
-        if !self.found.contains(&name.value) {
-            self.found.insert(name.value.clone());
+        if !self.names.contains(&name.value) {
+            self.names.insert(name.value.clone());
         }
     }
 }
 
-impl Visitor for Names {
+impl Visitor for NameCollector {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {

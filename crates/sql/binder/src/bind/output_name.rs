@@ -81,7 +81,7 @@ fn suggestion(expr: &Expr) -> Option<Suggestion> {
             _ => weak("case"),
         },
         Expr::Exists { .. } => strong("exists"),
-        Expr::Subquery(query) => of_query(query),
+        Expr::Subquery(query) => query_suggestion(query),
         Expr::Array(_) => strong("array"),
         Expr::Tuple(_) => strong("row"),
         Expr::Extract { .. } => strong("extract"),
@@ -101,7 +101,7 @@ fn suggestion(expr: &Expr) -> Option<Suggestion> {
 }
 
 /// Returns the name of a scalar subquery, which is that of its only column.
-fn of_query(query: &Query) -> Option<Suggestion> {
+fn query_suggestion(query: &Query) -> Option<Suggestion> {
     let mut body = query.body.as_ref();
     loop {
         match body {

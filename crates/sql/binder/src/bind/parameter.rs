@@ -13,7 +13,7 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{self, Query};
-use functions::cast::long_number;
+use functions::cast::oversized_numeric;
 use functions::error::from_datafusion;
 use syntax::Walk;
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -36,7 +36,7 @@ pub(super) fn fields(types: &[Option<SqlType>]) -> Vec<Option<FieldRef>> {
 ///
 /// # Errors
 /// SQLSTATE 42P18 if one is unknown.
-pub(crate) fn settled(types: Vec<Option<SqlType>>) -> SqlResult<Vec<SqlType>> {
+pub(crate) fn resolved_types(types: Vec<Option<SqlType>>) -> SqlResult<Vec<SqlType>> {
     let of = |(at, sql_type): (usize, Option<SqlType>)| {
         sql_type.filter(|known| *known != SqlType::Unknown).ok_or_else(|| indeterminate(at))
     };
@@ -54,17 +54,17 @@ pub(super) fn has_any(query: &Query) -> bool {
 
 /// Calls `plan`, which may plan a part of a statement, until every parameter in the plan has a type. Parameters that
 /// are not in the plan are returned as unknown.
-pub(super) fn settle(
+pub(super) fn infer_types(
     binder: &Binder<'_>,
     declared: &[Option<SqlType>],
     mut plan: impl FnMut(&[Option<SqlType>]) -> SqlResult<LogicalPlan>,
 ) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
     let mut types: Vec<Option<SqlType>> =
         declared.iter().map(|sql_type| sql_type.clone().filter(|known| *known != SqlType::Unknown)).collect();
-    binder.add_noted(&mut types);
+    binder.add_recorded_types(&mut types);
     loop {
         let planned = plan(&types)?;
-        let places = places(&planned)?;
+        let places = collect_uses(&planned)?;
         let count = types.len().max(places.len());
         types.resize(count, None);
         let mut changed = false;
@@ -72,13 +72,13 @@ pub(super) fn settle(
         let mut is_final = true;
         for (sql_type, place) in types.iter_mut().zip(&places) {
             if sql_type.is_none() && place.is_used {
-                is_final &= place.is_same_everywhere;
+                is_final &= place.has_one_type;
                 changed |= place.sql_type.is_some();
                 sql_type.clone_from(&place.sql_type);
             }
         }
         if changed && is_final {
-            return Ok((planned, or_unknown(types)));
+            return Ok((planned, with_unknown(types)));
         }
         if !changed {
             for (at, sql_type) in types.iter_mut().enumerate() {
@@ -92,23 +92,23 @@ pub(super) fn settle(
             }
         }
         if !changed {
-            return Ok((planned, or_unknown(types)));
+            return Ok((planned, with_unknown(types)));
         }
     }
 }
 
 /// Returns the types, with unknown for those that are not determined.
-fn or_unknown(types: Vec<Option<SqlType>>) -> Vec<SqlType> {
+fn with_unknown(types: Vec<Option<SqlType>>) -> Vec<SqlType> {
     types.into_iter().map(|sql_type| sql_type.unwrap_or(SqlType::Unknown)).collect()
 }
 
 /// Substitutes the values of numeric parameters: only with its value can a number be moved to the type it is compared
 /// with, and an expression have the right digits. Other parameters stay; their values do not affect the plan.
-pub(super) fn with_numeric_values(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+pub(super) fn substitute_numeric_values(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
     let values = &binder.context.arguments;
     let value_of = |placeholder: &Placeholder| {
         let declared = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field))?;
-        values.get(index(&placeholder.id)?).filter(|_| is_numeric(&declared))
+        values.get(parameter_index(&placeholder.id)?).filter(|_| is_numeric(&declared))
     };
     if values.is_empty() || !binder.parameter_types.iter().flatten().any(is_numeric) {
         return Ok(plan);
@@ -121,7 +121,7 @@ pub(super) fn with_numeric_values(binder: &Binder<'_>, plan: LogicalPlan) -> Sql
                 Ok(match &expr {
                     Expr::Placeholder(placeholder) => match value_of(placeholder) {
                         Some(value) => Transformed::yes(match value.try_as_str().flatten() {
-                            Some(text) => long_number(text, binder.session()),
+                            Some(text) => oversized_numeric(text, binder.session()),
                             None => Expr::Literal(value.clone(), None),
                         }),
                         None => Transformed::no(expr),
@@ -158,26 +158,26 @@ fn indeterminate(at: usize) -> SqlError {
 
 /// Occurrences of one parameter in a plan.
 #[derive(Debug, Clone, Default)]
-struct Place {
+struct ParameterUse {
     is_used: bool,
     /// Type without a modifier, from the first occurrence that has one.
     sql_type: Option<SqlType>,
     /// True if every occurrence has exactly that type.
-    is_same_everywhere: bool,
+    has_one_type: bool,
 }
 
 /// Collects the occurrences of `$1`, `$2`, …, in order.
-fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
-    let mut places: Vec<Place> = Vec::new();
+fn collect_uses(plan: &LogicalPlan) -> SqlResult<Vec<ParameterUse>> {
+    let mut places: Vec<ParameterUse> = Vec::new();
     plan.apply_with_subqueries(|node| {
         let in_limit = matches!(node, LogicalPlan::Limit(_));
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if let Expr::Placeholder(placeholder) = expr
-                    && let Some(at) = index(&placeholder.id)
+                    && let Some(at) = parameter_index(&placeholder.id)
                 {
                     if places.len() <= at {
-                        places.resize(at + 1, Place::default());
+                        places.resize(at + 1, ParameterUse::default());
                     }
                     let place = &mut places[at];
                     let written = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field));
@@ -187,7 +187,7 @@ fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
                         place.sql_type = bare.or_else(|| in_limit.then_some(SqlType::Int8));
                     }
                     let is_as_said = written.is_some() && written == place.sql_type;
-                    place.is_same_everywhere = is_as_said && (place.is_same_everywhere || !place.is_used);
+                    place.has_one_type = is_as_said && (place.has_one_type || !place.is_used);
                     place.is_used = true;
                 }
                 Ok(TreeNodeRecursion::Continue)
@@ -202,7 +202,7 @@ fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
 const COUNT_MAX: usize = 65_535;
 
 /// Returns the index of the parameter `$n`, from 0.
-pub fn index(id: &str) -> Option<usize> {
+pub fn parameter_index(id: &str) -> Option<usize> {
     let number: usize = id.strip_prefix('$')?.parse().ok()?;
     number.checked_sub(1).filter(|at| *at < COUNT_MAX)
 }

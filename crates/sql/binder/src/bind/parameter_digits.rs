@@ -14,14 +14,14 @@ use types::SqlType;
 
 /// Returns whether the plan's expressions depend on the digits of a numeric parameter.
 pub(crate) fn depends_on_digits(plan: &LogicalPlan) -> bool {
-    sent_columns(plan).is_none()
+    parameter_columns(plan).is_none()
 }
 
 /// Returns whether a plan made for certain digits of numeric parameters is valid for all values with these digits. It
 /// is not if a parameter has more digits than the other side of its comparison: with more decimals, the other side is
 /// cast, and no index applies; with more integer digits, the parameter may be out of the other side's range. In both
 /// cases the plan depends on the value.
-pub(crate) fn holds_for_digits(plan: &LogicalPlan) -> bool {
+pub(crate) fn is_valid_for_digits(plan: &LogicalPlan) -> bool {
     let mut holds = true;
     let walked = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
@@ -78,7 +78,7 @@ fn is_parameter(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(cast) => is_parameter(&cast.expr),
         Expr::ScalarFunction(call) => is_cast(expr) && call.args.iter().all(is_parameter),
-        expr => is_sent(expr, &DFSchema::empty(), &[]) == Some(true),
+        expr => is_unchanged_parameter(expr, &DFSchema::empty(), &[]) == Some(true),
     }
 }
 
@@ -92,18 +92,18 @@ fn is_cast(expr: &Expr) -> bool {
 
 /// Returns, for each column of the plan, whether it is a numeric parameter with its original digits; `None` if an
 /// expression depends on one.
-fn sent_columns(plan: &LogicalPlan) -> Option<Vec<bool>> {
+fn parameter_columns(plan: &LogicalPlan) -> Option<Vec<bool>> {
     let inputs = plan.inputs();
-    let given = inputs.iter().map(|input| sent_columns(input)).collect::<Option<Vec<_>>>()?;
+    let given = inputs.iter().map(|input| parameter_columns(input)).collect::<Option<Vec<_>>>()?;
     match (plan, given.as_slice()) {
         (LogicalPlan::Projection(projection), [given]) => {
-            projection.expr.iter().map(|expr| is_sent(expr, projection.input.schema(), given)).collect()
+            projection.expr.iter().map(|expr| is_unchanged_parameter(expr, projection.input.schema(), given)).collect()
         }
         (LogicalPlan::Values(values), []) => {
             let mut columns = vec![false; values.schema.fields().len()];
             for row in &values.values {
                 for (column, value) in columns.iter_mut().zip(row) {
-                    *column |= is_sent(value, &values.schema, &[])?;
+                    *column |= is_unchanged_parameter(value, &values.schema, &[])?;
                 }
             }
             Some(columns)
@@ -115,7 +115,7 @@ fn sent_columns(plan: &LogicalPlan) -> Option<Vec<bool>> {
             let schema = inputs[0].schema();
             let mut is_free = true;
             plan.apply_expressions(|expr| {
-                is_free &= is_sent(expr, schema, given) == Some(false);
+                is_free &= is_unchanged_parameter(expr, schema, given) == Some(false);
                 Ok(TreeNodeRecursion::Continue)
             })
             .ok()?;
@@ -124,7 +124,7 @@ fn sent_columns(plan: &LogicalPlan) -> Option<Vec<bool>> {
         _ => {
             let mut is_free = !given.iter().flatten().any(|sent| *sent);
             plan.apply_expressions(|expr| {
-                is_free &= is_sent(expr, &DFSchema::empty(), &[]) == Some(false);
+                is_free &= is_unchanged_parameter(expr, &DFSchema::empty(), &[]) == Some(false);
                 Ok(TreeNodeRecursion::Continue)
             })
             .ok()?;
@@ -134,9 +134,9 @@ fn sent_columns(plan: &LogicalPlan) -> Option<Vec<bool>> {
 }
 
 /// Returns whether the expression is a numeric parameter with its original digits; `None` if it is computed from one.
-fn is_sent(expr: &Expr, schema: &DFSchema, given: &[bool]) -> Option<bool> {
+fn is_unchanged_parameter(expr: &Expr, schema: &DFSchema, given: &[bool]) -> Option<bool> {
     match expr {
-        Expr::Alias(alias) => is_sent(&alias.expr, schema, given),
+        Expr::Alias(alias) => is_unchanged_parameter(&alias.expr, schema, given),
         Expr::Placeholder(placeholder) => {
             let sql_type = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field));
             Some(sql_type.is_some_and(|sql_type| is_numeric(&sql_type)))
@@ -149,13 +149,13 @@ fn is_sent(expr: &Expr, schema: &DFSchema, given: &[bool]) -> Option<bool> {
         Expr::ScalarFunction(ScalarFunction { func, args })
             if func.inner().downcast_ref::<CastFunction>().is_some() =>
         {
-            args.iter().map(|arg| is_sent(arg, schema, given)).collect::<Option<Vec<_>>>().map(|_| false)
+            args.iter().map(|arg| is_unchanged_parameter(arg, schema, given)).collect::<Option<Vec<_>>>().map(|_| false)
         }
         other => {
             let mut is_free = true;
             other
                 .apply_children(|child| {
-                    is_free &= is_sent(child, schema, given) == Some(false);
+                    is_free &= is_unchanged_parameter(child, schema, given) == Some(false);
                     Ok(TreeNodeRecursion::Continue)
                 })
                 .ok()?;

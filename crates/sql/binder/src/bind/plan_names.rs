@@ -2,20 +2,20 @@
 //! written name has, or is in a schema that does.
 
 /// Schema of relations that are plans built by the statement.
-pub(crate) const GIVEN: &str = "given\u{1}";
+pub(crate) const PROVIDED_SCHEMA: &str = "given\u{1}";
 /// Catalog name of tables that also have the columns identifying each row.
-pub(crate) const WITH_PLACES: &str = "places\u{1}";
-/// Relations of [`GIVEN`]: new rows, and conflicting rows of ON CONFLICT.
-pub(crate) const MADE: &str = "made";
-pub(crate) const MET: &str = "met";
+pub(crate) const ROW_IDENTITY_CATALOG: &str = "places\u{1}";
+/// Relations of [`PROVIDED_SCHEMA`]: new rows, and conflicting rows of ON CONFLICT.
+pub(crate) const NEW_ROWS: &str = "made";
+pub(crate) const CONFLICTING_ROWS: &str = "met";
 
 /// Column that is NULL in joined rows without a target row, and its relation.
-pub(crate) const ROW: &str = "row\u{1}";
+pub(crate) const TARGET_PRESENT: &str = "row\u{1}";
 /// Column that is NULL in joined rows without a row of MERGE's source, and its relation.
-pub(crate) const PRESENT: &str = "present\u{1}";
+pub(crate) const SOURCE_PRESENT: &str = "present\u{1}";
 
 /// Alias of a subquery that assigns several columns.
-pub(crate) const ASSIGNED: &str = "assigned\u{1}";
+pub(crate) const ASSIGNMENT_QUERY: &str = "assigned\u{1}";
 
 /// Column names of the rows that a statement reads to change them: after `__row_id` and `__place` those of the
 /// target, then the other relations, then the values.
@@ -36,7 +36,7 @@ pub(crate) mod reading {
     pub(crate) const ACTION: &str = "action\u{1}";
 
     /// Returns the name of a column of the row that RETURNING refers to without `old` or `new`.
-    pub(crate) fn kept(at: usize) -> String {
+    pub(crate) fn returning_row(at: usize) -> String {
         format!("kept\u{1}{at}")
     }
 }

@@ -17,19 +17,19 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use datafusion::sql::sqlparser::ast::TableFactor;
 use functions::error::to_datafusion;
-use optimizer::dependent::{ARRAY_SUBQUERY, array_subquery};
+use optimizer::correlated_subqueries::{ARRAY_SUBQUERY, array_subquery};
 use plan::ShardTable;
 use session_context::{ListedFiles, StatementContext};
 use system_catalog::sequence_table;
 use types::{Condition, Oid, SqlError, SqlResult, interrupt};
 
 use super::cast_type::PostgresTypes;
-use super::modification::Given;
-use super::named_columns::NamedColumns;
-use super::relation::{self, Found, Name};
+use super::modification::ProvidedPlans;
+use super::named_columns::ReferencedColumns;
+use super::relation::{self, RelationName, ResolvedRelation};
 use super::undefined::UndefinedFunction;
-use super::{Binder, moment, view};
-use crate::bind::plan_names::{GIVEN, WITH_PLACES};
+use super::{Binder, time_travel, view};
+use crate::bind::plan_names::{PROVIDED_SCHEMA, ROW_IDENTITY_CATALOG};
 
 /// DataFusion context provider of one statement.
 pub(super) struct Provider<'a> {
@@ -38,84 +38,93 @@ pub(super) struct Provider<'a> {
     expr_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: [Arc<dyn RelationPlanner>; 1],
     types: Arc<dyn TypePlanner>,
-    given: Given,
+    provided_plans: ProvidedPlans,
     /// Columns that the query names; tables are planned with these only.
-    named: Option<NamedColumns>,
+    referenced_columns: Option<ReferencedColumns>,
     /// Cache of the tables found so far.
-    tables: RefCell<HashMap<TableReference, Arc<dyn TableSource>>>,
+    table_cache: RefCell<HashMap<TableReference, Arc<dyn TableSource>>>,
 }
 
 impl<'a> Provider<'a> {
     pub(super) fn new(binder: &'a Binder<'a>) -> Self {
-        Self::over(binder, Given::new(), None)
+        Self::with_plans(binder, ProvidedPlans::new(), None)
     }
 
     /// Creates a provider with the plans `given` as relations, and with tables reduced to the columns `named`.
-    pub(super) fn over(binder: &'a Binder<'a>, given: Given, named: Option<NamedColumns>) -> Self {
+    pub(super) fn with_plans(binder: &'a Binder<'a>, given: ProvidedPlans, named: Option<ReferencedColumns>) -> Self {
         let state = binder.state();
         let mut expr_planners = state.expr_planners().to_vec();
         expr_planners.push(Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner));
         expr_planners.push(Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner));
-        let relation_planners: [Arc<dyn RelationPlanner>; 1] = [Arc::new(Interruptible)];
+        let relation_planners: [Arc<dyn RelationPlanner>; 1] = [Arc::new(CancellationCheck)];
         let (types, tables) = (Arc::new(PostgresTypes), RefCell::default());
-        Self { binder, state, expr_planners, relation_planners, types, given, named, tables }
+        Self {
+            binder,
+            state,
+            expr_planners,
+            relation_planners,
+            types,
+            provided_plans: given,
+            referenced_columns: named,
+            table_cache: tables,
+        }
     }
 
-    fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
-        let moment = name.catalog().and_then(moment::marked);
-        let past = moment.map(|moment| moment::statement_at(self.binder.context, moment)).transpose()?;
+    fn resolve_source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
+        let moment = name.catalog().and_then(time_travel::decode_target);
+        let past = moment.map(|moment| time_travel::context_at_snapshot(self.binder.context, moment)).transpose()?;
         let (context, pin) = match &past {
             Some((context, pin)) => (context, Some(Arc::clone(pin))),
             None => (self.binder.context, self.binder.pin.clone()),
         };
-        if name.schema() == Some(GIVEN) {
-            let given = self.given.get(name.table()).map(Arc::clone);
+        if name.schema() == Some(PROVIDED_SCHEMA) {
+            let given = self.provided_plans.get(name.table()).map(Arc::clone);
             return given.ok_or_else(|| SqlError::internal(format!("there is no plan for {name}")));
         }
-        let has_places = name.catalog() == Some(WITH_PLACES);
-        let name = Name { schema: name.schema().map(str::to_owned), name: name.table().to_owned() };
-        match relation::find(context, &name)? {
-            Found::Catalog(Relation::Table(table)) => {
+        let has_places = name.catalog() == Some(ROW_IDENTITY_CATALOG);
+        let name = RelationName { schema: name.schema().map(str::to_owned), name: name.table().to_owned() };
+        match relation::find_relation(context, &name)? {
+            ResolvedRelation::Catalog(Relation::Table(table)) => {
                 self.check_readable(table.owner, "table", &table.name)?;
                 if table.external.is_some() {
-                    return self.files(table, pin.is_some());
+                    return self.external_table(table, pin.is_some());
                 }
                 let rows = Arc::clone(context.snapshot.rows(table.oid));
                 let scan = Arc::clone(&self.binder.environment.scan);
                 if has_places {
-                    let table = ShardTable::new(table, rows, scan).held_by(pin).with_places();
+                    let table = ShardTable::new(table, rows, scan).with_pin(pin).with_row_positions();
                     return Ok(provider_as_source(Arc::new(table)));
                 }
-                let narrow = self.named.as_ref().map(|named| named.only(&table));
-                let table = ShardTable::new(table, rows, scan).held_by(pin);
+                let narrow = self.referenced_columns.as_ref().map(|named| named.prune_table(&table));
+                let table = ShardTable::new(table, rows, scan).with_pin(pin);
                 Ok(provider_as_source(Arc::new(match narrow {
-                    Some(narrow) => table.only(narrow),
+                    Some(narrow) => table.with_columns_of(narrow),
                     None => table,
                 })))
             }
-            Found::Catalog(Relation::View(found)) => {
+            ResolvedRelation::Catalog(Relation::View(found)) => {
                 self.check_readable(found.owner, "view", &found.name)?;
-                view::source(self.binder, context, pin, &found)
+                view::view_source(self.binder, context, pin, &found)
             }
-            Found::Catalog(Relation::Sequence(sequence)) => {
+            ResolvedRelation::Catalog(Relation::Sequence(sequence)) => {
                 self.check_readable(sequence.owner, "sequence", &sequence.name)?;
                 let position = context.sequences.position(&sequence);
                 sequence_table(&position).map(provider_as_source)
             }
-            Found::System(schema, name) => system_catalog::table(schema, &name, context)
+            ResolvedRelation::System(schema, name) => system_catalog::table(schema, &name, context)
                 .map(provider_as_source)
                 .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone"))),
         }
     }
 
     /// Returns an external table with the files listed for the statement.
-    fn files(&self, table: Arc<Table>, is_past: bool) -> SqlResult<Arc<dyn TableSource>> {
+    fn external_table(&self, table: Arc<Table>, is_past: bool) -> SqlResult<Arc<dyn TableSource>> {
         if is_past {
             return Err(SqlError::unsupported("AS OF of an external table"));
         }
         let context = self.binder.context;
         let listed = if context.has_rows { context.inputs.files_of(table.oid)? } else { ListedFiles::new(Vec::new()) };
-        let table = ShardTable::of_files(table, listed, Arc::clone(&self.binder.environment.scan));
+        let table = ShardTable::from_files(table, listed, Arc::clone(&self.binder.environment.scan));
         Ok(provider_as_source(Arc::new(table)))
     }
 
@@ -137,9 +146,9 @@ pub(super) fn may_read(context: &StatementContext, reader: Oid, owner: Oid) -> b
 /// Relation planner that only checks for cancellation: planning a deeply nested query visits its text again at each
 /// level.
 #[derive(Debug)]
-struct Interruptible;
+struct CancellationCheck;
 
-impl RelationPlanner for Interruptible {
+impl RelationPlanner for CancellationCheck {
     fn plan_relation(&self, relation: TableFactor, _: &mut dyn RelationPlannerContext) -> Result<RelationPlanning> {
         interrupt::check().map_err(to_datafusion)?;
         Ok(RelationPlanning::Original(Box::new(relation)))
@@ -148,13 +157,13 @@ impl RelationPlanner for Interruptible {
 
 impl ContextProvider for Provider<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
-        if let Some(known) = self.tables.borrow().get(&name) {
+        if let Some(known) = self.table_cache.borrow().get(&name) {
             return Ok(Arc::clone(known));
         }
-        let source = self.source(&name).map_err(to_datafusion)?;
+        let source = self.resolve_source(&name).map_err(to_datafusion)?;
         // Each reference to a view has its own plan.
         if source_as_provider(&source).is_ok_and(|provider| provider.is::<ShardTable>()) {
-            self.tables.borrow_mut().insert(name, Arc::clone(&source));
+            self.table_cache.borrow_mut().insert(name, Arc::clone(&source));
         }
         Ok(source)
     }

@@ -6,25 +6,25 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{Limit, LogicalPlan};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
-use functions::error::{from_datafusion, located};
-use plan::levels;
+use functions::error::{from_datafusion, from_datafusion_with_position};
+use plan::plan_limits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::modification::Given;
-use super::named_columns::NamedColumns;
+use super::modification::ProvidedPlans;
+use super::named_columns::ReferencedColumns;
 use super::provider::Provider;
-use super::resolve::Locked;
+use super::resolve::LockedTable;
 use super::{
-    Binder, as_of, expansion, group_keys, many_windows, output_name, parameter, resolve, row_count, type_cost,
-    with_queries,
+    Binder, as_of, expansion, group_keys, materialization, output_name, parameter, resolve, row_count, type_cost,
+    window_filter,
 };
-use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
-use crate::{Phase, rewrite, semantics};
+use crate::query_plan::{OptimizedPlanCache, OuterLimit, OutputColumn, QueryPlan, RowLocks};
+use crate::{PlanningPhase, rewrite, semantics};
 
 /// Plans `query`, with its output columns and parameters.
 pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     let planned = plan_part(binder, query, declared)?;
-    let parameters = parameter::settled(planned.parameters.into_iter().map(Some).collect())?;
+    let parameters = parameter::resolved_types(planned.parameters.into_iter().map(Some).collect())?;
     Ok(QueryPlan { parameters, ..planned })
 }
 
@@ -33,14 +33,16 @@ pub(super) fn plan_locking(binder: &Binder<'_>, query: &Query, declared: &[Optio
     if query.locks.is_empty() {
         return plan(binder, query, declared);
     }
-    let (bound, locked) = resolve::locking_query(binder.context, binder.text, prepared(binder, query)?)?;
+    let (bound, locked) = resolve::resolve_locking_query(binder.context, binder.text, prepare(binder, query)?)?;
     let has_limit = bound.query.limit_clause.is_some();
-    let mut planned = plan_bound(binder, bound, declared)?;
-    planned.parameters = parameter::settled(planned.parameters.into_iter().map(Some).collect())?;
-    planned.locks =
-        locked.into_iter().map(|Locked { table, mode, wait, column }| RowLocks { table, mode, wait, column }).collect();
+    let mut planned = plan_resolved(binder, bound, declared)?;
+    planned.parameters = parameter::resolved_types(planned.parameters.into_iter().map(Some).collect())?;
+    planned.locks = locked
+        .into_iter()
+        .map(|LockedTable { table, mode, wait, column }| RowLocks { table, mode, wait, column })
+        .collect();
     if let LogicalPlan::Limit(Limit { skip, fetch, input }) = planned.plan {
-        planned.locked_limit = LockedLimit { offset: skip.map(|skip| *skip), limit: fetch.map(|fetch| *fetch) };
+        planned.locked_limit = OuterLimit { offset: skip.map(|skip| *skip), limit: fetch.map(|fetch| *fetch) };
         planned.plan = Arc::unwrap_or_clone(input);
     } else if has_limit {
         return Err(SqlError::internal("plan of a locking query does not end in its limit"));
@@ -50,19 +52,25 @@ pub(super) fn plan_locking(binder: &Binder<'_>, query: &Query, declared: &[Optio
 
 /// Plans a query that is part of a statement: parameters that it does not contain may keep an unknown type.
 pub(super) fn plan_part(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
-    plan_bound(binder, bind(binder, query)?, declared)
+    plan_resolved(binder, resolve_names(binder, query)?, declared)
 }
 
-fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
-    let resolve::Bound { query, columns, groups_by_key, .. } = bound;
+fn plan_resolved(
+    binder: &Binder<'_>,
+    bound: resolve::ResolvedQuery,
+    declared: &[Option<SqlType>],
+) -> SqlResult<QueryPlan> {
+    let resolve::ResolvedQuery { query, columns, groups_by_primary_key: groups_by_key, .. } = bound;
     let planned = if parameter::has_any(&query) {
-        parameter::settle(binder, declared, |types| analyze(binder, logical(binder, query.clone(), types)?))
+        parameter::infer_types(binder, declared, |types| {
+            analyze(binder, build_logical_plan(binder, query.clone(), types)?)
+        })
     } else {
         // Without parameters it is planned only once, so a long query need not be copied.
         let mut query = Some(query);
-        parameter::settle(binder, declared, |types| {
+        parameter::infer_types(binder, declared, |types| {
             let query = query.take().ok_or_else(|| SqlError::internal("parameterless query was planned twice"))?;
-            analyze(binder, logical(binder, query, types)?)
+            analyze(binder, build_logical_plan(binder, query, types)?)
         })
     };
     let (plan, parameters) = planned.map_err(|error| if groups_by_key { with_key_hint(error) } else { error })?;
@@ -82,10 +90,10 @@ fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<Sql
         parameters,
         state: binder.state(),
         locks: Vec::new(),
-        locked_limit: LockedLimit::default(),
-        has_read_now: binder.has_read_now(),
-        optimized: OptimizedOnce::default(),
-        phases: binder.phases().clone(),
+        locked_limit: OuterLimit::default(),
+        depends_on_time: binder.has_read_now(),
+        optimized: OptimizedPlanCache::default(),
+        planning_timings: binder.phases().clone(),
     })
 }
 
@@ -109,70 +117,74 @@ pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
 
 /// Rewrites a query to a form that DataFusion plans with PostgreSQL's semantics, and resolves its names and output
 /// columns.
-pub(super) fn bind(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::Bound> {
-    let begun = binder.phases().begin();
-    let bound = resolve::query(binder.context, binder.text, prepared(binder, query)?);
-    binder.phases().end(Phase::Names, begun);
+pub(super) fn resolve_names(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::ResolvedQuery> {
+    let begun = binder.phases().start();
+    let bound = resolve::resolve_query(binder.context, binder.text, prepare(binder, query)?);
+    binder.phases().end(PlanningPhase::NameResolution, begun);
     bound
 }
 
 /// Prepares a query for name resolution: evaluates AS OF, names the output columns and rewrites its syntax.
-pub(super) fn prepared(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
+pub(super) fn prepare(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
     let mut query = query.clone();
-    as_of::decide(binder, &mut query)?;
+    as_of::evaluate_as_of_clauses(binder, &mut query)?;
     output_name::name_items(&mut query)?;
-    rewrite::query(&mut query)?;
+    rewrite::rewrite_query(&mut query)?;
     semantics::rewrite_query(&mut query)?;
     Ok(query)
 }
 
 /// Resolves every name of a query without translating it to DataFusion's syntax.
-pub(super) fn settle(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
+pub(super) fn resolve_query_names(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
     let mut query = query.clone();
     output_name::name_items(&mut query)?;
-    rewrite::query(&mut query)?;
-    Ok(resolve::query(binder.context, binder.text, query)?.query)
+    rewrite::rewrite_query(&mut query)?;
+    Ok(resolve::resolve_query(binder.context, binder.text, query)?.query)
 }
 
 /// Builds DataFusion's plan of a query with resolved names, not analyzed yet.
-pub(super) fn logical(binder: &Binder<'_>, query: Query, types: &[Option<SqlType>]) -> SqlResult<LogicalPlan> {
-    logical_over(binder, query, types, &Given::new())
+pub(super) fn build_logical_plan(
+    binder: &Binder<'_>,
+    query: Query,
+    types: &[Option<SqlType>],
+) -> SqlResult<LogicalPlan> {
+    build_logical_plan_over(binder, query, types, &ProvidedPlans::new())
 }
 
-/// Builds a plan like [`logical`], for a query that may read the plans `given` as relations.
-pub(super) fn logical_over(
+/// Builds a plan like [`build_logical_plan`], for a query that may read the plans `given` as relations.
+pub(super) fn build_logical_plan_over(
     binder: &Binder<'_>,
     mut query: Query,
     types: &[Option<SqlType>],
-    given: &Given,
+    given: &ProvidedPlans,
 ) -> SqlResult<LogicalPlan> {
-    let begun = binder.phases().begin();
+    let begun = binder.phases().start();
     expansion::check(&query)?;
     type_cost::check(&query)?;
-    group_keys::tell_apart(&mut query);
-    many_windows::add_filters(&mut query);
-    with_queries::mark(&mut query);
-    let provider = Provider::over(binder, given.clone(), NamedColumns::of(&query));
+    group_keys::disambiguate(&mut query);
+    window_filter::add_filters(&mut query);
+    materialization::encode_materialization(&mut query);
+    let provider = Provider::with_plans(binder, given.clone(), ReferencedColumns::collect(&query));
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));
     let plan = SqlToRel::new(&provider)
         .sql_statement_to_plan_with_context(Statement::Query(Box::new(query)), &mut context)
         .map_err(|error| {
-            let (error, place) = located(error);
-            binder.text.mark_at(error, place)
+            let (error, place) = from_datafusion_with_position(error);
+            binder.text.with_position(error, place)
         })?;
-    let plan = levels::bounded(plan).map_err(from_datafusion)?;
-    let plan = parameter::with_numeric_values(binder, plan)?;
-    let settled = row_count::settle(binder, plan);
-    binder.phases().end(Phase::Names, begun);
+    let plan = plan_limits::check_and_return(plan).map_err(from_datafusion)?;
+    let plan = parameter::substitute_numeric_values(binder, plan)?;
+    let settled = row_count::evaluate_counts(binder, plan);
+    binder.phases().end(PlanningPhase::NameResolution, begun);
     settled
 }
 
 /// Runs the analyzer, which resolves the type of every expression.
 pub(super) fn analyze(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
-    let begun = binder.phases().begin();
+    let begun = binder.phases().start();
     let state = binder.state();
     let options: &Arc<ConfigOptions> = state.config_options();
     let analyzed = state.analyzer().rules.iter().try_fold(plan, |plan, rule| rule.analyze(plan, options));
-    binder.phases().end(Phase::Types, begun);
-    analyzed.and_then(levels::bounded).map_err(from_datafusion)
+    binder.phases().end(PlanningPhase::TypeResolution, begun);
+    analyzed.and_then(plan_limits::check_and_return).map_err(from_datafusion)
 }

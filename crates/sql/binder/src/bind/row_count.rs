@@ -8,23 +8,25 @@ use arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{EmptyRelation, Expr, Limit, LogicalPlan, Projection};
-use functions::cast::{CastKind, lower as lower_cast};
+use functions::cast::{CastKind, lower_cast};
 use functions::error::{from_datafusion, to_datafusion};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::{Binder, asked_count, expression, query};
-use crate::semantics::typed::type_of;
-use crate::settled;
+use super::{Binder, expression, query, subquery_count};
+use crate::semantics::expr_type::type_of;
+use crate::value_lifetime;
 
 /// Evaluates every LIMIT and OFFSET to a number or a parameter.
-pub(super) fn settle(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
-    if !has_unsettled(&plan).map_err(from_datafusion)? {
+pub(super) fn evaluate_counts(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    if !has_expressions(&plan).map_err(from_datafusion)? {
         return Ok(plan);
     }
     let settled = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Limit(Limit { skip, fetch, input }) => {
-            let skip = count(binder, skip, "OFFSET", Condition::InvalidRowCountInOffset).map_err(to_datafusion)?;
-            let fetch = count(binder, fetch, "LIMIT", Condition::InvalidRowCountInLimit).map_err(to_datafusion)?;
+            let skip =
+                evaluate_count(binder, skip, "OFFSET", Condition::InvalidRowCountInOffset).map_err(to_datafusion)?;
+            let fetch =
+                evaluate_count(binder, fetch, "LIMIT", Condition::InvalidRowCountInLimit).map_err(to_datafusion)?;
             Ok(Transformed::yes(LogicalPlan::Limit(Limit { skip, fetch, input })))
         }
         other => Ok(Transformed::no(other)),
@@ -33,29 +35,29 @@ pub(super) fn settle(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<Logica
 }
 
 /// Returns whether a count is neither a number nor a parameter.
-fn has_unsettled(plan: &LogicalPlan) -> Result<bool> {
+fn has_expressions(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Limit(limit) = node {
-            found |= limit.skip.iter().chain(&limit.fetch).any(|count| !is_settled(count));
+            found |= limit.skip.iter().chain(&limit.fetch).any(|count| !is_number_or_parameter(count));
         }
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
 }
 
-fn is_settled(count: &Expr) -> bool {
+fn is_number_or_parameter(count: &Expr) -> bool {
     matches!(count, Expr::Literal(ScalarValue::Int64(Some(0..)), _) | Expr::Placeholder(_))
 }
 
-fn count(
+fn evaluate_count(
     binder: &Binder<'_>,
     expr: Option<Box<Expr>>,
     clause: &str,
     negative: Condition,
 ) -> SqlResult<Option<Box<Expr>>> {
     let Some(expr) = expr else { return Ok(None) };
-    if is_settled(&expr) {
+    if is_number_or_parameter(&expr) {
         return Ok(Some(expr));
     }
     let asks = |expr: &Expr| matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
@@ -78,11 +80,11 @@ fn count(
         // The subquery is evaluated when the query runs.
         return Ok(Some(Box::new(cast)));
     }
-    if cast.exists(|part| Ok(!settled::is_settled(part))).map_err(from_datafusion)? {
-        binder.session().note_read_now();
+    if cast.exists(|part| Ok(!value_lifetime::is_fixed_at_planning(part))).map_err(from_datafusion)? {
+        binder.session().mark_time_dependent();
     }
     let value = expression::evaluate(binder, cast)?;
     let value = value.as_primitive::<Int64Type>();
     let count = (!value.is_null(0)).then(|| value.value(0));
-    asked_count::literal(count, clause, negative).map(|count| count.map(Box::new))
+    subquery_count::count_literal(count, clause, negative).map(|count| count.map(Box::new))
 }

@@ -10,33 +10,33 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::prelude::SessionConfig;
 use parking_lot::Mutex;
-use plan::{NoFragmentCache, OperatorPlanning, PlanScan, RunStreams};
-use session_context::Session;
+use plan::{NoFragmentCache, OperatorPlanning, RunStreams, TableScanPlanner};
+use session_context::EvaluationContext;
 use settings::Settings;
 
 use crate::semantics;
 
 /// Limit on cached states; combinations of settings are few.
-const MADE_MAX: usize = 16;
+const CACHED_STATES_MAX: usize = 16;
 
 /// Environment shared by the binders of all statements of a server: the factory of scans, and DataFusion states by
 /// settings.
 #[derive(Debug)]
 pub struct Environment {
     /// Factory of table scans.
-    pub(super) scan: Arc<dyn PlanScan>,
+    pub(super) scan: Arc<dyn TableScanPlanner>,
     operators: OperatorPlanning,
     state: SessionState,
     /// Cached states by settings.
-    made: Mutex<HashMap<Obeyed, SessionState>>,
+    states: Mutex<HashMap<StateKey, SessionState>>,
 }
 
 /// Minimum memory in bytes of one partition of a query: its buffers, and its state while the rest is spilled.
-const PART_BYTES_MIN: usize = 512 << 10;
+const PARTITION_BYTES_MIN: usize = 512 << 10;
 
 /// Settings that affect a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Obeyed {
+struct StateKey {
     batch_size: usize,
     target_partitions: Option<usize>,
     optimizer: bool,
@@ -45,13 +45,18 @@ struct Obeyed {
 
 /// Configuration for the same statement with a single partition.
 #[derive(Debug)]
-struct Undivided(SessionConfig);
+struct SinglePartitionConfig(SessionConfig);
 
 impl Environment {
     /// Creates an environment: `scan` creates table scans, `operators` plans operators, plans run in `runtime` with
     /// `parts` partitions unless a setting overrides it.
     #[must_use]
-    pub fn new(scan: Arc<dyn PlanScan>, operators: OperatorPlanning, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
+    pub fn new(
+        scan: Arc<dyn TableScanPlanner>,
+        operators: OperatorPlanning,
+        runtime: Arc<RuntimeEnv>,
+        parts: usize,
+    ) -> Self {
         let mut config =
             SessionConfig::new().with_create_default_catalog_and_schema(false).with_target_partitions(parts);
         let options = config.options_mut();
@@ -78,22 +83,24 @@ impl Environment {
             .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
             .with_analyzer_rules(Vec::new())
             .build();
-        Self { scan, operators, state, made: Mutex::default() }
+        Self { scan, operators, state, states: Mutex::default() }
     }
 
     /// Returns the state for one statement.
-    pub(crate) fn statement(&self, settings: &Settings, session: &Arc<Session>) -> Arc<SessionState> {
-        let obeyed = Obeyed {
+    pub(crate) fn statement_state(&self, settings: &Settings, session: &Arc<EvaluationContext>) -> Arc<SessionState> {
+        let obeyed = StateKey {
             batch_size: settings.batch_size(),
-            target_partitions: settings.target_partitions().or_else(|| self.parts_within(settings.query_memory()?)),
+            target_partitions: settings
+                .target_partitions()
+                .or_else(|| self.partitions_for_memory(settings.query_memory()?)),
             optimizer: settings.optimizer(),
             fragment_cache: settings.fragment_cache(),
         };
-        let known = self.made.lock().get(&obeyed).cloned();
+        let known = self.states.lock().get(&obeyed).cloned();
         let mut state = known.unwrap_or_else(|| {
-            let state = self.obeying(obeyed);
-            let mut made = self.made.lock();
-            if MADE_MAX <= made.len() {
+            let state = self.build_state(obeyed);
+            let mut made = self.states.lock();
+            if CACHED_STATES_MAX <= made.len() {
                 made.clear();
             }
             made.insert(obeyed, state.clone());
@@ -109,12 +116,12 @@ impl Environment {
     }
 
     /// Returns the number of partitions for a query with this much memory; `None` if it is the default.
-    fn parts_within(&self, memory_bytes: usize) -> Option<usize> {
+    fn partitions_for_memory(&self, memory_bytes: usize) -> Option<usize> {
         let all = self.state.config().target_partitions();
-        Some(parts_within(memory_bytes, all)).filter(|parts| *parts < all)
+        Some(partitions_for_memory(memory_bytes, all)).filter(|parts| *parts < all)
     }
 
-    fn obeying(&self, settings: Obeyed) -> SessionState {
+    fn build_state(&self, settings: StateKey) -> SessionState {
         let mut config = self.state.config().clone().with_batch_size(settings.batch_size);
         if let Some(partitions) = settings.target_partitions {
             config = config.with_target_partitions(partitions);
@@ -123,7 +130,7 @@ impl Environment {
         if !settings.fragment_cache {
             config.set_extension(Arc::new(NoFragmentCache));
         }
-        let undivided = Undivided(config.clone().with_target_partitions(1));
+        let undivided = SinglePartitionConfig(config.clone().with_target_partitions(1));
         let mut state = SessionStateBuilder::new_from_existing(self.state.clone());
         if !settings.optimizer {
             state = state.with_optimizer_rules(optimizer::rules(false)).with_physical_optimizer_rules((self
@@ -138,14 +145,14 @@ impl Environment {
 
 /// Returns the number of partitions for a query with `memory_bytes`: at least one, at most `parts`.
 #[must_use]
-pub fn parts_within(memory_bytes: usize, parts: usize) -> usize {
-    parts.min((memory_bytes / PART_BYTES_MIN).max(1))
+pub fn partitions_for_memory(memory_bytes: usize, parts: usize) -> usize {
+    parts.min((memory_bytes / PARTITION_BYTES_MIN).max(1))
 }
 
 /// Returns `state` changed to a single partition per operator.
 #[must_use]
-pub fn undivided(state: &SessionState) -> SessionState {
-    let mut config = match state.config().get_extension::<Undivided>() {
+pub fn with_single_partition(state: &SessionState) -> SessionState {
+    let mut config = match state.config().get_extension::<SinglePartitionConfig>() {
         Some(undivided) => undivided.0.clone(),
         None => state.config().clone().with_target_partitions(1),
     };
@@ -187,7 +194,7 @@ mod tests {
         }
     }
 
-    impl PlanScan for NoScan {
+    impl TableScanPlanner for NoScan {
         fn plan_scan(
             &self,
             _: &ShardTable,
@@ -202,9 +209,12 @@ mod tests {
 
     #[test]
     fn little_memory_is_for_few_parts() {
-        assert_eq!([0, 1 << 20, 3 << 20, 1 << 30].map(|bytes| parts_within(bytes, 16)), [1, 2, 6, 16]);
+        assert_eq!([0, 1 << 20, 3 << 20, 1 << 30].map(|bytes| partitions_for_memory(bytes, 16)), [1, 2, 6, 16]);
         let operators = OperatorPlanning { planner: Arc::new(NoOperators), rules: |_| Vec::new() };
         let environment = Environment::new(Arc::new(NoScan), operators, Arc::default(), 16);
-        assert_eq!((environment.parts_within(1 << 20), environment.parts_within(1 << 30)), (Some(2), None));
+        assert_eq!(
+            (environment.partitions_for_memory(1 << 20), environment.partitions_for_memory(1 << 30)),
+            (Some(2), None)
+        );
     }
 }

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use syntax::Walk;
 use types::SqlResult;
-use types::stack::too_complex;
+use types::stack::too_complex_error;
 
 /// Limit on the inference calls of a statement: about a second of planning.
 const CALLS_MAX: u64 = 1 << 16;
@@ -32,7 +32,7 @@ pub(super) fn check(expressions: &impl Walk) -> SqlResult<()> {
     let mut counter = CallCounter::default();
     let walked = expressions.walk(&mut counter);
     let most = CALLS_MAX.saturating_add(counter.expressions.saturating_mul(CALLS_PER_EXPRESSION));
-    if walked.is_continue() && counter.calls <= most { Ok(()) } else { Err(too_complex()) }
+    if walked.is_continue() && counter.calls <= most { Ok(()) } else { Err(too_complex_error()) }
 }
 
 /// Number of inference calls that an expression causes, by the kind of the first call.
@@ -79,7 +79,7 @@ impl Visitor for CallCounter {
 }
 
 /// Adds up counts, and one for the expression itself.
-fn one_more(all: impl Iterator<Item = u64>) -> u64 {
+fn sum_plus_one(all: impl Iterator<Item = u64>) -> u64 {
     all.fold(1, u64::saturating_add)
 }
 
@@ -89,14 +89,14 @@ impl InferenceCalls {
         match expr {
             Expr::Nested(_) if !below.is_empty() => below[0],
             Expr::Case { operand, conditions, .. } => match operand {
-                None => Self::case(conditions, below, |condition| condition.bounds),
+                None => Self::count_case(conditions, below, |condition| condition.bounds),
                 // A cheap operand is compared with each WHEN; any other is computed only once and compared as a
                 // value.
                 Some(operand) if is_plain(operand) => {
-                    let compared = |when: &Self| Self::comparison(&[below[0], *when]).bounds;
-                    Self::case(conditions, &below[1..], compared)
+                    let compared = |when: &Self| Self::count_comparison(&[below[0], *when]).bounds;
+                    Self::count_case(conditions, &below[1..], compared)
                 }
-                Some(_) => Self::case(conditions, &below[1..], |_| 0),
+                Some(_) => Self::count_case(conditions, &below[1..], |_| 0),
             },
             Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. }
             | Expr::UnaryOp { op: UnaryOperator::Not, .. }
@@ -106,20 +106,21 @@ impl InferenceCalls {
             | Expr::IsNotFalse(_)
             | Expr::IsUnknown(_)
             | Expr::IsNotUnknown(_) => {
-                Self { bounds: one_more(below.iter().map(|inner| inner.bounds)), ..Self::call(below) }
+                Self { bounds: sum_plus_one(below.iter().map(|inner| inner.bounds)), ..Self::count_call(below) }
             }
             Expr::IsNull(_) | Expr::IsNotNull(_) => {
                 let all = |inner: &Self| {
                     inner.null.saturating_add(inner.kind).saturating_add(inner.certain.max(inner.bounds))
                 };
-                Self { bounds: one_more(below.iter().map(all)), ..Self::call(below) }
+                Self { bounds: sum_plus_one(below.iter().map(all)), ..Self::count_call(below) }
             }
-            Expr::BinaryOp { op, .. } if is_comparison(op) => Self::comparison(below),
-            Expr::Cast { .. } | Expr::Like { .. } | Expr::ILike { .. } => Self::comparison(below),
+            Expr::BinaryOp { op, .. } if is_comparison(op) => Self::count_comparison(below),
+            Expr::Cast { .. } | Expr::Like { .. } | Expr::ILike { .. } => Self::count_comparison(below),
             // BETWEEN is two comparisons.
             Expr::Between { .. } if below.len() == 3 => {
-                let sides = [Self::comparison(&[below[0], below[1]]), Self::comparison(&[below[0], below[2]])];
-                Self { bounds: one_more(sides.iter().map(|side| side.bounds)), ..Self::call(&sides) }
+                let sides =
+                    [Self::count_comparison(&[below[0], below[1]]), Self::count_comparison(&[below[0], below[2]])];
+                Self { bounds: sum_plus_one(sides.iter().map(|side| side.bounds)), ..Self::count_call(&sides) }
             }
             Expr::Function(function) if becomes_case(function) => {
                 // The arguments of a COALESCE become arguments of the one around it (`semantics/coalesce.rs`).
@@ -127,35 +128,35 @@ impl InferenceCalls {
                     Some(Expr::Function(inner_call)) if becomes_case(inner_call) => inner.field,
                     _ => inner.field.saturating_mul(COALESCE_CALLS),
                 });
-                let field = one_more(own);
+                let field = sum_plus_one(own);
                 Self { kind: field, null: field, field, certain: field, bounds: field }
             }
-            _ => Self::call(below),
+            _ => Self::count_call(below),
         }
     }
 
-    fn call(below: &[Self]) -> Self {
-        let field = one_more(below.iter().map(|inner| inner.field));
+    fn count_call(below: &[Self]) -> Self {
+        let field = sum_plus_one(below.iter().map(|inner| inner.field));
         Self { kind: field, null: field, field, certain: field, bounds: field }
     }
 
     /// Counts the calls of an operator that returns NULL for a NULL operand: `is_null` descends into its operands.
-    fn comparison(below: &[Self]) -> Self {
-        let call = Self::call(below);
+    fn count_comparison(below: &[Self]) -> Self {
+        let call = Self::count_call(below);
         let certain = below.iter().fold(call.field, |sum, inner| sum.saturating_add(inner.certain));
         Self { certain, bounds: certain, ..call }
     }
 
     /// Counts the calls of a CASE; `branches` are conditions and results in turn, then ELSE. `asked` returns the
     /// calls of a condition.
-    fn case(conditions: &[CaseWhen], branches: &[Self], asked: impl Fn(&Self) -> u64) -> Self {
+    fn count_case(conditions: &[CaseWhen], branches: &[Self], asked: impl Fn(&Self) -> u64) -> Self {
         let count = conditions.len();
         let results = branches.iter().skip(1).step_by(2).take(count).chain(branches.get(2 * count));
         // The first result decides the type, unless it is NULL.
         let untyped = conditions.iter().take_while(|when| is_null(&when.result)).count();
-        let kind = one_more(results.clone().skip(untyped).take(1).map(|result| result.kind));
+        let kind = sum_plus_one(results.clone().skip(untyped).take(1).map(|result| result.kind));
         let null = branches.iter().step_by(2).take(count).map(asked);
-        let null = null.fold(one_more(results.map(|result| result.null)), u64::saturating_add);
+        let null = null.fold(sum_plus_one(results.map(|result| result.null)), u64::saturating_add);
         Self { kind, null, field: kind.saturating_add(null), certain: null, bounds: null }
     }
 }

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 };
 use functions::error::to_datafusion;
 use functions::field_type;
-use functions::type_rules::plain;
+use functions::type_rules::plain_type_name;
 use types::{Condition, SqlError, SqlType};
 
 /// Function that does not exist.
@@ -28,7 +28,7 @@ impl UndefinedFunction {
     }
 
     fn error(&self, types: &[SqlType]) -> SqlError {
-        let types: Vec<String> = types.iter().map(plain).collect();
+        let types: Vec<String> = types.iter().map(plain_type_name).collect();
         let message = format!("function {}({}) does not exist", self.name, types.join(", "));
         SqlError::new(Condition::UndefinedFunction, message).with_hint(
             "No function matches the given name and argument types. You might need to add explicit type casts.",

@@ -9,11 +9,11 @@ use catalog::View;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableSource, TableType};
 use datafusion::sql::sqlparser::ast::Query;
 use functions::error::from_datafusion;
-use session_context::{Pin, StatementContext};
+use session_context::{SnapshotPin, StatementContext};
 use syntax::{Statement, parse};
 use types::{Condition, SqlError, SqlResult};
 
-use super::place::Text;
+use super::error_position::StatementText;
 use super::{Binder, query};
 
 /// Limit on the nesting of views.
@@ -21,10 +21,10 @@ const DEPTH_MAX: usize = 64;
 
 /// Returns the view as a relation that is its query, over the snapshot of `context`; `pin` holds the objects of a
 /// historical snapshot.
-pub(super) fn source(
+pub(super) fn view_source(
     binder: &Binder<'_>,
     context: &Arc<StatementContext>,
-    pin: Option<Pin>,
+    pin: Option<SnapshotPin>,
     view: &View,
 ) -> SqlResult<Arc<dyn TableSource>> {
     if binder.depth >= DEPTH_MAX {
@@ -39,15 +39,15 @@ pub(super) fn source(
         session: Arc::clone(&binder.session),
         state: OnceLock::from(binder.state()),
         depth: binder.depth + 1,
-        text: Text::default(),
+        text: StatementText::default(),
         parameter_types: &[],
-        noted: RefCell::default(),
+        unplaced_parameters: RefCell::default(),
         phases: binder.phases.clone(),
     };
-    let bound = query::bind(&inner, &definition(view)?)?;
-    let plan = query::analyze(&inner, query::logical(&inner, bound.query, &[])?)?;
-    let named = renamed(plan, view)?;
-    Ok(PlanSource::of(named))
+    let bound = query::resolve_names(&inner, &definition(view)?)?;
+    let plan = query::analyze(&inner, query::build_logical_plan(&inner, bound.query, &[])?)?;
+    let named = rename_columns(plan, view)?;
+    Ok(PlanSource::new(named))
 }
 
 /// Parses the stored query.
@@ -61,7 +61,7 @@ fn definition(view: &View) -> SqlResult<Query> {
 }
 
 /// Renames the query's columns to the view's names, without qualifiers.
-fn renamed(plan: LogicalPlan, view: &View) -> SqlResult<LogicalPlan> {
+fn rename_columns(plan: LogicalPlan, view: &View) -> SqlResult<LogicalPlan> {
     let columns = plan.schema().columns();
     if columns.len() != view.columns.len() {
         return Err(SqlError::internal(format!("view {} has other columns than its query", view.name)));
@@ -78,7 +78,7 @@ pub(super) struct PlanSource {
 
 impl PlanSource {
     /// Creates the relation of `plan`, whose columns have no qualifiers.
-    pub(super) fn of(plan: LogicalPlan) -> Arc<dyn TableSource> {
+    pub(super) fn new(plan: LogicalPlan) -> Arc<dyn TableSource> {
         let schema = Arc::new(Schema::new(plan.schema().fields().clone()));
         Arc::new(Self { plan, schema })
     }

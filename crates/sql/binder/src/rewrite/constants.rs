@@ -2,7 +2,7 @@
 //! becomes NOT IN. The planner then handles one list instead of a condition per constant.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
-use syntax::balanced;
+use syntax::balance_operands;
 
 /// Minimum length of a run of comparisons that becomes a list.
 const RUN_MIN: usize = 16;
@@ -18,17 +18,17 @@ enum Kind {
 
 /// Rewrites `expr` if it is a chain of OR or AND. The visitor visits its inner nodes again, which is cheap: the
 /// parser builds balanced trees of long chains.
-pub(super) fn shorten(expr: &mut Expr) {
-    let Some((word, compares)) = words(expr) else { return };
+pub(super) fn rewrite_chain(expr: &mut Expr) {
+    let Some((word, compares)) = chain_operators(expr) else { return };
     if !has_run(expr, &word, &compares) {
         return;
     }
-    let parts = parts(std::mem::replace(expr, Expr::Value(Value::Null.into())), &word);
-    *expr = balanced(shortened(parts, &compares), &word);
+    let parts = chain_operands(std::mem::replace(expr, Expr::Value(Value::Null.into())), &word);
+    *expr = balance_operands(combine_runs(parts, &compares), &word);
 }
 
 /// Returns the operator of a chain, OR or AND, and the comparison that can be combined into a list.
-fn words(expr: &Expr) -> Option<(BinaryOperator, BinaryOperator)> {
+fn chain_operators(expr: &Expr) -> Option<(BinaryOperator, BinaryOperator)> {
     match expr {
         Expr::BinaryOp { op: BinaryOperator::Or, .. } => Some((BinaryOperator::Or, BinaryOperator::Eq)),
         Expr::BinaryOp { op: BinaryOperator::And, .. } => Some((BinaryOperator::And, BinaryOperator::NotEq)),
@@ -43,7 +43,7 @@ fn has_run(chain: &Expr, word: &BinaryOperator, compares: &BinaryOperator) -> bo
         match next {
             Expr::BinaryOp { left, op, right } if op == word => open.extend([right.as_ref(), left.as_ref()]),
             part => {
-                let compared = compared(part, compares);
+                let compared = column_and_kind(part, compares);
                 length = if compared.is_some() && compared == before { length + 1 } else { 1 };
                 if RUN_MIN <= length {
                     return true;
@@ -56,7 +56,7 @@ fn has_run(chain: &Expr, word: &BinaryOperator, compares: &BinaryOperator) -> bo
 }
 
 /// Takes a chain apart into its operands, in order.
-fn parts(chain: Expr, word: &BinaryOperator) -> Vec<Expr> {
+fn chain_operands(chain: Expr, word: &BinaryOperator) -> Vec<Expr> {
     let (mut parts, mut open) = (Vec::new(), vec![chain]);
     while let Some(next) = open.pop() {
         match next {
@@ -68,28 +68,28 @@ fn parts(chain: Expr, word: &BinaryOperator) -> Vec<Expr> {
 }
 
 /// Replaces each run that is long enough by a list.
-fn shortened(parts: Vec<Expr>, compares: &BinaryOperator) -> Vec<Expr> {
+fn combine_runs(parts: Vec<Expr>, compares: &BinaryOperator) -> Vec<Expr> {
     let mut shortened = Vec::new();
     let mut rest = parts.into_iter().peekable();
     while let Some(first) = rest.next() {
         let mut run = vec![first];
         while let Some(next) = rest.peek()
-            && compared(next, compares).is_some()
-            && compared(next, compares) == compared(&run[0], compares)
+            && column_and_kind(next, compares).is_some()
+            && column_and_kind(next, compares) == column_and_kind(&run[0], compares)
         {
             run.extend(rest.next());
         }
         if run.len() < RUN_MIN {
             shortened.extend(run);
         } else {
-            shortened.extend(list(run, *compares == BinaryOperator::NotEq));
+            shortened.extend(build_list(run, *compares == BinaryOperator::NotEq));
         }
     }
     shortened
 }
 
 /// Builds the list of a run.
-fn list(comparisons: Vec<Expr>, negated: bool) -> Option<Expr> {
+fn build_list(comparisons: Vec<Expr>, negated: bool) -> Option<Expr> {
     let sides = |comparison| match comparison {
         Expr::BinaryOp { left, right, .. } => Some((left, *right)),
         _ => None,
@@ -99,7 +99,7 @@ fn list(comparisons: Vec<Expr>, negated: bool) -> Option<Expr> {
 }
 
 /// Returns the column that an operand compares with a constant, and the kind of the constant.
-fn compared<'a>(part: &'a Expr, compares: &BinaryOperator) -> Option<(&'a Expr, Kind)> {
+fn column_and_kind<'a>(part: &'a Expr, compares: &BinaryOperator) -> Option<(&'a Expr, Kind)> {
     let Expr::BinaryOp { left, .. } = part else { return None };
     Some((left, constant(part, compares)?))
 }

@@ -4,12 +4,12 @@ use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, Value,
 };
-use optimizer::dependent::ARRAY_SUBQUERY;
+use optimizer::correlated_subqueries::ARRAY_SUBQUERY;
 use types::text::parse_array;
 
 /// Rewrites ANY and ALL: `x = ANY (ARRAY[a, b])` and `x = ANY ('{a,b}')` become `x IN (a, b)`; `<> ALL` becomes NOT
 /// IN. For other operators ANY becomes OR and ALL becomes AND.
-pub(super) fn quantified(expr: &mut Expr) {
+pub(super) fn rewrite_any_all(expr: &mut Expr) {
     let (left, operator, right, all) = match expr {
         Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op.clone(), right, false),
         Expr::AllOp { left, compare_op, right } => (left, compare_op.clone(), right, true),
@@ -85,12 +85,12 @@ pub(super) fn array_of_subquery(expr: &mut Expr) {
     }
     if let FunctionArguments::Subquery(query) = &function.args {
         let argument = Expr::Subquery(query.clone());
-        *expr = call(ARRAY_SUBQUERY, vec![argument]);
+        *expr = function_call(ARRAY_SUBQUERY, vec![argument]);
     }
 }
 
 /// Builds a call of a function by its unqualified name.
-pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(crate) fn function_call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),

@@ -1,6 +1,6 @@
 //! Rewrites PostgreSQL syntax that DataFusion cannot plan to syntax that it can, before names are resolved.
 //!
-//! Each rewrite is independent of the session. Start at [`query`].
+//! Each rewrite is independent of the session. Start at [`rewrite_query`].
 //!
 //! - `set_function.rs` with `unnest_names.rs`: set-returning functions become UNNEST of a list,
 //! - `list.rs`: ANY and ALL over literal arrays become IN, ARRAY(subquery) becomes a call,
@@ -28,16 +28,16 @@ use types::{SqlError, SqlResult};
 ///
 /// # Errors
 /// SQLSTATE 42704 for a collation that does not exist, 0A000 for unsupported calls of set-returning functions.
-pub(crate) fn query(query: &mut Query) -> SqlResult<()> {
-    finish(query.walk_mut(&mut Rewrite))
+pub(crate) fn rewrite_query(query: &mut Query) -> SqlResult<()> {
+    finish(query.walk_mut(&mut QueryRewriter))
 }
 
-/// Rewrites a standalone expression. See [`query`].
+/// Rewrites a standalone expression. See [`rewrite_query`].
 ///
 /// # Errors
-/// Those of [`query`].
-pub(crate) fn expr(expr: &mut Expr) -> SqlResult<()> {
-    finish(expr.walk_mut(&mut Rewrite))
+/// Those of [`rewrite_query`].
+pub(crate) fn rewrite_expr(expr: &mut Expr) -> SqlResult<()> {
+    finish(expr.walk_mut(&mut QueryRewriter))
 }
 
 fn finish(flow: ControlFlow<SqlError>) -> SqlResult<()> {
@@ -47,32 +47,32 @@ fn finish(flow: ControlFlow<SqlError>) -> SqlResult<()> {
     }
 }
 
-struct Rewrite;
+struct QueryRewriter;
 
-impl VisitorMut for Rewrite {
+impl VisitorMut for QueryRewriter {
     type Break = SqlError;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
-        flow(row::in_where(select))
+        flow(row::rewrite_where(select))
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
-        flow(set_function::in_from(select))
+        flow(set_function::rewrite_from(select))
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
-        constants::shorten(expr);
+        constants::rewrite_chain(expr);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         flow(collation::strip(expr).map(|()| {
-            list::quantified(expr);
+            list::rewrite_any_all(expr);
             list::array_of_subquery(expr);
-            set_function::field(expr);
-            set_function::call(expr);
+            set_function::rewrite_field_access(expr);
+            set_function::rewrite_call(expr);
         }))?;
-        flow(row::comparison(expr))
+        flow(row::rewrite_comparison(expr))
     }
 }
 

@@ -14,26 +14,26 @@ use syntax::Walk;
 use types::{Condition, SqlError, SqlResult};
 
 /// Alias of a subquery after IN; no identifier of a client equals it.
-pub(crate) const SUBQUERY: &str = "row\u{1}";
+pub(crate) const SUBQUERY_ALIAS: &str = "row\u{1}";
 
 /// Rewrites a comparison of rows to comparisons of their fields.
-pub(super) fn comparison(expr: &mut Expr) -> SqlResult<()> {
+pub(super) fn rewrite_comparison(expr: &mut Expr) -> SqlResult<()> {
     let by_fields = match &*expr {
         Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
-            (Some(left), Some(right)) => compared(left, op, right)?,
+            (Some(left), Some(right)) => compare_fields(left, op, right)?,
             _ => None,
         },
         Expr::IsDistinctFrom(left, right) => match (row(left), row(right)) {
             (Some(left), Some(right)) => {
                 let distinct = |(a, b)| Expr::IsDistinctFrom(boxed(a), boxed(b));
-                Some(joined(pairs(left, right)?.map(distinct), &BinaryOperator::Or))
+                Some(joined(field_pairs(left, right)?.map(distinct), &BinaryOperator::Or))
             }
             _ => None,
         },
         Expr::IsNotDistinctFrom(left, right) => match (row(left), row(right)) {
             (Some(left), Some(right)) => {
                 let same = |(a, b)| Expr::IsNotDistinctFrom(boxed(a), boxed(b));
-                Some(joined(pairs(left, right)?.map(same), &BinaryOperator::And))
+                Some(joined(field_pairs(left, right)?.map(same), &BinaryOperator::And))
             }
             _ => None,
         },
@@ -45,26 +45,26 @@ pub(super) fn comparison(expr: &mut Expr) -> SqlResult<()> {
         }
         Expr::Between { expr: value, negated, low, high } => match (row(value), row(low), row(high)) {
             (Some(value), Some(low), Some(high)) => {
-                let low = compared(value, &BinaryOperator::GtEq, low)?;
-                let high = compared(value, &BinaryOperator::LtEq, high)?;
+                let low = compare_fields(value, &BinaryOperator::GtEq, low)?;
+                let high = compare_fields(value, &BinaryOperator::LtEq, high)?;
                 Some(negated_if(*negated, joined(low.into_iter().chain(high), &BinaryOperator::And)))
             }
             _ => None,
         },
         Expr::InList { expr: value, list, negated } => match row(value) {
-            Some(value) => Some(negated_if(*negated, in_list(value, list)?)),
+            Some(value) => Some(negated_if(*negated, rewrite_in_list(value, list)?)),
             None => None,
         },
         Expr::InSubquery { expr: value, subquery, negated } => match row(value) {
-            Some(value) => Some(negated_if(*negated, in_subquery(value, subquery)?)),
+            Some(value) => Some(negated_if(*negated, rewrite_in_subquery(value, subquery)?)),
             None => None,
         },
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => match (row(left), right.as_ref()) {
-            (Some(value), Expr::Subquery(subquery)) => Some(in_subquery(value, subquery)?),
+            (Some(value), Expr::Subquery(subquery)) => Some(rewrite_in_subquery(value, subquery)?),
             _ => None,
         },
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => match (row(left), right.as_ref()) {
-            (Some(value), Expr::Subquery(subquery)) => Some(negated_if(true, in_subquery(value, subquery)?)),
+            (Some(value), Expr::Subquery(subquery)) => Some(negated_if(true, rewrite_in_subquery(value, subquery)?)),
             _ => None,
         },
         _ => None,
@@ -76,20 +76,20 @@ pub(super) fn comparison(expr: &mut Expr) -> SqlResult<()> {
 }
 
 /// Rewrites `(a, b) IN (query)` in WHERE, where unknown counts as false, to EXISTS, which becomes a join.
-pub(super) fn in_where(select: &mut Select) -> SqlResult<()> {
+pub(super) fn rewrite_where(select: &mut Select) -> SqlResult<()> {
     match &mut select.selection {
-        Some(condition) => condition_of_where(condition),
+        Some(condition) => rewrite_where_condition(condition),
         None => Ok(()),
     }
 }
 
-fn condition_of_where(condition: &mut Expr) -> SqlResult<()> {
+fn rewrite_where_condition(condition: &mut Expr) -> SqlResult<()> {
     match condition {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            condition_of_where(left)?;
-            condition_of_where(right)
+            rewrite_where_condition(left)?;
+            rewrite_where_condition(right)
         }
-        Expr::Nested(inner) => condition_of_where(inner),
+        Expr::Nested(inner) => rewrite_where_condition(inner),
         Expr::InSubquery { expr: value, subquery, negated: false } => {
             if let Some(fields) = row(value) {
                 refuse_aggregates(fields)?;
@@ -110,7 +110,10 @@ fn row(expr: &Expr) -> Option<&[Expr]> {
     }
 }
 
-fn pairs<'a>(left: &'a [Expr], right: &'a [Expr]) -> SqlResult<impl DoubleEndedIterator<Item = (&'a Expr, &'a Expr)>> {
+fn field_pairs<'a>(
+    left: &'a [Expr],
+    right: &'a [Expr],
+) -> SqlResult<impl DoubleEndedIterator<Item = (&'a Expr, &'a Expr)>> {
     if left.len() != right.len() {
         return Err(SqlError::new(Condition::SyntaxError, "unequal number of entries in row expressions"));
     }
@@ -120,17 +123,17 @@ fn pairs<'a>(left: &'a [Expr], right: &'a [Expr]) -> SqlResult<impl DoubleEndedI
     Ok(left.iter().zip(right))
 }
 
-fn compared(left: &[Expr], operator: &BinaryOperator, right: &[Expr]) -> SqlResult<Option<Expr>> {
+fn compare_fields(left: &[Expr], operator: &BinaryOperator, right: &[Expr]) -> SqlResult<Option<Expr>> {
     use BinaryOperator as B;
     let each = |operator: B| move |(a, b): (&Expr, &Expr)| binary(a.clone(), operator.clone(), b.clone());
     Ok(Some(match operator {
-        B::Eq => joined(pairs(left, right)?.map(each(B::Eq)), &B::And),
-        B::NotEq => joined(pairs(left, right)?.map(each(B::NotEq)), &B::Or),
+        B::Eq => joined(field_pairs(left, right)?.map(each(B::Eq)), &B::And),
+        B::NotEq => joined(field_pairs(left, right)?.map(each(B::NotEq)), &B::Or),
         B::Lt | B::LtEq | B::Gt | B::GtEq => {
             let strict = if matches!(operator, B::Lt | B::LtEq) { B::Lt } else { B::Gt };
             // The first fields that differ decide, so the last ones are nested innermost.
             let mut decided: Option<Expr> = None;
-            for (a, b) in pairs(left, right)?.rev() {
+            for (a, b) in field_pairs(left, right)?.rev() {
                 decided = Some(match decided {
                     None => binary(a.clone(), operator.clone(), b.clone()),
                     Some(later) => {
@@ -146,20 +149,20 @@ fn compared(left: &[Expr], operator: &BinaryOperator, right: &[Expr]) -> SqlResu
     }))
 }
 
-fn in_list(value: &[Expr], list: &[Expr]) -> SqlResult<Expr> {
+fn rewrite_in_list(value: &[Expr], list: &[Expr]) -> SqlResult<Expr> {
     let mut equal = Vec::with_capacity(list.len());
     for item in list {
         let Some(item) = row(item) else {
             let message = "operator does not exist: record = unknown";
             return Err(SqlError::new(Condition::UndefinedFunction, message));
         };
-        equal.extend(compared(value, &BinaryOperator::Eq, item)?);
+        equal.extend(compare_fields(value, &BinaryOperator::Eq, item)?);
     }
     Ok(balanced(equal))
 }
 
 /// Rewrites `row IN (query)`: true if a row is equal, unknown if one may be, else false.
-fn in_subquery(value: &[Expr], subquery: &Query) -> SqlResult<Expr> {
+fn rewrite_in_subquery(value: &[Expr], subquery: &Query) -> SqlResult<Expr> {
     refuse_aggregates(value)?;
     let equal = equal_to_subquery(value);
     let when = |condition: Expr, value: Value| CaseWhen { condition, result: Expr::Value(value.into()) };
@@ -177,7 +180,7 @@ fn in_subquery(value: &[Expr], subquery: &Query) -> SqlResult<Expr> {
 
 fn equal_to_subquery(value: &[Expr]) -> Expr {
     let equal = value.iter().enumerate().map(|(at, field)| {
-        let column = Expr::CompoundIdentifier(vec![quoted(SUBQUERY), column(at)]);
+        let column = Expr::CompoundIdentifier(vec![quoted(SUBQUERY_ALIAS), column(at)]);
         binary(field.clone(), BinaryOperator::Eq, column)
     });
     joined(equal, &BinaryOperator::And)
@@ -185,7 +188,7 @@ fn equal_to_subquery(value: &[Expr]) -> Expr {
 
 /// Builds `EXISTS (SELECT 1 AS one FROM (subquery) AS "row" (c1, c2) WHERE condition)`.
 fn exists(subquery: &Query, width: usize, condition: Expr) -> Expr {
-    let text = format!("SELECT 1 AS one FROM (SELECT 1) AS {} WHERE true", quoted(SUBQUERY));
+    let text = format!("SELECT 1 AS one FROM (SELECT 1) AS {} WHERE true", quoted(SUBQUERY_ALIAS));
     let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
     let mut query = *parsed.expect("a constant query parses");
     if let SetExpr::Select(select) = query.body.as_mut() {

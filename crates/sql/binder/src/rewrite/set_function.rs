@@ -22,32 +22,32 @@ const ROW_VALUED: [(&str, &[&str]); 2] = [
     ("pg_partition_tree", &["relid", "parentrelid", "isleaf", "level"]),
 ];
 /// Suffix of the function that returns a set-returning function's list.
-const LIST: &str = "_list";
+const LIST_SUFFIX: &str = "_list";
 /// Functions in FROM that are implemented as system tables.
-const TABLES: [&str; 1] = ["pg_get_keywords"];
+const TABLE_FUNCTIONS: [&str; 1] = ["pg_get_keywords"];
 /// Fields of `_pg_expandarray`'s rows, which are arrays of two here: element and subscript.
-const FIELDS: [&str; 2] = ["x", "n"];
+const EXPANDARRAY_FIELDS: [&str; 2] = ["x", "n"];
 
 /// Rewrites `f(a)` of a set-returning `f` in an expression to `unnest(f_list(a))`.
-pub(super) fn call(expr: &mut Expr) {
+pub(super) fn rewrite_call(expr: &mut Expr) {
     if let Expr::Function(function) = expr
         && function.over.is_none()
         && is_one_of(&function.name, &LIST_VALUED)
     {
         function.name = list_name(&last_name(&function.name));
         let inner = std::mem::replace(expr, Expr::Value(Value::Null.into()));
-        *expr = list::call("unnest", vec![inner]);
+        *expr = list::function_call("unnest", vec![inner]);
     }
 }
 
 /// Rewrites `(row).x` of `_pg_expandarray`, the only function that returns rows, to an array element.
-pub(super) fn field(expr: &mut Expr) {
+pub(super) fn rewrite_field_access(expr: &mut Expr) {
     let Expr::CompoundFieldAccess { root, access_chain } = expr else { return };
     if !matches!(root.as_ref(), Expr::Nested(_)) {
         return;
     }
     if let [AccessExpr::Dot(Expr::Identifier(name))] = access_chain.as_slice()
-        && let Some(at) = FIELDS.iter().position(|field| *field == name.value)
+        && let Some(at) = EXPANDARRAY_FIELDS.iter().position(|field| *field == name.value)
     {
         let index = Expr::Value(Value::Number((at + 1).to_string(), false).into());
         access_chain[0] = AccessExpr::Subscript(Subscript::Index { index });
@@ -55,38 +55,40 @@ pub(super) fn field(expr: &mut Expr) {
 }
 
 /// Rewrites functions in FROM to derived tables that select from them.
-pub(super) fn in_from(select: &mut Select) -> SqlResult<()> {
+pub(super) fn rewrite_from(select: &mut Select) -> SqlResult<()> {
     let mut earlier = Vec::new();
     for table in &mut select.from {
-        in_tables(table, &mut earlier)?;
+        rewrite_from_item(table, &mut earlier)?;
     }
-    unnest_names::tell_apart(&mut select.projection);
+    unnest_names::disambiguate(&mut select.projection);
     Ok(())
 }
 
 /// Rewrites the functions of an item; `earlier` are the names that arguments may refer to laterally.
-fn in_tables(table: &mut TableWithJoins, earlier: &mut Vec<String>) -> SqlResult<()> {
-    in_factor(&mut table.relation, earlier)?;
+fn rewrite_from_item(table: &mut TableWithJoins, earlier: &mut Vec<String>) -> SqlResult<()> {
+    rewrite_factor(&mut table.relation, earlier)?;
     for join in &mut table.joins {
-        in_factor(&mut join.relation, earlier)?;
+        rewrite_factor(&mut join.relation, earlier)?;
     }
     Ok(())
 }
 
-fn in_factor(factor: &mut TableFactor, earlier: &mut Vec<String>) -> SqlResult<()> {
+fn rewrite_factor(factor: &mut TableFactor, earlier: &mut Vec<String>) -> SqlResult<()> {
     match factor {
-        TableFactor::NestedJoin { table_with_joins, .. } => in_tables(table_with_joins, earlier)?,
-        TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } if !is_one_of(name, &TABLES) => {
-            *factor = derived(name, args.args.clone(), alias.take(), *with_ordinality, earlier)?;
+        TableFactor::NestedJoin { table_with_joins, .. } => rewrite_from_item(table_with_joins, earlier)?,
+        TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. }
+            if !is_one_of(name, &TABLE_FUNCTIONS) =>
+        {
+            *factor = derive_table(name, args.args.clone(), alias.take(), *with_ordinality, earlier)?;
         }
         TableFactor::Table { args, .. } => *args = None,
         TableFactor::Function { name, args, alias, with_ordinality, .. } => {
-            *factor = derived(name, args.clone(), alias.take(), *with_ordinality, earlier)?;
+            *factor = derive_table(name, args.clone(), alias.take(), *with_ordinality, earlier)?;
         }
         TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
             let name = ObjectName::from(vec![Ident::new("unnest")]);
             let args = array_exprs.drain(..).map(|array| FunctionArg::Unnamed(FunctionArgExpr::Expr(array))).collect();
-            *factor = derived(&name, args, alias.take(), *with_ordinality, earlier)?;
+            *factor = derive_table(&name, args, alias.take(), *with_ordinality, earlier)?;
         }
         _ => {}
     }
@@ -96,7 +98,7 @@ fn in_factor(factor: &mut TableFactor, earlier: &mut Vec<String>) -> SqlResult<(
     Ok(())
 }
 
-fn derived(
+fn derive_table(
     name: &ObjectName,
     args: Vec<FunctionArg>,
     alias: Option<TableAlias>,
@@ -115,8 +117,8 @@ fn derived(
     let column = alias.as_ref().map_or_else(|| Ident::new(&function), |alias| alias.name.clone());
     if let Some((function, columns)) = ROW_VALUED.iter().find(|(name, _)| *name == function) {
         let items = columns.iter().map(|column| {
-            let list = list::call(&format!("{function}_{column}"), arguments.clone());
-            SelectItem::ExprWithAlias { expr: list::call("unnest", vec![list]), alias: Ident::new(*column) }
+            let list = list::function_call(&format!("{function}_{column}"), arguments.clone());
+            SelectItem::ExprWithAlias { expr: list::function_call("unnest", vec![list]), alias: Ident::new(*column) }
         });
         return Ok(derived_table(items.collect(), alias, column, lateral));
     }
@@ -124,7 +126,7 @@ fn derived(
     let lists: Vec<Expr> = if function == "unnest" {
         arguments
     } else if LIST_VALUED.contains(&function.as_str()) {
-        vec![list::call(&format!("{function}{LIST}"), arguments)]
+        vec![list::function_call(&format!("{function}{LIST_SUFFIX}"), arguments)]
     } else {
         let value = SelectItem::ExprWithAlias { expr: call_of(name, arguments), alias: column.clone() };
         return Ok(derived_table(vec![value], alias, column, lateral));
@@ -134,7 +136,7 @@ fn derived(
         .enumerate()
         .map(|(at, array)| {
             let alias = if at == 0 { column.clone() } else { Ident::new(format!("{}_{}", column.value, at + 1)) };
-            SelectItem::ExprWithAlias { expr: list::call("unnest", vec![array.clone()]), alias }
+            SelectItem::ExprWithAlias { expr: list::function_call("unnest", vec![array.clone()]), alias }
         })
         .collect();
     if with_ordinality {
@@ -142,9 +144,9 @@ fn derived(
             return Err(SqlError::unsupported("WITH ORDINALITY over several arrays"));
         };
         let one = Expr::Value(Value::Number("1".to_owned(), false).into());
-        let subscripts = list::call("generate_subscripts_list", vec![array.clone(), one]);
+        let subscripts = list::function_call("generate_subscripts_list", vec![array.clone(), one]);
         items.push(SelectItem::ExprWithAlias {
-            expr: list::call("unnest", vec![subscripts]),
+            expr: list::function_call("unnest", vec![subscripts]),
             alias: Ident::new("ordinality"),
         });
     }
@@ -152,13 +154,13 @@ fn derived(
 }
 
 fn derived_table(mut items: Vec<SelectItem>, alias: Option<TableAlias>, name: Ident, lateral: bool) -> TableFactor {
-    unnest_names::tell_apart(&mut items);
+    unnest_names::disambiguate(&mut items);
     let alias = alias.unwrap_or(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
     TableFactor::Derived { lateral, subquery: Box::new(select(items)), alias: Some(alias), sample: None }
 }
 
 fn call_of(name: &ObjectName, arguments: Vec<Expr>) -> Expr {
-    match list::call("", arguments) {
+    match list::function_call("", arguments) {
         Expr::Function(Function {
             uses_odbc_syntax,
             parameters,
@@ -220,7 +222,7 @@ fn name_of(factor: &TableFactor) -> Option<String> {
 }
 
 fn list_name(function: &str) -> ObjectName {
-    ObjectName::from(vec![Ident::new(format!("{function}{LIST}"))])
+    ObjectName::from(vec![Ident::new(format!("{function}{LIST_SUFFIX}"))])
 }
 
 fn is_one_of(name: &ObjectName, names: &[&str]) -> bool {

@@ -10,7 +10,7 @@ use syntax::Walk;
 use super::list;
 
 /// Rewrites arguments that differ only in a cast to forms with different names: `coalesce(a)` equals `a`.
-pub(super) fn tell_apart(items: &mut [SelectItem]) {
+pub(super) fn disambiguate(items: &mut [SelectItem]) {
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     for item in items {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
@@ -24,7 +24,7 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
                 }
                 for _ in 0..at {
                     let inner = std::mem::replace(argument, Expr::Value(Value::Null.into()));
-                    *argument = list::call("coalesce", vec![inner]);
+                    *argument = list::function_call("coalesce", vec![inner]);
                 }
             }
             ControlFlow::<()>::Continue(())

@@ -3,58 +3,58 @@
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort};
 use datafusion::logical_expr::{Expr, lit};
-use functions::cast::{CastKind, lower as lower_cast};
-use functions::type_rules::plain;
-use functions::{external, missing_function, scalar, shows_order, string_agg_varying};
+use functions::cast::{CastKind, lower_cast};
+use functions::type_rules::plain_type_name;
+use functions::{external, is_order_sensitive, missing_function, scalar, string_agg_varying};
 use types::{Condition, SqlError, SqlType};
 
-use super::resolve::{Rewriter, ordered};
-use super::typed::type_of;
+use super::expr_type::type_of;
+use super::resolve::{ExprResolver, to_comparison_key};
 
 /// Aggregates whose WITHIN GROUP is represented as their ORDER BY.
-const ORDERED_SETS: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
+const ORDERED_SET_AGGREGATES: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
 
-impl Rewriter<'_> {
-    pub(super) fn aggregate(&self, mut call: AggregateFunction) -> Result<Expr> {
+impl ExprResolver<'_> {
+    pub(super) fn resolve_aggregate(&self, mut call: AggregateFunction) -> Result<Expr> {
         let name = call.func.name().to_owned();
         let params = &mut call.params;
-        params.args = self.aggregate_arguments(&name, std::mem::take(&mut params.args))?;
-        if ORDERED_SETS.contains(&name.as_str()) {
+        params.args = self.cast_aggregate_arguments(&name, std::mem::take(&mut params.args))?;
+        if ORDERED_SET_AGGREGATES.contains(&name.as_str()) {
             if type_of(&params.args[0], self.schema)? == SqlType::Jsonb {
                 return Err(external(SqlError::unsupported(format_args!("{name} of jsonb"))));
             }
             return Ok(Expr::AggregateFunction(call));
         }
         for key in &mut params.order_by {
-            key.expr = ordered(key.expr.clone(), self.schema, self.session)?;
+            key.expr = to_comparison_key(key.expr.clone(), self.schema, self.session)?;
         }
         if params.distinct {
             self.check_distinct(&params.args, &params.order_by)?;
-            if !shows_order(&name) && !matches!(name.as_str(), "min" | "max") {
+            if !is_order_sensitive(&name) && !matches!(name.as_str(), "min" | "max") {
                 let args = std::mem::take(&mut params.args).into_iter();
-                params.args = args.map(|arg| self.one_zero(arg)).collect::<Result<_>>()?;
+                params.args = args.map(|arg| self.normalize_negative_zero(arg)).collect::<Result<_>>()?;
             }
         }
         match name.as_str() {
             "count" if params.distinct => {
                 for arg in &mut params.args {
-                    *arg = ordered(arg.clone(), self.schema, self.session)?;
+                    *arg = to_comparison_key(arg.clone(), self.schema, self.session)?;
                 }
             }
-            "count" => params.args = counted(std::mem::take(&mut params.args)),
+            "count" => params.args = restore_count_argument(std::mem::take(&mut params.args)),
             "array_agg" if matches!(type_of(&params.args[0], self.schema)?, SqlType::Array(_)) => {
                 return Err(external(SqlError::unsupported("an array of more than one dimension")));
             }
             "string_agg" if !params.args.get(1).is_some_and(is_short_literal) => call.func = string_agg_varying(),
             _ => {}
         }
-        if !shows_order(&name) {
+        if !is_order_sensitive(&name) {
             params.order_by.clear();
         } else if params.distinct {
             // DISTINCT sorts in PostgreSQL, visibly for order-sensitive aggregates; all arguments become sort keys,
             // so that they tell rows apart.
             for arg in &params.args {
-                let key = ordered(arg.clone(), self.schema, self.session)?;
+                let key = to_comparison_key(arg.clone(), self.schema, self.session)?;
                 if !params.order_by.iter().any(|known| known.expr == key) {
                     params.order_by.push(Sort::new(key, true, false));
                 }
@@ -64,7 +64,7 @@ impl Rewriter<'_> {
     }
 
     /// Normalizes negative zero, which DISTINCT would take for another value because it compares bits.
-    fn one_zero(&self, arg: Expr) -> Result<Expr> {
+    fn normalize_negative_zero(&self, arg: Expr) -> Result<Expr> {
         Ok(match type_of(&arg, self.schema)? {
             SqlType::Float4 => arg + lit(0.0_f32),
             SqlType::Float8 => arg + lit(0.0_f64),
@@ -83,7 +83,7 @@ impl Rewriter<'_> {
                 let message = "could not identify an equality operator for type json";
                 return Err(external(SqlError::new(Condition::UndefinedFunction, message)));
             }
-            kept.push(ordered(arg.clone(), self.schema, self.session)?);
+            kept.push(to_comparison_key(arg.clone(), self.schema, self.session)?);
         }
         if order_by.iter().all(|key| kept.contains(&key.expr)) {
             return Ok(());
@@ -93,7 +93,7 @@ impl Rewriter<'_> {
     }
 
     /// Casts the arguments of an aggregate: untyped literals to text, and `char(n)` to text for `string_agg`.
-    pub(super) fn aggregate_arguments(&self, name: &str, args: Vec<Expr>) -> Result<Vec<Expr>> {
+    pub(super) fn cast_aggregate_arguments(&self, name: &str, args: Vec<Expr>) -> Result<Vec<Expr>> {
         if name == "count" {
             return Ok(args);
         }
@@ -101,7 +101,7 @@ impl Rewriter<'_> {
             && let Some(arg) = args.first()
             && matches!(type_of(arg, self.schema)?, SqlType::Json | SqlType::Jsonb)
         {
-            let shown = plain(&type_of(arg, self.schema)?);
+            let shown = plain_type_name(&type_of(arg, self.schema)?);
             return Err(external(missing_function(name, &shown)));
         }
         let last = args.len().saturating_sub(1);
@@ -143,7 +143,7 @@ fn has_zone(sql_type: &SqlType) -> bool {
 }
 
 /// Restores the 64-bit argument by which DataFusion recognizes `count(*)`.
-pub(super) fn counted(args: Vec<Expr>) -> Vec<Expr> {
+pub(super) fn restore_count_argument(args: Vec<Expr>) -> Vec<Expr> {
     match args.as_slice() {
         [Expr::Literal(ScalarValue::Int32(Some(one)), None)] => vec![lit(i64::from(*one))],
         _ => args,

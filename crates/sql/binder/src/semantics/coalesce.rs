@@ -9,11 +9,11 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
 use functions::{FIRST_NOT_NULL_NAME, external, first_not_null, may_fail};
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::SqlType;
-use types::stack::too_complex;
+use types::stack::too_complex_error;
 
-use super::copies::is_cheap;
+use super::copy_limit::is_cheap;
 
 /// Nesting limit of calls that become CASEs.
 const LEVELS_MAX: usize = 8;
@@ -21,7 +21,7 @@ const LEVELS_MAX: usize = 8;
 const COALESCE: &str = "coalesce";
 
 /// Replaces arguments that are COALESCE calls by the arguments of these.
-pub(super) fn flattened(args: Vec<Expr>) -> Vec<Expr> {
+pub(super) fn flatten_arguments(args: Vec<Expr>) -> Vec<Expr> {
     let parts = |arg| match arg {
         // A call with one argument exists only to have another name than its argument.
         Expr::ScalarFunction(call) if call.func.name() == COALESCE && call.args.len() > 1 => call.args,
@@ -35,21 +35,25 @@ pub(super) fn flattened(args: Vec<Expr>) -> Vec<Expr> {
 ///
 /// # Errors
 /// SQLSTATE 54001 if the later ones are not, and too many calls are nested.
-pub(super) fn eager(args: &[Expr], common: &SqlType, session: &Arc<Session>) -> Result<Option<Expr>> {
-    let levels = args.iter().map(levels).max().unwrap_or(0);
+pub(super) fn eager_coalesce(
+    args: &[Expr],
+    common: &SqlType,
+    session: &Arc<EvaluationContext>,
+) -> Result<Option<Expr>> {
+    let levels = args.iter().map(nesting_depth).max().unwrap_or(0);
     if levels == 0 {
         return Ok(None);
     }
     for later in args.iter().skip(1) {
         if !is_cheap(later) || may_fail(later)? {
-            return if levels < LEVELS_MAX { Ok(None) } else { Err(external(too_complex())) };
+            return if levels < LEVELS_MAX { Ok(None) } else { Err(external(too_complex_error())) };
         }
     }
     Ok(Some(first_not_null(args.to_vec(), common, session)?))
 }
 
 /// Returns the nesting depth of COALESCE calls; those that evaluate all arguments count as one level together.
-fn levels(expr: &Expr) -> usize {
+fn nesting_depth(expr: &Expr) -> usize {
     let (mut deepest, mut open) = (0, vec![(expr, 0)]);
     while let Some((expr, around)) = open.pop() {
         let level = match expr {

@@ -18,13 +18,13 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use optimizer::with_stack;
 
-use super::typed::field_of;
+use super::expr_type::field_of;
 
 /// Analyzer rule that coerces nodes without final types.
 #[derive(Debug)]
-pub(super) struct Coercion;
+pub(super) struct LimitedTypeCoercion;
 
-impl AnalyzerRule for Coercion {
+impl AnalyzerRule for LimitedTypeCoercion {
     fn name(&self) -> &'static str {
         "type_coercion"
     }
@@ -33,12 +33,12 @@ impl AnalyzerRule for Coercion {
         // Nodes above a changed one must recompute their schemas.
         let mut has_other_columns = false;
         plan.transform_up_with_subqueries(|node| {
-            if is_settled(&node) {
+            if is_coerced(&node) {
                 let node = if has_other_columns { node.recompute_schema()? } else { node };
                 return Ok(Transformed::no(node));
             }
             let before = Arc::clone(node.schema());
-            let node = coerced(node)?;
+            let node = coerce_node(node)?;
             has_other_columns |= before != *node.schema();
             Ok(Transformed::yes(node))
         })
@@ -47,7 +47,7 @@ impl AnalyzerRule for Coercion {
 }
 
 /// Coerces a node with DataFusion's rules.
-fn coerced(node: LogicalPlan) -> Result<LogicalPlan> {
+fn coerce_node(node: LogicalPlan) -> Result<LogicalPlan> {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = &node {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
@@ -69,7 +69,7 @@ fn coerced(node: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// Returns whether coercion would change nothing in the node.
-fn is_settled(node: &LogicalPlan) -> bool {
+fn is_coerced(node: &LogicalPlan) -> bool {
     let all = |exprs: &[Expr], input: &LogicalPlan| exprs.iter().all(|expr| is_typed(expr, input.schema()));
     match node {
         LogicalPlan::TableScan(scan) => scan.filters.is_empty(),
@@ -90,7 +90,7 @@ fn is_settled(node: &LogicalPlan) -> bool {
         LogicalPlan::Join(join) => {
             let (left, right) = (join.left.schema(), join.right.schema());
             let are_alike = |(a, b): &(Expr, Expr)| {
-                is_typed(a, left) && is_typed(b, right) && same(type_in(a, left), type_in(b, right))
+                is_typed(a, left) && is_typed(b, right) && same_types(type_in(a, left), type_in(b, right))
             };
             let has_all = matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full);
             join.on.iter().all(are_alike)
@@ -138,7 +138,9 @@ fn is_typed(expr: &Expr, schema: &DFSchema) -> bool {
             | Operator::GtEq
             | Operator::IsDistinctFrom
             | Operator::IsNotDistinctFrom => {
-                is_typed(left, schema) && is_typed(right, schema) && same(type_in(left, schema), type_in(right, schema))
+                is_typed(left, schema)
+                    && is_typed(right, schema)
+                    && same_types(type_in(left, schema), type_in(right, schema))
             }
             _ => false,
         },
@@ -188,7 +190,7 @@ fn type_in(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
     field_of(expr, schema).map(|field| field.data_type().clone())
 }
 
-fn same(left: Result<DataType>, right: Result<DataType>) -> bool {
+fn same_types(left: Result<DataType>, right: Result<DataType>) -> bool {
     left.is_ok_and(|left| right.is_ok_and(|right| left == right))
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
-use functions::cast::{CastKind, is_text, lower as lower_cast, typed_literal};
-use functions::type_rules::{Operand, plain, same_kind, shared, taken_beside};
+use functions::cast::{CastKind, is_text, lower_cast, typed_literal};
+use functions::type_rules::{Operand, plain_type_name, same_base_type, type_beside, unify_types};
 use functions::{comparison_key, external, missing_operator};
-use session_context::Session;
-use types::numeric::{self, Digits};
+use session_context::EvaluationContext;
+use types::numeric::{self, NumericPrecision};
 use types::text::US_PER_DAY;
 use types::{SqlError, SqlResult, SqlType};
 
@@ -17,7 +17,7 @@ use super::compare_number;
 
 /// Expression with its SQL type.
 #[derive(Debug, Clone)]
-pub(crate) struct Typed {
+pub(crate) struct TypedExpr {
     pub(crate) expr: Expr,
     pub(crate) sql_type: SqlType,
 }
@@ -26,7 +26,12 @@ pub(crate) struct Typed {
 ///
 /// # Errors
 /// SQLSTATE 42883 if PostgreSQL has no such operator.
-pub(crate) fn lower(operator: Operator, left: Typed, right: Typed, session: &Arc<Session>) -> Result<Expr> {
+pub(crate) fn lower_comparison(
+    operator: Operator,
+    left: TypedExpr,
+    right: TypedExpr,
+    session: &Arc<EvaluationContext>,
+) -> Result<Expr> {
     if let Some(expr) = date_with_timestamp(operator, &left, &right) {
         return Ok(expr);
     }
@@ -35,22 +40,22 @@ pub(crate) fn lower(operator: Operator, left: Typed, right: Typed, session: &Arc
     {
         return Ok(expr);
     }
-    if let Some(expr) = compare_number::lower(operator, &left, &right).map_err(external)? {
+    if let Some(expr) = compare_number::lower_with_constant(operator, &left, &right).map_err(external)? {
         return Ok(expr);
     }
-    let (left, right) = comparable_sides(operator.to_string().as_str(), left, right, session)?;
+    let (left, right) = cast_to_comparable(operator.to_string().as_str(), left, right, session)?;
     Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))))
 }
 
 /// Casts both sides to their common type, and replaces them by their comparison keys if the type has one.
-pub(crate) fn comparable_sides(
+pub(crate) fn cast_to_comparable(
     operator: &str,
-    left: Typed,
-    right: Typed,
-    session: &Arc<Session>,
+    left: TypedExpr,
+    right: TypedExpr,
+    session: &Arc<EvaluationContext>,
 ) -> Result<(Expr, Expr)> {
     let (left, right, sql_type) = unify(operator, left, right, session)?;
-    check_elements(&sql_type)?;
+    check_element_type(&sql_type)?;
     match comparison_key(&sql_type) {
         Some(key) => Ok((key(left, session)?, key(right, session)?)),
         None => Ok((left, right)),
@@ -61,33 +66,39 @@ pub(crate) fn comparable_sides(
 ///
 /// # Errors
 /// SQLSTATE 0A000 for arrays whose elements have a comparison key.
-pub(super) fn check_elements(sql_type: &SqlType) -> Result<()> {
+pub(super) fn check_element_type(sql_type: &SqlType) -> Result<()> {
     match sql_type {
         SqlType::Array(element) if comparison_key(element).is_some() => {
-            Err(external(SqlError::unsupported(format_args!("a comparison of arrays of {}", plain(element)))))
+            Err(external(SqlError::unsupported(format_args!("a comparison of arrays of {}", plain_type_name(element)))))
         }
         _ => Ok(()),
     }
 }
 
 /// Casts both sides to the type they are compared in.
-fn unify(operator: &str, left: Typed, right: Typed, session: &Arc<Session>) -> Result<(Expr, Expr, SqlType)> {
-    if let Some(moved) = exact_literal(&right, &left.sql_type) {
+fn unify(
+    operator: &str,
+    left: TypedExpr,
+    right: TypedExpr,
+    session: &Arc<EvaluationContext>,
+) -> Result<(Expr, Expr, SqlType)> {
+    if let Some(moved) = convert_literal(&right, &left.sql_type) {
         return Ok((left.expr, moved, left.sql_type));
     }
-    if let Some(moved) = exact_literal(&left, &right.sql_type) {
+    if let Some(moved) = convert_literal(&left, &right.sql_type) {
         return Ok((moved, right.expr, right.sql_type));
     }
-    if let Some(padded) = padded_parameter(&right, &left.sql_type, session)? {
+    if let Some(padded) = pad_parameter(&right, &left.sql_type, session)? {
         return Ok((left.expr, padded, left.sql_type));
     }
-    if let Some(padded) = padded_parameter(&left, &right.sql_type, session)? {
+    if let Some(padded) = pad_parameter(&left, &right.sql_type, session)? {
         return Ok((padded, right.expr, right.sql_type));
     }
-    let missing = || external(missing_operator(operator, &plain(&left.sql_type), &plain(&right.sql_type)));
+    let missing =
+        || external(missing_operator(operator, &plain_type_name(&left.sql_type), &plain_type_name(&right.sql_type)));
     let common = comparison_type(Operand::new(&left.expr, &left.sql_type), Operand::new(&right.expr, &right.sql_type));
     let sql_type = common.map_err(external)?.ok_or_else(missing)?;
-    let cast = |side: Typed| match (&side.sql_type, &sql_type) {
+    let cast = |side: TypedExpr| match (&side.sql_type, &sql_type) {
         // Both types have the same representation: the column needs no cast.
         (SqlType::Varchar(_), SqlType::Text) => Ok(side.expr),
         (from, to) => lower_cast(side.expr, from, to, CastKind::Explicit, session),
@@ -101,19 +112,19 @@ fn unify(operator: &str, left: Typed, right: Typed, session: &Arc<Session>) -> R
 /// Those of [`taken_beside`].
 pub(crate) fn comparison_type(left: Operand<'_>, right: Operand<'_>) -> SqlResult<Option<SqlType>> {
     Ok(match (left, right) {
-        (Operand::Typed(left), Operand::Typed(right)) => known_comparison_type(left, right),
+        (Operand::Typed(left), Operand::Typed(right)) => typed_comparison_type(left, right),
         (Operand::Typed(SqlType::Json), _) | (_, Operand::Typed(SqlType::Json)) => None,
         // `varchar` uses the comparison operators of text.
         (Operand::Typed(SqlType::Varchar(_)), _) | (_, Operand::Typed(SqlType::Varchar(_))) => Some(SqlType::Text),
         (Operand::Typed(known), untyped) | (untyped, Operand::Typed(known)) => {
-            known_comparison_type(known, &taken_beside(known, untyped)?)
+            typed_comparison_type(known, &type_beside(known, untyped)?)
         }
         _ => Some(SqlType::Text),
     })
 }
 
 /// Returns the type in which values of two types are compared.
-fn known_comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
+fn typed_comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     use SqlType as T;
     match (left, right) {
         (T::Json, _) | (_, T::Json) => None,
@@ -123,15 +134,17 @@ fn known_comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
         (left, right) if left.is_oid() && right.is_oid() => Some(T::Oid),
         (oid, T::Int2 | T::Int4 | T::Int8) | (T::Int2 | T::Int4 | T::Int8, oid) if oid.is_oid() => Some(T::Int8),
         (T::Time, T::Interval) | (T::Interval, T::Time) => Some(T::Interval),
-        (T::Float4 | T::Float8, other) | (other, T::Float4 | T::Float8) if Digits::of(other).is_some() => {
+        (T::Float4 | T::Float8, other) | (other, T::Float4 | T::Float8)
+            if NumericPrecision::from_sql_type(other).is_some() =>
+        {
             Some(T::Float8)
         }
-        _ => shared(left, right),
+        _ => unify_types(left, right),
     }
 }
 
 /// Converts a literal to the other side's type, if this does not change the outcome of any comparison.
-fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
+fn convert_literal(literal: &TypedExpr, wanted: &SqlType) -> Option<Expr> {
     let Expr::Literal(value, _) = &literal.expr else { return None };
     if value.is_null() {
         return None;
@@ -148,7 +161,7 @@ fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
         let padded = [trimmed, &" ".repeat(missing)].concat();
         return Some(typed_literal(ScalarValue::Utf8View(Some(padded)), wanted));
     }
-    if same_kind(&literal.sql_type, wanted) && !matches!(wanted, SqlType::Numeric { .. }) {
+    if same_base_type(&literal.sql_type, wanted) && !matches!(wanted, SqlType::Numeric { .. }) {
         return None;
     }
     let scaled = match value {
@@ -159,11 +172,11 @@ fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
         _ => return None,
     };
     let (value, scale) = scaled;
-    let target = Digits::of(wanted)?;
+    let target = NumericPrecision::from_sql_type(wanted)?;
     let moved = numeric::rescale(value, scale, target.scale)?;
     let is_exact = numeric::rescale(moved, target.scale, scale.max(target.scale))
         == numeric::rescale(value, scale, scale.max(target.scale));
-    if !is_exact || numeric::check(moved, target).is_err() {
+    if !is_exact || numeric::check_fits(moved, target).is_err() {
         return None;
     }
     let value = match wanted {
@@ -179,7 +192,7 @@ fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
 }
 
 /// Pads a parameter that is compared with `char(n)`, so that the column needs no cast.
-fn padded_parameter(parameter: &Typed, wanted: &SqlType, session: &Arc<Session>) -> Result<Option<Expr>> {
+fn pad_parameter(parameter: &TypedExpr, wanted: &SqlType, session: &Arc<EvaluationContext>) -> Result<Option<Expr>> {
     let (Expr::Placeholder(_), SqlType::Char(Some(_))) = (&parameter.expr, wanted) else { return Ok(None) };
     let from = match &parameter.sql_type {
         SqlType::Unknown | SqlType::Char(None) => SqlType::Char(None),
@@ -192,7 +205,7 @@ fn padded_parameter(parameter: &Typed, wanted: &SqlType, session: &Arc<Session>)
 
 /// Rewrites a comparison of a date with a constant timestamp to one of dates, so that the column needs no cast and
 /// can be pruned.
-fn date_with_timestamp(operator: Operator, date: &Typed, timestamp: &Typed) -> Option<Expr> {
+fn date_with_timestamp(operator: Operator, date: &TypedExpr, timestamp: &TypedExpr) -> Option<Expr> {
     if date.sql_type != SqlType::Date || timestamp.sql_type != SqlType::Timestamp {
         return None;
     }

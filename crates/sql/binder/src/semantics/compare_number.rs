@@ -3,21 +3,21 @@
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
-use functions::cast::sent_number;
-use functions::type_rules::same_kind;
+use functions::cast::oversized_numeric_text;
+use functions::type_rules::same_base_type;
 use types::numeric::power_of_ten;
 use types::text::{NumericPosition, format_numeric, numeric_position};
 use types::{SqlResult, SqlType};
 
-use super::compare::Typed;
+use super::compare::TypedExpr;
 
 /// Lowers a comparison of an exact number with a constant number; `None` for all other comparisons.
-pub(super) fn lower(operator: Operator, left: &Typed, right: &Typed) -> SqlResult<Option<Expr>> {
-    if let Some(number) = number_beside(&left.sql_type, right) {
-        return compared(operator, left, &number);
+pub(super) fn lower_with_constant(operator: Operator, left: &TypedExpr, right: &TypedExpr) -> SqlResult<Option<Expr>> {
+    if let Some(number) = constant_number(&left.sql_type, right) {
+        return build_comparison(operator, left, &number);
     }
-    match (reversed(operator), number_beside(&right.sql_type, left)) {
-        (Some(operator), Some(number)) => compared(operator, right, &number),
+    match (reversed(operator), constant_number(&right.sql_type, left)) {
+        (Some(operator), Some(number)) => build_comparison(operator, right, &number),
         _ => Ok(None),
     }
 }
@@ -30,8 +30,8 @@ fn reversed(operator: Operator) -> Option<Operator> {
 }
 
 /// Returns, as text, the number that `literal` denotes next to a value of type `beside`.
-fn number_beside(beside: &SqlType, literal: &Typed) -> Option<String> {
-    if let Some(number) = sent_number(&literal.expr) {
+fn constant_number(beside: &SqlType, literal: &TypedExpr) -> Option<String> {
+    if let Some(number) = oversized_numeric_text(&literal.expr) {
         return Some(number.to_owned());
     }
     let Expr::Literal(value, _) = &literal.expr else { return None };
@@ -42,7 +42,9 @@ fn number_beside(beside: &SqlType, literal: &Typed) -> Option<String> {
             return value.try_as_str().flatten().map(str::to_owned);
         }
         (SqlType::Numeric { .. } | SqlType::Int2 | SqlType::Int4 | SqlType::Int8, value) => match value {
-            _ if same_kind(beside, &literal.sql_type) && !matches!(beside, SqlType::Numeric { .. }) => return None,
+            _ if same_base_type(beside, &literal.sql_type) && !matches!(beside, SqlType::Numeric { .. }) => {
+                return None;
+            }
             ScalarValue::Int16(Some(value)) => format_numeric(i128::from(*value), 0, &mut text),
             ScalarValue::Int32(Some(value)) => format_numeric(i128::from(*value), 0, &mut text),
             ScalarValue::Int64(Some(value)) => format_numeric(i128::from(*value), 0, &mut text),
@@ -57,14 +59,14 @@ fn number_beside(beside: &SqlType, literal: &Typed) -> Option<String> {
 }
 
 /// Range of a type, in multiples of 10^-`scale`.
-struct Range {
+struct NumberRange {
     least: i128,
     greatest: i128,
     scale: u8,
 }
 
-impl Range {
-    fn of(sql_type: &SqlType) -> Option<Self> {
+impl NumberRange {
+    fn from_type(sql_type: &SqlType) -> Option<Self> {
         let (least, greatest, scale) = match sql_type {
             SqlType::Int2 => (i128::from(i16::MIN), i128::from(i16::MAX), 0),
             SqlType::Int4 => (i128::from(i32::MIN), i128::from(i32::MAX), 0),
@@ -81,55 +83,55 @@ impl Range {
 
 /// Simplified comparison of a column with a number.
 #[derive(Debug, PartialEq, Eq)]
-enum Outcome {
+enum SimplifiedComparison {
     /// Comparison with this number of the column's type.
-    With(Operator, i128),
+    Comparison(Operator, i128),
     /// False for every value, NULL for NULL.
     Never,
     /// True for every value, NULL for NULL.
     Always,
     /// This value, for NULL too.
-    Is(bool),
+    Constant(bool),
 }
 
 /// Returns the outcome of `operator` with a number at `position` relative to `range`; `None` for other operators.
-fn outcome(operator: Operator, position: NumericPosition, range: &Range) -> Option<Outcome> {
+fn simplify(operator: Operator, position: NumericPosition, range: &NumberRange) -> Option<SimplifiedComparison> {
     use NumericPosition as P;
     use Operator as O;
-    use Outcome::{Always, Is, Never, With};
+    use SimplifiedComparison::{Always, Comparison, Constant, Never};
     Some(match (operator, position) {
         (
             O::Eq | O::NotEq | O::Lt | O::LtEq | O::Gt | O::GtEq | O::IsDistinctFrom | O::IsNotDistinctFrom,
             P::At(it),
-        ) => With(operator, it),
+        ) => Comparison(operator, it),
         (O::Eq, _) => Never,
         (O::NotEq, _) => Always,
-        (O::IsDistinctFrom, _) => Is(true),
-        (O::IsNotDistinctFrom, _) => Is(false),
-        (O::Lt | O::LtEq, P::After(floor)) => With(O::LtEq, floor),
-        (O::Gt | O::GtEq, P::After(floor)) => With(O::Gt, floor),
-        (O::Lt | O::LtEq, P::Above) => With(O::LtEq, range.greatest),
-        (O::Gt | O::GtEq, P::Above) => With(O::Gt, range.greatest),
-        (O::Lt | O::LtEq, P::Below) => With(O::Lt, range.least),
-        (O::Gt | O::GtEq, P::Below) => With(O::GtEq, range.least),
+        (O::IsDistinctFrom, _) => Constant(true),
+        (O::IsNotDistinctFrom, _) => Constant(false),
+        (O::Lt | O::LtEq, P::After(floor)) => Comparison(O::LtEq, floor),
+        (O::Gt | O::GtEq, P::After(floor)) => Comparison(O::Gt, floor),
+        (O::Lt | O::LtEq, P::Above) => Comparison(O::LtEq, range.greatest),
+        (O::Gt | O::GtEq, P::Above) => Comparison(O::Gt, range.greatest),
+        (O::Lt | O::LtEq, P::Below) => Comparison(O::Lt, range.least),
+        (O::Gt | O::GtEq, P::Below) => Comparison(O::GtEq, range.least),
         _ => return None,
     })
 }
 
-fn compared(operator: Operator, side: &Typed, number: &str) -> SqlResult<Option<Expr>> {
-    let Some(range) = Range::of(&side.sql_type) else { return Ok(None) };
+fn build_comparison(operator: Operator, side: &TypedExpr, number: &str) -> SqlResult<Option<Expr>> {
+    let Some(range) = NumberRange::from_type(&side.sql_type) else { return Ok(None) };
     let position = numeric_position(number, range.scale, range.least, range.greatest)?;
     let expr = || side.expr.clone();
     let unknown = || lit(ScalarValue::Boolean(None));
-    Ok(outcome(operator, position, &range).and_then(|outcome| {
+    Ok(simplify(operator, position, &range).and_then(|outcome| {
         Some(match outcome {
-            Outcome::With(operator, multiple) => {
+            SimplifiedComparison::Comparison(operator, multiple) => {
                 let number = Expr::Literal(scalar(multiple, &side.sql_type)?, None);
                 Expr::BinaryExpr(BinaryExpr::new(Box::new(expr()), operator, Box::new(number)))
             }
-            Outcome::Never => expr().is_null().and(unknown()),
-            Outcome::Always => expr().is_not_null().or(unknown()),
-            Outcome::Is(value) => lit(value),
+            SimplifiedComparison::Never => expr().is_null().and(unknown()),
+            SimplifiedComparison::Always => expr().is_not_null().or(unknown()),
+            SimplifiedComparison::Constant(value) => lit(value),
         })
     }))
 }
@@ -148,7 +150,7 @@ fn scalar(multiple: i128, sql_type: &SqlType) -> Option<ScalarValue> {
 }
 
 /// Returns whether the comparison of `side` with a number is false for every value that is not NULL.
-pub(super) fn is_never(comparison: &Expr, side: &Expr) -> bool {
+pub(super) fn is_false_or_null(comparison: &Expr, side: &Expr) -> bool {
     matches!(comparison, Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right })
         if matches!(&**left, Expr::IsNull(inner) if **inner == *side)
             && matches!(&**right, Expr::Literal(ScalarValue::Boolean(None), _)))

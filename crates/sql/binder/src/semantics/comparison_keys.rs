@@ -8,20 +8,20 @@ use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection, when};
 use functions::comparison_key;
-use session_context::Session;
+use session_context::EvaluationContext;
 
-use super::compare::check_elements;
-use super::grouping_set::{in_grouping, in_sets};
-use super::resolve::{marked, ordered};
-use super::typed::type_of;
+use super::compare::check_element_type;
+use super::expr_type::type_of;
+use super::grouping_set::{map_grouping_arguments, map_set_keys};
+use super::resolve::{to_comparison_key, with_type_metadata};
 
 /// Rewrites an aggregation to group by comparison keys.
-pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<LogicalPlan> {
+pub(super) fn group_by_comparison_keys(aggregate: Aggregate, session: &Arc<EvaluationContext>) -> Result<LogicalPlan> {
     let input = Arc::clone(&aggregate.input);
     let keys: Vec<Expr> = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().cloned().collect();
     let mut compared = Vec::with_capacity(keys.len());
     for key in &keys {
-        compared.push(key_of(key, &input, session)?);
+        compared.push(comparison_key_of(key, &input, session)?);
     }
     if compared.iter().all(Option::is_none) {
         return Ok(LogicalPlan::Aggregate(aggregate));
@@ -30,10 +30,10 @@ pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<
         Some(at) => compared[at].clone().unwrap_or(expr),
         None => expr,
     };
-    let group_expr = aggregate.group_expr.iter().cloned().map(|key| in_sets(key, &replace)).collect();
+    let group_expr = aggregate.group_expr.iter().cloned().map(|key| map_set_keys(key, &replace)).collect();
     let aggregates = aggregate.aggr_expr.len();
     let mut aggr_expr: Vec<Expr> =
-        aggregate.aggr_expr.iter().cloned().map(|call| in_grouping(call, &replace)).collect();
+        aggregate.aggr_expr.iter().cloned().map(|call| map_grouping_arguments(call, &replace)).collect();
     let mut shown = vec![None; keys.len()];
     for (at, key) in keys.iter().enumerate().filter(|(at, _)| compared[*at].is_some()) {
         let name = format!("shown\u{1}{at}");
@@ -52,7 +52,7 @@ pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<
             // A key that is not part of the row's grouping set is NULL.
             Some(Some(shown)) => {
                 let value = when(column(at).is_not_null(), shown.clone()).end()?;
-                marked(value, &type_of(&keys[at], before_input.schema().as_ref())?)
+                with_type_metadata(value, &type_of(&keys[at], before_input.schema().as_ref())?)
             }
             _ => column(at),
         };
@@ -63,13 +63,13 @@ pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<
 }
 
 /// Rewrites DISTINCT over such values to a grouping.
-pub(super) fn distinct(distinct: Distinct, session: &Arc<Session>) -> Result<LogicalPlan> {
+pub(super) fn distinct_by_comparison_keys(distinct: Distinct, session: &Arc<EvaluationContext>) -> Result<LogicalPlan> {
     match distinct {
         Distinct::All(input) => {
             let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
             for column in &columns {
-                if key_of(column, &input, session)?.is_some() {
-                    return aggregate(Aggregate::try_new(input, columns, Vec::new())?, session);
+                if comparison_key_of(column, &input, session)?.is_some() {
+                    return group_by_comparison_keys(Aggregate::try_new(input, columns, Vec::new())?, session);
                 }
             }
             Ok(LogicalPlan::Distinct(Distinct::All(input)))
@@ -77,10 +77,10 @@ pub(super) fn distinct(distinct: Distinct, session: &Arc<Session>) -> Result<Log
         Distinct::On(mut on) => {
             let schema = Arc::clone(on.input.schema());
             for key in &mut on.on_expr {
-                *key = ordered(key.clone(), &schema, session)?;
+                *key = to_comparison_key(key.clone(), &schema, session)?;
             }
             for key in on.sort_expr.iter_mut().flatten() {
-                key.expr = ordered(key.expr.clone(), &schema, session)?;
+                key.expr = to_comparison_key(key.expr.clone(), &schema, session)?;
             }
             // A repeated key has no effect, and DataFusion does not remove it.
             let mut known = Vec::new();
@@ -101,8 +101,8 @@ fn is_new(known: &mut Vec<Expr>, key: &Expr) -> bool {
 }
 
 /// Returns the comparison key of a key, if its type has one.
-fn key_of(key: &Expr, input: &LogicalPlan, session: &Arc<Session>) -> Result<Option<Expr>> {
+fn comparison_key_of(key: &Expr, input: &LogicalPlan, session: &Arc<EvaluationContext>) -> Result<Option<Expr>> {
     let sql_type = type_of(key, input.schema().as_ref())?;
-    check_elements(&sql_type)?;
+    check_element_type(&sql_type)?;
     comparison_key(&sql_type).map(|key_of| key_of(key.clone().unalias(), session)).transpose()
 }

@@ -11,15 +11,15 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregate
 use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use functions::{external, extract_scale, scalar_call};
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::{SqlError, SqlType, interrupt};
 
-use super::typed::type_of;
+use super::expr_type::type_of;
 
 /// Expression planner with PostgreSQL's operators.
 #[derive(Debug)]
 pub(crate) struct PostgresOperators {
-    pub(crate) session: Arc<Session>,
+    pub(crate) session: Arc<EvaluationContext>,
 }
 
 impl PostgresOperators {
@@ -38,8 +38,8 @@ impl ExprPlanner for PostgresOperators {
             return Err(external(SqlError::unsupported(format_args!("the operator {}", expr.op))));
         };
         let RawBinaryExpr { left, right, .. } = expr;
-        let left = infer(name, left, &right, schema)?;
-        let right = infer(name, right, &left, schema)?;
+        let left = infer_parameter_type(name, left, &right, schema)?;
+        let right = infer_parameter_type(name, right, &left, schema)?;
         self.call(name, vec![left, right]).map(PlannerResult::Planned)
     }
 
@@ -75,13 +75,13 @@ impl ExprPlanner for PostgresOperators {
     /// column.
     fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
         interrupt::check().map_err(external)?;
-        expr.args = expr.args.into_iter().map(named_with_casts).collect::<Result<_>>()?;
+        expr.args = expr.args.into_iter().map(name_with_casts).collect::<Result<_>>()?;
         Ok(PlannerResult::Original(expr))
     }
 
     fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
         interrupt::check().map_err(external)?;
-        expr.args = expr.args.into_iter().map(named_with_casts).collect::<Result<_>>()?;
+        expr.args = expr.args.into_iter().map(name_with_casts).collect::<Result<_>>()?;
         Ok(PlannerResult::Original(expr))
     }
 
@@ -102,7 +102,7 @@ impl ExprPlanner for PostgresOperators {
     }
 }
 
-fn named_with_casts(expr: Expr) -> Result<Expr> {
+fn name_with_casts(expr: Expr) -> Result<Expr> {
     if expr.exists(|expr| Ok(matches!(expr, Expr::Cast(_))))? {
         let name = expr.to_string();
         return Ok(expr.alias(name));
@@ -111,7 +111,7 @@ fn named_with_casts(expr: Expr) -> Result<Expr> {
 }
 
 /// Infers the type of an untyped parameter from the other operand.
-fn infer(operator: &str, expr: Expr, other: &Expr, schema: &DFSchema) -> Result<Expr> {
+fn infer_parameter_type(operator: &str, expr: Expr, other: &Expr, schema: &DFSchema) -> Result<Expr> {
     let Expr::Placeholder(Placeholder { id, field: None }) = &expr else { return Ok(expr) };
     let compares = matches!(operator, "=" | "<>" | "<" | "<=" | ">" | ">=");
     let sql_type = match (operator, type_of(other, schema)?) {

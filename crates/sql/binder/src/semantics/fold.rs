@@ -8,11 +8,11 @@ use datafusion::common::{ExprSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, Volatility};
 use functions::cast::typed_literal;
-use functions::folding;
+use functions::with_folding_limit;
 use types::SqlType;
 
 /// Evaluates a call of an immutable function with only literals; returns any other expression unchanged.
-pub(crate) fn fold(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {
+pub(crate) fn fold_call(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = &expr else { return Ok(expr) };
     if func.signature().volatility != Volatility::Immutable || args.is_empty() {
         return Ok(expr);
@@ -34,7 +34,7 @@ pub(crate) fn fold(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {
         config_options: Arc::new(ConfigOptions::default()),
     };
     // A failing call is kept: it may be in a branch that never runs.
-    match (folding(|| func.invoke_with_args(call)), sql_type) {
+    match (with_folding_limit(|| func.invoke_with_args(call)), sql_type) {
         (Ok(ColumnarValue::Scalar(value)), Some(sql_type)) => Ok(typed_literal(value, &sql_type)),
         _ => Ok(expr),
     }

@@ -14,7 +14,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, Projection};
 use datafusion::optimizer::AnalyzerRule;
-use functions::{GROUPING_KEY, VARIES};
+use functions::{GROUPING_KEY, VOLATILE_NULL};
 
 /// Analyzer rule that hides the keys; it runs after GROUPING() is resolved, which reads the aggregate's own columns.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl AnalyzerRule for GroupingSetColumns {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Aggregate(aggregate) if has_sets(&aggregate) => veil(aggregate).map(Transformed::yes),
+            LogicalPlan::Aggregate(aggregate) if has_sets(&aggregate) => hide_keys(aggregate).map(Transformed::yes),
             node => Ok(Transformed::no(node)),
         })
         .map(|transformed| transformed.data)
@@ -35,7 +35,7 @@ impl AnalyzerRule for GroupingSetColumns {
 }
 
 /// Rewrites an aggregate to group by opaque keys.
-fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
+fn hide_keys(aggregate: Aggregate) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
     let [Expr::GroupingSet(sets)] = group_expr.as_slice() else { unreachable!("veil called without grouping sets") };
     let keys: Vec<Expr> = sets.distinct_expr().into_iter().cloned().collect();
@@ -63,7 +63,7 @@ fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
     let plain = input.schema().iter().map(|column| Expr::Column(Column::from(column)));
     // A call with only constants would be folded, even if it is volatile.
     let hidden = keys.iter().enumerate().map(|(at, key)| {
-        let varies = VARIES.call(vec![]);
+        let varies = VOLATILE_NULL.call(vec![]);
         GROUPING_KEY.call(vec![key.clone(), varies]).alias_qualified(relation(at), hidden_name(at))
     });
     let below = Projection::try_new(plain.chain(hidden).collect(), input)?;
@@ -86,7 +86,7 @@ pub(super) fn has_sets(aggregate: &Aggregate) -> bool {
 
 /// Rewrites an aggregation so that its sets contain only columns: other keys are computed below it, under their
 /// previous names, which the nodes above refer to. `rewrite` resolves a key.
-pub(super) fn over_columns(aggregate: Aggregate, rewrite: impl Fn(Expr) -> Result<Expr>) -> Result<Aggregate> {
+pub(super) fn project_set_keys(aggregate: Aggregate, rewrite: impl Fn(Expr) -> Result<Expr>) -> Result<Aggregate> {
     if !has_sets(&aggregate) {
         return Ok(aggregate);
     }
@@ -106,14 +106,14 @@ pub(super) fn over_columns(aggregate: Aggregate, rewrite: impl Fn(Expr) -> Resul
         Some((_, column)) => column.clone(),
         None => expr,
     };
-    let group_expr = aggregate.group_expr.into_iter().map(|key| in_sets(key, &replace)).collect();
-    let aggr_expr = aggregate.aggr_expr.into_iter().map(|call| in_grouping(call, &replace)).collect();
+    let group_expr = aggregate.group_expr.into_iter().map(|key| map_set_keys(key, &replace)).collect();
+    let aggr_expr = aggregate.aggr_expr.into_iter().map(|call| map_grouping_arguments(call, &replace)).collect();
     let input = Projection::try_new(outputs, aggregate.input)?;
     Aggregate::try_new(Arc::new(LogicalPlan::Projection(input)), group_expr, aggr_expr)
 }
 
 /// Applies `replace` to each expression of a key's grouping sets.
-pub(super) fn in_sets(key: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
+pub(super) fn map_set_keys(key: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
     let all = |keys: Vec<Expr>| keys.into_iter().map(replace).collect();
     match key {
         Expr::GroupingSet(GroupingSet::Rollup(keys)) => Expr::GroupingSet(GroupingSet::Rollup(all(keys))),
@@ -126,7 +126,7 @@ pub(super) fn in_sets(key: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
 }
 
 /// Applies `replace` to the arguments of GROUPING() and keeps its name; returns other calls unchanged.
-pub(super) fn in_grouping(call: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
+pub(super) fn map_grouping_arguments(call: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
     let name = call.schema_name().to_string();
     let is_grouping = matches!(&call, Expr::AggregateFunction(call) if call.func.name() == "grouping")
         || matches!(&call, Expr::Alias(alias)

@@ -4,13 +4,13 @@
 //! [`rewrite_query`] rewrites syntax that DataFusion interprets differently, or rejects it; [`expr_planners`] turn
 //! operators into Kiln's functions; [`analyzer_rules`] resolve types, overloads and casts. Start at `resolve.rs`.
 //!
-//! - types: `resolve.rs`, `typed.rs` (type of an expression), `compare.rs` and `compare_number.rs` (comparisons),
+//! - types: `resolve.rs`, `expr_type.rs` (type of an expression), `compare.rs` and `compare_number.rs` (comparisons),
 //!   `set_operation.rs`, `recursive.rs`,
-//! - calls: `aggregate.rs`, `window.rs`, `coalesce.rs`, `guard.rs` (lazy evaluation), `fold.rs`, `copies.rs` (limit
+//! - calls: `aggregate.rs`, `window.rs`, `coalesce.rs`, `lazy_evaluation.rs` (lazy evaluation), `fold.rs`, `copy_limit.rs` (limit
 //!   on duplication),
 //! - plan nodes: `comparison_keys.rs` (GROUP BY and DISTINCT), `grouping_set.rs`, `unnest.rs`, `streamed_series.rs`,
-//!   `no_row.rs` (scalar subqueries),
-//! - DataFusion: `rewrite/` (syntax), `expr_planner.rs` (operators), `coercion.rs` and `concerning.rs` (its analyzer
+//!   `nullable_subquery.rs` (scalar subqueries),
+//! - DataFusion: `rewrite/` (syntax), `expr_planner.rs` (operators), `coercion.rs` and `conditional_rule.rs` (its analyzer
 //!   rules).
 
 mod aggregate;
@@ -19,19 +19,19 @@ mod coercion;
 mod compare;
 mod compare_number;
 mod comparison_keys;
-mod concerning;
-mod copies;
+mod conditional_rule;
+mod copy_limit;
 mod expr_planner;
+pub(crate) mod expr_type;
 mod fold;
 mod grouping_set;
-mod guard;
-mod no_row;
+mod lazy_evaluation;
+mod nullable_subquery;
 mod recursive;
 mod resolve;
 mod rewrite;
 mod set_operation;
 mod streamed_series;
-pub(crate) mod typed;
 mod unnest;
 mod window;
 
@@ -40,32 +40,32 @@ use std::sync::Arc;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
-use session_context::Session;
+use session_context::EvaluationContext;
 
-use self::coercion::Coercion;
-use self::concerning::Concerning;
+use self::coercion::LimitedTypeCoercion;
+use self::conditional_rule::ConditionalRule;
 use self::grouping_set::GroupingSetColumns;
-use self::resolve::Resolve;
-pub(crate) use self::resolve::marked;
-pub(crate) use self::rewrite::call;
+use self::resolve::TypeResolution;
+pub(crate) use self::resolve::with_type_metadata;
+pub(crate) use self::rewrite::function_call;
 pub(crate) use self::rewrite::{rewrite_expr, rewrite_query};
 use self::streamed_series::StreamedSeries;
 
 /// Returns all analyzer rules in order: type resolution, then DataFusion's rules, which find everything already
 /// typed.
 #[must_use]
-pub(crate) fn analyzer_rules(session: &Arc<Session>) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+pub(crate) fn analyzer_rules(session: &Arc<EvaluationContext>) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![
-        Arc::new(Resolve::new(Arc::clone(session))),
-        Concerning::grouping_calls(Arc::new(ResolveGroupingFunction::new())),
-        Arc::new(Coercion),
-        Concerning::grouping_sets(Arc::new(GroupingSetColumns)),
-        Concerning::unnested_lists(Arc::new(StreamedSeries { session: Arc::clone(session) })),
+        Arc::new(TypeResolution::new(Arc::clone(session))),
+        ConditionalRule::grouping_calls(Arc::new(ResolveGroupingFunction::new())),
+        Arc::new(LimitedTypeCoercion),
+        ConditionalRule::grouping_sets(Arc::new(GroupingSetColumns)),
+        ConditionalRule::unnested_lists(Arc::new(StreamedSeries { session: Arc::clone(session) })),
     ]
 }
 
 /// Returns the planners of operators and special syntax, which precede any other.
 #[must_use]
-pub(crate) fn expr_planners(session: &Arc<Session>) -> Vec<Arc<dyn ExprPlanner>> {
+pub(crate) fn expr_planners(session: &Arc<EvaluationContext>) -> Vec<Arc<dyn ExprPlanner>> {
     vec![Arc::new(expr_planner::PostgresOperators { session: Arc::clone(session) })]
 }

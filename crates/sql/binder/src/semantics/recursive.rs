@@ -10,9 +10,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, RecursiveQuery};
-use functions::type_rules::{same_kind, taken_beside};
+use functions::type_rules::{same_base_type, type_beside};
 use functions::{comparison_key, external};
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlType};
 
@@ -26,26 +26,26 @@ const SCALE_MAX: u8 = 20;
 pub(super) fn resolve_recursive(
     query: RecursiveQuery,
     outer: &DFSchema,
-    session: &Arc<Session>,
+    session: &Arc<EvaluationContext>,
 ) -> Result<LogicalPlan> {
     let first = resolve_plan(Arc::unwrap_or_clone(query.static_term), outer, session)?;
-    let recursive = uncast(Arc::unwrap_or_clone(query.recursive_term))?;
+    let recursive = remove_planning_casts(Arc::unwrap_or_clone(query.recursive_term))?;
     let written = column_types(&first)?;
     let mut types: Vec<SqlType> = written
         .iter()
         .map(|sql_type| if *sql_type == SqlType::Unknown { SqlType::Text } else { sql_type.clone() })
         .collect();
     let mut first = cast_columns(Arc::new(first), &written, &types, session)?;
-    let mut found = second_term(&recursive, &query.name, &first, outer, session)?;
+    let mut found = resolve_recursive_term(&recursive, &query.name, &first, outer, session)?;
     let second = column_types(&found)?;
     let grown = types.iter().zip(&second).enumerate().map(|(at, (first, second))| {
-        Ok(grown(first, &taken_beside(first, column_operand(&found, at, second)).map_err(external)?))
+        Ok(widened_type(first, &type_beside(first, column_operand(&found, at, second)).map_err(external)?))
     });
     let grown = grown.collect::<Result<Vec<SqlType>>>()?;
     if grown != types {
         first = cast_columns(first, &types, &grown, session)?;
         types = grown;
-        found = second_term(&recursive, &query.name, &first, outer, session)?;
+        found = resolve_recursive_term(&recursive, &query.name, &first, outer, session)?;
     }
     if query.is_distinct
         && let Some(sql_type) = types.iter().find(|sql_type| comparison_key(sql_type).is_some())
@@ -67,12 +67,12 @@ pub(super) fn resolve_recursive(
             return Err(external(error.with_hint("Cast the output of the non-recursive term to the correct type.")));
         }
     }
-    let second = marked_alike(cast_columns(Arc::new(found), &others, &types, session)?, first.schema())?;
+    let second = copy_type_metadata(cast_columns(Arc::new(found), &others, &types, session)?, first.schema())?;
     RecursiveQuery::try_new(query.name, first, second, query.is_distinct).map(LogicalPlan::RecursiveQuery)
 }
 
 /// Copies the type metadata of `first`'s fields to `second`: both terms must have the same schema.
-fn marked_alike(second: Arc<LogicalPlan>, first: &DFSchema) -> Result<Arc<LogicalPlan>> {
+fn copy_type_metadata(second: Arc<LogicalPlan>, first: &DFSchema) -> Result<Arc<LogicalPlan>> {
     let is_marked = |(first, second): (&FieldRef, &FieldRef)| first.metadata() != second.metadata();
     if !first.fields().iter().zip(second.schema().fields()).any(is_marked) {
         return Ok(second);
@@ -87,32 +87,34 @@ fn marked_alike(second: Arc<LogicalPlan>, first: &DFSchema) -> Result<Arc<Logica
 
 /// Returns the type of a column that the recursion may widen: a numeric expression would need more digits with each
 /// iteration.
-fn grown(first: &SqlType, second: &SqlType) -> SqlType {
+fn widened_type(first: &SqlType, second: &SqlType) -> SqlType {
     match (first, second) {
         (SqlType::Numeric { scale: a, .. }, SqlType::Numeric { scale: b, .. }) if first != second => {
             SqlType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: (*a).max(*b).min(SCALE_MAX) }
         }
-        (first, second) if same_kind(first, second) && matches!(first, SqlType::Varchar(_)) => SqlType::Varchar(None),
+        (first, second) if same_base_type(first, second) && matches!(first, SqlType::Varchar(_)) => {
+            SqlType::Varchar(None)
+        }
         (first, _) => first.clone(),
     }
 }
 
 /// Resolves the recursive term, which reads the rows of `first`.
-fn second_term(
+fn resolve_recursive_term(
     written: &LogicalPlan,
     name: &str,
     first: &LogicalPlan,
     outer: &DFSchema,
-    session: &Arc<Session>,
+    session: &Arc<EvaluationContext>,
 ) -> Result<LogicalPlan> {
     let fields: Vec<_> =
         first.schema().fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     let schema = Arc::new(Schema::new(fields));
-    let typed = written.clone().transform_up_with_subqueries(|node| work_table(node, name, &schema))?.data;
+    let typed = written.clone().transform_up_with_subqueries(|node| retype_work_table(node, name, &schema))?.data;
     resolve_plan(typed, outer, session)
 }
 
-fn work_table(node: LogicalPlan, name: &str, schema: &SchemaRef) -> Result<Transformed<LogicalPlan>> {
+fn retype_work_table(node: LogicalPlan, name: &str, schema: &SchemaRef) -> Result<Transformed<LogicalPlan>> {
     let scan = match &node {
         LogicalPlan::TableScan(scan) => scan,
         // Their schemas are derived from those below.
@@ -132,7 +134,7 @@ fn work_table(node: LogicalPlan, name: &str, schema: &SchemaRef) -> Result<Trans
 }
 
 /// Removes the casts that SQL planning added for preliminary types of the non-recursive term.
-fn uncast(plan: LogicalPlan) -> Result<LogicalPlan> {
+fn remove_planning_casts(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(projection) = plan else { return Ok(plan) };
     let exprs = projection.expr.into_iter().map(|expr| {
         let (qualifier, name) = expr.qualified_name();

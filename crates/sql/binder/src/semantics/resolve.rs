@@ -16,50 +16,50 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, lit};
 use datafusion::optimizer::AnalyzerRule;
-use functions::cast::{CastKind, is_text, lower as lower_cast, marked_literal};
+use functions::cast::{CastKind, is_text, lower_cast, marked_literal};
 use functions::error::to_datafusion;
-use functions::type_rules::{Operand, common_type, plain, taken_beside};
+use functions::type_rules::{Operand, common_type, plain_type_name, type_beside};
 use functions::{
-    ANY_EQUAL, Body, Builtin, NamedFunction, ResolvedFunction, any_interval, comparison_key, comparison_operator,
-    external, extreme_interval, like_operator, missing_operator, negate_definition,
+    ANY_EQUAL, Body, DataFusionFunction, ResolvedFunction, UnresolvedFunction, any_interval, comparison_key,
+    comparison_operator, external, extreme_interval, like_operator, missing_operator, negate_definition,
 };
-use plan::levels::is_membership;
-use plan::{balanced, flatten_concatenations};
-use session_context::Session;
+use plan::plan_limits::is_negated_membership;
+use plan::{balance, balance_concatenations};
+use session_context::EvaluationContext;
 use types::interrupt;
-use types::numeric::{Digits, digit_count};
+use types::numeric::{NumericPrecision, digit_count};
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::coalesce;
-use super::compare::{self, Typed};
-use super::compare_number::is_never;
+use super::compare::{self, TypedExpr};
+use super::compare_number::is_false_or_null;
 use super::comparison_keys;
-use super::copies::{copied, is_cheap};
-use super::fold::fold;
-use super::grouping_set::over_columns;
-use super::guard::{case_of_conditions, guarded};
-use super::no_row::null_without_row;
+use super::copy_limit::{copy_expr, is_cheap};
+use super::expr_type::{field_of, type_of};
+use super::fold::fold_call;
+use super::grouping_set::project_set_keys;
+use super::lazy_evaluation::{guard_right_side, lower_boolean_case};
+use super::nullable_subquery::make_nullable;
 use super::recursive::resolve_recursive;
-use super::set_operation::{flattened, resolve_union, resolve_values};
-use super::typed::{field_of, type_of};
-use super::unnest::mark_elements;
+use super::set_operation::{flatten_union, resolve_union, resolve_values};
+use super::unnest::add_element_types;
 
 /// Type resolution for a statement of one session.
 #[derive(Debug)]
-pub(crate) struct Resolve {
-    session: Arc<Session>,
+pub(crate) struct TypeResolution {
+    session: Arc<EvaluationContext>,
 }
 
-impl Resolve {
+impl TypeResolution {
     /// Creates the rule for statements of `session`.
     #[must_use]
-    pub(crate) fn new(session: Arc<Session>) -> Self {
+    pub(crate) fn new(session: Arc<EvaluationContext>) -> Self {
         Self { session }
     }
 }
 
-impl AnalyzerRule for Resolve {
+impl AnalyzerRule for TypeResolution {
     fn name(&self) -> &str {
         "postgresql_semantics"
     }
@@ -70,25 +70,29 @@ impl AnalyzerRule for Resolve {
 }
 
 /// Resolves a plan whose correlated references refer to `outer`.
-pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
+pub(super) fn resolve_plan(
+    plan: LogicalPlan,
+    outer: &DFSchema,
+    session: &Arc<EvaluationContext>,
+) -> Result<LogicalPlan> {
     interrupt::check().map_err(to_datafusion)?;
     if let LogicalPlan::RecursiveQuery(query) = plan {
         return resolve_recursive(query, outer, session);
     }
     let plan = match plan {
-        LogicalPlan::Union(union) => LogicalPlan::Union(flattened(union)),
+        LogicalPlan::Union(union) => LogicalPlan::Union(flatten_union(union)),
         plan => plan,
     };
     let before: Vec<DFSchemaRef> = plan.inputs().into_iter().map(|input| Arc::clone(input.schema())).collect();
     let plan = resolve_children(plan, outer, session)?;
     let is_over_the_same = before.iter().zip(plan.inputs()).all(|(before, input)| Arc::ptr_eq(before, input.schema()));
-    if says_nothing(&plan) {
+    if has_no_expressions(&plan) {
         return if is_over_the_same { Ok(plan) } else { plan.recompute_schema() };
     }
     let mut schema = input_schema(&plan, is_over_the_same)?;
     let plan = match plan {
         LogicalPlan::Aggregate(aggregate) => {
-            let written = over_columns(aggregate, |key| rewrite(key, &schema, outer, session))?;
+            let written = project_set_keys(aggregate, |key| resolve_expr(key, &schema, outer, session))?;
             schema = Arc::clone(written.input.schema());
             LogicalPlan::Aggregate(written)
         }
@@ -99,12 +103,13 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
         LogicalPlan::Limit(_) => plan,
         LogicalPlan::Sort(mut sort) => {
             for key in &mut sort.expr {
-                key.expr = ordered(rewrite(key.expr.clone(), &schema, outer, session)?, &schema, session)?;
+                key.expr =
+                    to_comparison_key(resolve_expr(key.expr.clone(), &schema, outer, session)?, &schema, session)?;
             }
             LogicalPlan::Sort(sort)
         }
         LogicalPlan::Values(values) => {
-            return resolve_values(values, |expr| rewrite(expr, &schema, outer, session), session);
+            return resolve_values(values, |expr| resolve_expr(expr, &schema, outer, session), session);
         }
         LogicalPlan::Union(union) => return resolve_union(union, session),
         LogicalPlan::Join(mut join) => {
@@ -112,12 +117,12 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
                 .on
                 .into_iter()
                 .map(|(left, right)| {
-                    let left = typed(rewrite(left, &schema, outer, session)?, &schema)?;
-                    let right = typed(rewrite(right, &schema, outer, session)?, &schema)?;
-                    compare::comparable_sides("=", left, right, session)
+                    let left = typed_expr(resolve_expr(left, &schema, outer, session)?, &schema)?;
+                    let right = typed_expr(resolve_expr(right, &schema, outer, session)?, &schema)?;
+                    compare::cast_to_comparable("=", left, right, session)
                 })
                 .collect::<Result<_>>()?;
-            join.filter = join.filter.map(|filter| rewrite(filter, &schema, outer, session)).transpose()?;
+            join.filter = join.filter.map(|filter| resolve_expr(filter, &schema, outer, session)).transpose()?;
             LogicalPlan::Join(join)
         }
         plan => {
@@ -125,10 +130,10 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
             plan.map_expressions(|expr| match expr {
                 Expr::Column(_) => Ok(Transformed::no(expr)),
                 // An alias keeps its name by itself.
-                Expr::Alias(_) => rewrite(expr, &schema, outer, session).map(Transformed::yes),
+                Expr::Alias(_) => resolve_expr(expr, &schema, outer, session).map(Transformed::yes),
                 expr => {
                     let name = names.save(&expr);
-                    let rewritten = rewrite(expr, &schema, outer, session)?;
+                    let rewritten = resolve_expr(expr, &schema, outer, session)?;
                     Ok(Transformed::yes(name.restore(rewritten)))
                 }
             })?
@@ -136,15 +141,15 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
         }
     };
     match plan.recompute_schema()? {
-        LogicalPlan::Aggregate(aggregate) => comparison_keys::aggregate(aggregate, session),
-        LogicalPlan::Distinct(distinct) => comparison_keys::distinct(distinct, session),
-        LogicalPlan::Unnest(unnest) => mark_elements(unnest),
+        LogicalPlan::Aggregate(aggregate) => comparison_keys::group_by_comparison_keys(aggregate, session),
+        LogicalPlan::Distinct(distinct) => comparison_keys::distinct_by_comparison_keys(distinct, session),
+        LogicalPlan::Unnest(unnest) => add_element_types(unnest),
         plan => Ok(plan),
     }
 }
 
 /// Returns whether a node has no expressions, and only the columns of its inputs.
-fn says_nothing(plan: &LogicalPlan) -> bool {
+fn has_no_expressions(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(scan) => scan.filters.is_empty(),
         LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) => true,
@@ -174,7 +179,7 @@ fn input_schema(plan: &LogicalPlan, is_over_the_same: bool) -> Result<DFSchemaRe
 }
 
 /// Resolves the inputs of a node; a LATERAL subquery sees the resolved types of the left side.
-fn resolve_children(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
+fn resolve_children(plan: LogicalPlan, outer: &DFSchema, session: &Arc<EvaluationContext>) -> Result<LogicalPlan> {
     if let LogicalPlan::Join(mut join) = plan {
         join.left = Arc::new(resolve_plan(Arc::unwrap_or_clone(join.left), outer, session)?);
         let mut nearer = join.left.schema().as_ref().clone();
@@ -185,17 +190,17 @@ fn resolve_children(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>)
     plan.map_children(|child| resolve_plan(child, outer, session).map(Transformed::yes)).map(|plan| plan.data)
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema, outer: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
-    let mut rewriter = Rewriter { schema, outer, session, concatenations: Cell::new(0) };
+fn resolve_expr(expr: Expr, schema: &DFSchema, outer: &DFSchema, session: &Arc<EvaluationContext>) -> Result<Expr> {
+    let mut rewriter = ExprResolver { schema, outer, session, concatenations: Cell::new(0) };
     let rewritten = expr.rewrite(&mut rewriter)?.data;
     if rewriter.concatenations.get() <= CONCATENATIONS_MAX {
         return Ok(rewritten);
     }
-    flatten_concatenations(rewritten)
+    balance_concatenations(rewritten)
 }
 
 /// Returns the expression by which rows are sorted and compared: the comparison key, if the type has one.
-pub(super) fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
+pub(super) fn to_comparison_key(key: Expr, schema: &DFSchema, session: &Arc<EvaluationContext>) -> Result<Expr> {
     match comparison_key(&type_of(&key, schema)?) {
         Some(key_of) => key_of(key, session),
         None => Ok(key),
@@ -203,7 +208,7 @@ pub(super) fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> R
 }
 
 /// Preserves the type metadata of an expression by a cast that does nothing, if its own field would lose it.
-pub(crate) fn marked(expr: Expr, sql_type: &SqlType) -> Expr {
+pub(crate) fn with_type_metadata(expr: Expr, sql_type: &SqlType) -> Expr {
     if sql_type.arrow_metadata().is_empty() {
         return expr;
     }
@@ -211,15 +216,15 @@ pub(crate) fn marked(expr: Expr, sql_type: &SqlType) -> Expr {
     Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field))
 }
 
-fn typed(expr: Expr, schema: &DFSchema) -> Result<Typed> {
+fn typed_expr(expr: Expr, schema: &DFSchema) -> Result<TypedExpr> {
     let sql_type = type_of(&expr, schema)?;
-    Ok(Typed { expr, sql_type })
+    Ok(TypedExpr { expr, sql_type })
 }
 
-pub(super) struct Rewriter<'a> {
+pub(super) struct ExprResolver<'a> {
     pub(super) schema: &'a DFSchema,
     outer: &'a DFSchema,
-    pub(super) session: &'a Arc<Session>,
+    pub(super) session: &'a Arc<EvaluationContext>,
     /// Number of resolved calls of `||`.
     concatenations: Cell<usize>,
 }
@@ -227,7 +232,7 @@ pub(super) struct Rewriter<'a> {
 /// Number of calls of `||` above which an expression may have a long chain of them.
 const CONCATENATIONS_MAX: usize = 32;
 
-impl TreeNodeRewriter for Rewriter<'_> {
+impl TreeNodeRewriter for ExprResolver<'_> {
     type Node = Expr;
 
     fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
@@ -235,11 +240,11 @@ impl TreeNodeRewriter for Rewriter<'_> {
     }
 }
 
-impl Rewriter<'_> {
+impl ExprResolver<'_> {
     fn resolve(&self, expr: Expr) -> Result<Expr> {
         interrupt::check().map_err(to_datafusion)?;
         match expr {
-            Expr::Literal(value, None) => literal(value),
+            Expr::Literal(value, None) => convert_literal(value),
             Expr::OuterReferenceColumn(field, column) => {
                 let field = self.outer.field_from_column(&column).map_or(field, Arc::clone);
                 Ok(Expr::OuterReferenceColumn(field, column))
@@ -248,7 +253,8 @@ impl Rewriter<'_> {
                 let from = type_of(&cast.expr, self.schema)?;
                 let to = SqlType::from_arrow_field(&cast.field)
                     .ok_or_else(|| external(SqlError::unsupported("a cast to this type")))?;
-                lower_cast(*cast.expr, &from, &to, CastKind::Explicit, self.session).map(|expr| self.mark(expr, &to))
+                lower_cast(*cast.expr, &from, &to, CastKind::Explicit, self.session)
+                    .map(|expr| self.mark_text_literal(expr, &to))
             }
             Expr::Negative(operand) => self.negative(*operand),
             Expr::Not(operand) => Ok(Expr::Not(Box::new(self.condition(*operand, "NOT")?))),
@@ -263,11 +269,11 @@ impl Rewriter<'_> {
             Expr::InList(list) => self.in_list(list),
             Expr::Like(like) => self.like(like),
             Expr::Case(case) => self.case(case),
-            Expr::AggregateFunction(call) => self.aggregate(call),
-            Expr::WindowFunction(call) => self.window(*call),
+            Expr::AggregateFunction(call) => self.resolve_aggregate(call),
+            Expr::WindowFunction(call) => self.resolve_window(*call),
             Expr::ScalarSubquery(subquery) => {
                 let mut subquery = self.subquery(subquery)?;
-                subquery.subquery = Arc::new(null_without_row(Arc::unwrap_or_clone(subquery.subquery))?);
+                subquery.subquery = Arc::new(make_nullable(Arc::unwrap_or_clone(subquery.subquery))?);
                 Ok(Expr::ScalarSubquery(subquery))
             }
             Expr::Exists(mut exists) => {
@@ -281,7 +287,7 @@ impl Rewriter<'_> {
             Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
                 let (expr, subquery) = self.comparable_subquery(&op.to_string(), *expr, subquery)?;
                 // DataFusion duplicates the subquery of other comparisons.
-                if let Some(negated) = is_membership(op, &quantifier) {
+                if let Some(negated) = is_negated_membership(op, &quantifier) {
                     return Ok(Expr::InSubquery(InSubquery::new(Box::new(expr), subquery, negated)));
                 }
                 Ok(Expr::SetComparison(SetComparison::new(Box::new(expr), subquery, op, quantifier)))
@@ -291,42 +297,42 @@ impl Rewriter<'_> {
     }
 
     /// Marks a text literal that was cast, so that it is no longer an untyped literal.
-    fn mark(&self, expr: Expr, to: &SqlType) -> Expr {
+    fn mark_text_literal(&self, expr: Expr, to: &SqlType) -> Expr {
         match expr {
             Expr::Literal(value, None) if is_text(to) => marked_literal(value, to),
             other => other,
         }
     }
 
-    fn typed(&self, expr: Expr) -> Result<Typed> {
-        typed(expr, self.schema)
+    fn typed(&self, expr: Expr) -> Result<TypedExpr> {
+        typed_expr(expr, self.schema)
     }
 
     pub(super) fn function(&self, call: ScalarFunction) -> Result<Expr> {
-        let Some(named) = call.func.inner().downcast_ref::<NamedFunction>() else {
+        let Some(named) = call.func.inner().downcast_ref::<UnresolvedFunction>() else {
             return Ok(Expr::ScalarFunction(call));
         };
         let definition = named.definition;
         if let Some(operator) = comparison_operator(definition.name) {
             let [left, right]: [Expr; 2] =
                 call.args.try_into().map_err(|_| external(SqlError::internal("a comparison takes two arguments")))?;
-            return compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session);
+            return compare::lower_comparison(operator, self.typed(left)?, self.typed(right)?, self.session);
         }
         let arguments: Vec<SqlType> = call.args.iter().map(|arg| type_of(arg, self.schema)).collect::<Result<_>>()?;
         if definition.name == "any_equal" {
             return self.any_equal(call.args, &arguments);
         }
         if matches!(definition.name, "coalesce" | "greatest" | "least" | "nullif" | "array_literal") {
-            return self.common_call(definition.name, call.args, &arguments, named);
+            return self.resolve_common_type_call(definition.name, call.args, &arguments, named);
         }
-        let (index, mut targets) = definition.choose(&arguments).map_err(external)?;
+        let (index, mut targets) = definition.resolve_overload(&arguments).map_err(external)?;
         let overload = &definition.overloads[index];
         for ((arg, from), target) in call.args.iter().zip(&arguments).zip(&mut targets) {
             if *from == SqlType::Unknown {
-                *target = taken_beside(target, Operand::new(arg, from)).map_err(external)?;
+                *target = type_beside(target, Operand::new(arg, from)).map_err(external)?;
             }
         }
-        overload.share_elements(&mut targets);
+        overload.unify_element_types(&mut targets);
         let args: Vec<Expr> = call
             .args
             .into_iter()
@@ -334,34 +340,41 @@ impl Rewriter<'_> {
             .map(|(arg, (from, to))| lower_cast(arg, from, to, CastKind::Assignment, self.session))
             .collect::<Result<_>>()?;
         match overload.body {
-            Body::Native(make) => {
+            Body::Rewrite(make) => {
                 self.concatenations.update(|count| count + usize::from(definition.name == "||"));
                 Ok(make(args))
             }
             Body::Builtin(function) => {
-                let expr = Expr::ScalarFunction(ScalarFunction::new_udf(Builtin::udf(function()), args));
-                let wanted = overload.result(&targets).map_err(external)?;
-                self.shaped(expr, &wanted)
+                let expr = Expr::ScalarFunction(ScalarFunction::new_udf(DataFusionFunction::udf(function()), args));
+                let wanted = overload.compute_result_type(&targets).map_err(external)?;
+                self.cast_result(expr, &wanted)
             }
             Body::Rows(_) => {
-                let function = ResolvedFunction::in_place_of(named, index, targets, self.session).map_err(external)?;
-                fold(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)), self.schema)
+                let function =
+                    ResolvedFunction::from_unresolved(named, index, targets, self.session).map_err(external)?;
+                fold_call(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)), self.schema)
             }
         }
     }
 
     /// Casts the result of a DataFusion function, which chooses its own integer widths and string layouts, to
     /// `wanted`.
-    fn shaped(&self, expr: Expr, wanted: &SqlType) -> Result<Expr> {
+    fn cast_result(&self, expr: Expr, wanted: &SqlType) -> Result<Expr> {
         if *field_of(&expr, self.schema)?.data_type() == wanted.arrow_type() {
-            return Ok(marked(expr, wanted));
+            return Ok(with_type_metadata(expr, wanted));
         }
         let field = Arc::new(wanted.arrow_field("cast", true));
         Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
     }
 
     /// Resolves a call whose arguments have a common type: COALESCE, GREATEST, LEAST, NULLIF and ARRAY.
-    fn common_call(&self, name: &str, args: Vec<Expr>, arguments: &[SqlType], named: &NamedFunction) -> Result<Expr> {
+    fn resolve_common_type_call(
+        &self,
+        name: &str,
+        args: Vec<Expr>,
+        arguments: &[SqlType],
+        named: &UnresolvedFunction,
+    ) -> Result<Expr> {
         let context = if name == "array_literal" { "ARRAY".to_owned() } else { name.to_uppercase() };
         if name == "nullif" {
             let [left, right]: [Expr; 2] = args
@@ -370,18 +383,20 @@ impl Rewriter<'_> {
             // The result has the type of the comparison.
             let gives = nullif_type(Operand::new(&left, &arguments[0]), &arguments[1]).map_err(external)?;
             let left = lower_cast(left, &arguments[0], &gives, CastKind::Explicit, self.session)?;
-            let compared = copied(&left, self.session)?;
-            let equal = compare::lower(Operator::Eq, self.typed(compared)?, self.typed(right)?, self.session)?;
+            let compared = copy_expr(&left, self.session)?;
+            let equal =
+                compare::lower_comparison(Operator::Eq, self.typed(compared)?, self.typed(right)?, self.session)?;
             if !is_cheap(&left)
                 && let Expr::BinaryExpr(BinaryExpr { left: compared, op: Operator::Eq, right }) = &equal
                 && **compared == left
             {
-                let call = ScalarFunction::new_udf(Builtin::udf(nullif()), vec![left, right.as_ref().clone()]);
-                return Ok(marked(Expr::ScalarFunction(call), &gives));
+                let call =
+                    ScalarFunction::new_udf(DataFusionFunction::udf(nullif()), vec![left, right.as_ref().clone()]);
+                return Ok(with_type_metadata(Expr::ScalarFunction(call), &gives));
             }
             let null = Expr::Literal(ScalarValue::try_from(&gives.arrow_type())?, None);
             let case = Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)));
-            return Ok(marked(Expr::Case(case), &gives));
+            return Ok(with_type_metadata(Expr::Case(case), &gives));
         }
         let operands: Vec<Operand<'_>> =
             args.iter().zip(arguments).map(|(arg, sql_type)| Operand::new(arg, sql_type)).collect();
@@ -391,11 +406,11 @@ impl Rewriter<'_> {
             .zip(arguments)
             .map(|(arg, from)| lower_cast(arg, from, &common, CastKind::Assignment, self.session))
             .collect::<Result<_>>()?;
-        let args = if name == "coalesce" { coalesce::flattened(args) } else { args };
+        let args = if name == "coalesce" { coalesce::flatten_arguments(args) } else { args };
         if name == "coalesce"
-            && let Some(call) = coalesce::eager(&args, &common, self.session)?
+            && let Some(call) = coalesce::eager_coalesce(&args, &common, self.session)?
         {
-            return Ok(marked(call, &common));
+            return Ok(with_type_metadata(call, &common));
         }
         if common == SqlType::Interval && matches!(name, "greatest" | "least") {
             return extreme_interval(name == "greatest", args, self.session);
@@ -410,25 +425,26 @@ impl Rewriter<'_> {
             return Err(external(SqlError::unsupported("an array of more than one dimension")));
         }
         let gives = if name == "array_literal" { SqlType::Array(Box::new(common)) } else { common };
-        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(Builtin::udf(function()), args));
-        if name == "array_literal" { self.shaped(expr, &gives) } else { Ok(marked(expr, &gives)) }
+        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(DataFusionFunction::udf(function()), args));
+        if name == "array_literal" { self.cast_result(expr, &gives) } else { Ok(with_type_metadata(expr, &gives)) }
     }
 
     /// Resolves `x = ANY (array)`: casts the array's elements and `x` to the type they are compared in.
     fn any_equal(&self, args: Vec<Expr>, arguments: &[SqlType]) -> Result<Expr> {
         let [array, value]: [Expr; 2] =
             args.try_into().map_err(|_| external(SqlError::internal("any_equal takes two arguments")))?;
-        let missing =
-            |sought: &SqlType, element: &SqlType| external(missing_operator("=", &plain(sought), &plain(element)));
+        let missing = |sought: &SqlType, element: &SqlType| {
+            external(missing_operator("=", &plain_type_name(sought), &plain_type_name(element)))
+        };
         // An untyped array has elements of the value's type.
         let beside = SqlType::Array(Box::new(match &arguments[1] {
             SqlType::Unknown => SqlType::Text,
             other => other.clone(),
         }));
-        let found = taken_beside(&beside, Operand::new(&array, &arguments[0])).map_err(external)?;
-        let element = found
-            .element()
-            .ok_or_else(|| external(missing_operator("= ANY", &plain(&arguments[1]), &plain(&arguments[0]))))?;
+        let found = type_beside(&beside, Operand::new(&array, &arguments[0])).map_err(external)?;
+        let element = found.element().ok_or_else(|| {
+            external(missing_operator("= ANY", &plain_type_name(&arguments[1]), &plain_type_name(&arguments[0])))
+        })?;
         let common = compare::comparison_type(Operand::new(&value, &arguments[1]), Operand::Typed(&element))
             .map_err(external)?
             .ok_or_else(|| missing(&arguments[1], &element))?;
@@ -454,7 +470,7 @@ impl Rewriter<'_> {
 
     /// Resolves unary minus with an overflow check; the sign of a literal is part of it.
     fn negative(&self, operand: Expr) -> Result<Expr> {
-        let negate = NamedFunction::udf(negate_definition(), self.session);
+        let negate = UnresolvedFunction::udf(negate_definition(), self.session);
         self.function(ScalarFunction::new_udf(negate, vec![operand]))
     }
 
@@ -464,7 +480,7 @@ impl Rewriter<'_> {
         if matches!(operator, O::And | O::Or) {
             let place = if operator == O::And { "AND" } else { "OR" };
             let (left, right) = (self.condition(left, place)?, self.condition(right, place)?);
-            let right = guarded(&left, operator, right, self.session)?;
+            let right = guard_right_side(&left, operator, right, self.session)?;
             return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
         }
         if !compares.contains(&operator) {
@@ -472,18 +488,22 @@ impl Rewriter<'_> {
         }
         // This is idempotent: results of this rule already have one type, and comparison keys are compared as they
         // are.
-        compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session)
+        compare::lower_comparison(operator, self.typed(left)?, self.typed(right)?, self.session)
     }
 
     fn between(&self, between: Between) -> Result<Expr> {
-        let low = compare::lower(
+        let low = compare::lower_comparison(
             Operator::GtEq,
-            self.typed(copied(&between.expr, self.session)?)?,
+            self.typed(copy_expr(&between.expr, self.session)?)?,
             self.typed(*between.low)?,
             self.session,
         )?;
-        let high =
-            compare::lower(Operator::LtEq, self.typed(*between.expr)?, self.typed(*between.high)?, self.session)?;
+        let high = compare::lower_comparison(
+            Operator::LtEq,
+            self.typed(*between.expr)?,
+            self.typed(*between.high)?,
+            self.session,
+        )?;
         let within = low.and(high);
         Ok(if between.negated { Expr::Not(Box::new(within)) } else { within })
     }
@@ -493,15 +513,15 @@ impl Rewriter<'_> {
         let left = self.typed(*list.expr)?;
         let mut comparisons = Vec::with_capacity(list.list.len());
         for element in list.list {
-            let left = Typed { expr: copied(&left.expr, self.session)?, sql_type: left.sql_type.clone() };
-            comparisons.push(compare::lower(Operator::Eq, left, self.typed(element)?, self.session)?);
+            let left = TypedExpr { expr: copy_expr(&left.expr, self.session)?, sql_type: left.sql_type.clone() };
+            comparisons.push(compare::lower_comparison(Operator::Eq, left, self.typed(element)?, self.session)?);
         }
         // A number outside the type's range or scale equals no value; its comparison matters only for NULL, which any
         // other one handles too.
-        if !comparisons.iter().all(|comparison| is_never(comparison, &left.expr)) {
-            comparisons.retain(|comparison| !is_never(comparison, &left.expr));
+        if !comparisons.iter().all(|comparison| is_false_or_null(comparison, &left.expr)) {
+            comparisons.retain(|comparison| !is_false_or_null(comparison, &left.expr));
         }
-        if let Some(sought) = self.sought(&left.expr, &comparisons) {
+        if let Some(sought) = self.list_operand(&left.expr, &comparisons) {
             let sought = Box::new(sought.clone());
             let elements = comparisons
                 .into_iter()
@@ -512,13 +532,13 @@ impl Rewriter<'_> {
                 .collect();
             return Ok(Expr::InList(InList::new(sought, elements, list.negated)));
         }
-        let any = balanced(comparisons, Operator::Or).unwrap_or_else(|| lit(false));
+        let any = balance(comparisons, Operator::Or).unwrap_or_else(|| lit(false));
         Ok(if list.negated { Expr::Not(Box::new(any)) } else { any })
     }
 
     /// Returns the common left operand of an IN list's comparisons if the list is kept: if its elements are
     /// constants, or if a chain of comparisons would be long or evaluate the operand repeatedly.
-    fn sought<'e>(&self, left: &Expr, comparisons: &'e [Expr]) -> Option<&'e Expr> {
+    fn list_operand<'e>(&self, left: &Expr, comparisons: &'e [Expr]) -> Option<&'e Expr> {
         let sides = |comparison: &'e Expr| match comparison {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => Some((left.as_ref(), right.as_ref())),
             _ => None,
@@ -529,7 +549,7 @@ impl Rewriter<'_> {
         }
         let mut elements = comparisons.iter().filter_map(sides).map(|(_, element)| element);
         let are_known = elements.all(|element| matches!(element, Expr::Literal(..) | Expr::Placeholder(_)));
-        let is_better = (are_known && first == left) || !is_cheap(first) || comparisons.len() > CHAIN_MAX;
+        let is_better = (are_known && first == left) || !is_cheap(first) || comparisons.len() > COMPARISON_CHAIN_MAX;
         is_better.then_some(first)
     }
 
@@ -538,7 +558,11 @@ impl Rewriter<'_> {
         let value = self.typed(*like.expr)?;
         let pattern = self.typed(*like.pattern)?;
         if !is_text(&value.sql_type) || !is_text(&pattern.sql_type) {
-            return Err(external(missing_operator(operator, &plain(&value.sql_type), &plain(&pattern.sql_type))));
+            return Err(external(missing_operator(
+                operator,
+                &plain_type_name(&value.sql_type),
+                &plain_type_name(&pattern.sql_type),
+            )));
         }
         // LIKE sees the trailing blanks of `char(n)`: a cast would remove them.
         functions::like(operator, vec![value.expr, pattern.expr], self.session)
@@ -554,13 +578,13 @@ impl Rewriter<'_> {
             }
         };
         let thens = thens.into_iter().map(|then| self.typed(*then)).collect::<Result<Vec<_>>>()?;
-        let branches: Vec<(Expr, Typed)> = conditions.into_iter().zip(thens).collect();
+        let branches: Vec<(Expr, TypedExpr)> = conditions.into_iter().zip(thens).collect();
         let otherwise = case.else_expr.map(|expr| self.typed(*expr)).transpose()?;
         // PostgreSQL considers ELSE first.
         let results = otherwise.iter().chain(branches.iter().map(|(_, then)| then));
         let operands: Vec<Operand<'_>> = results.map(|result| Operand::new(&result.expr, &result.sql_type)).collect();
         let common = common_type(&operands, "CASE").map_err(external)?;
-        let cast = |side: Typed| {
+        let cast = |side: TypedExpr| {
             lower_cast(side.expr, &side.sql_type, &common, CastKind::Assignment, self.session).map(Box::new)
         };
         let branches =
@@ -568,9 +592,9 @@ impl Rewriter<'_> {
         let otherwise = otherwise.map(cast).transpose()?;
         let case = Case::new(operand.map(Box::new), branches, otherwise);
         if common == SqlType::Bool {
-            return case_of_conditions(case, self.schema, self.session);
+            return lower_boolean_case(case, self.schema, self.session);
         }
-        Ok(marked(Expr::Case(case), &common))
+        Ok(with_type_metadata(Expr::Case(case), &common))
     }
 
     /// Resolves a simple CASE: returns its operand, if it is compared with all WHENs in one type, and the values;
@@ -578,10 +602,11 @@ impl Rewriter<'_> {
     fn simple_case(&self, operand: Expr, whens: Vec<Expr>) -> Result<(Option<Expr>, Vec<Expr>)> {
         let operand = self.typed(operand)?;
         let whens = whens.into_iter().map(|when| self.typed(when)).collect::<Result<Vec<_>>>()?;
-        let compare = |operand: &Typed, whens: &[Typed]| {
-            let of = |when: &Typed| {
-                let operand = Typed { expr: copied(&operand.expr, self.session)?, sql_type: operand.sql_type.clone() };
-                compare::lower(Operator::Eq, operand, when.clone(), self.session)
+        let compare = |operand: &TypedExpr, whens: &[TypedExpr]| {
+            let of = |when: &TypedExpr| {
+                let operand =
+                    TypedExpr { expr: copy_expr(&operand.expr, self.session)?, sql_type: operand.sql_type.clone() };
+                compare::lower_comparison(Operator::Eq, operand, when.clone(), self.session)
             };
             whens.iter().map(of).collect::<Result<Vec<_>>>()
         };
@@ -591,7 +616,7 @@ impl Rewriter<'_> {
         // Each WHEN may need another type of the operand; it is computed once, in a type common to all.
         let mut common = operand.sql_type.clone();
         for when in &whens {
-            let sought = Operand::of_type(&common);
+            let sought = Operand::from_type(&common);
             let when = Operand::new(&when.expr, &when.sql_type);
             let Some(wider) = compare::comparison_type(sought, when).map_err(external)? else {
                 // One of these comparisons raises the error.
@@ -599,12 +624,17 @@ impl Rewriter<'_> {
             };
             common = wider;
         }
-        let cast = |side: Typed| lower_cast(side.expr, &side.sql_type, &common, CastKind::Explicit, self.session);
-        let sides = whens.into_iter().map(|when| Ok(Typed { expr: cast(when)?, sql_type: common.clone() }));
+        let cast = |side: TypedExpr| lower_cast(side.expr, &side.sql_type, &common, CastKind::Explicit, self.session);
+        let sides = whens.into_iter().map(|when| Ok(TypedExpr { expr: cast(when)?, sql_type: common.clone() }));
         let sides = sides.collect::<Result<Vec<_>>>()?;
-        let operand = Typed { expr: cast(operand)?, sql_type: common.clone() };
+        let operand = TypedExpr { expr: cast(operand)?, sql_type: common.clone() };
         let mut comparisons = sides.into_iter().map(|when| {
-            compare::comparable_sides("=", Typed { expr: operand.expr.clone(), ..operand.clone() }, when, self.session)
+            compare::cast_to_comparable(
+                "=",
+                TypedExpr { expr: operand.expr.clone(), ..operand.clone() },
+                when,
+                self.session,
+            )
         });
         let Some(first) = comparisons.next().transpose()? else { return Ok((None, Vec::new())) };
         let mut values = vec![first.1];
@@ -626,7 +656,7 @@ impl Rewriter<'_> {
                 lower_cast(condition.expr, &SqlType::Unknown, &SqlType::Bool, CastKind::Assignment, self.session)
             }
             other => {
-                let message = format!("argument of {place} must be type boolean, not type {}", plain(&other));
+                let message = format!("argument of {place} must be type boolean, not type {}", plain_type_name(&other));
                 Err(external(SqlError::new(Condition::DatatypeMismatch, message)))
             }
         }
@@ -646,8 +676,8 @@ impl Rewriter<'_> {
         let plan = &subquery.subquery;
         let (qualifier, field) = plan.schema().qualified_field(0);
         let column = Expr::Column(datafusion::common::Column::from((qualifier, field)));
-        let right = Typed { sql_type: type_of(&column, plan.schema().as_ref())?, expr: column.clone() };
-        let (left, right) = compare::comparable_sides(operator, left, right, self.session)?;
+        let right = TypedExpr { sql_type: type_of(&column, plan.schema().as_ref())?, expr: column.clone() };
+        let (left, right) = compare::cast_to_comparable(operator, left, right, self.session)?;
         if right == column {
             return Ok((left, subquery));
         }
@@ -658,7 +688,7 @@ impl Rewriter<'_> {
 }
 
 /// Number of non-constant elements above which an IN list is not turned into a chain of comparisons.
-const CHAIN_MAX: usize = 64;
+const COMPARISON_CHAIN_MAX: usize = 64;
 
 /// Returns the type of NULLIF's first argument in its comparison with the second.
 fn nullif_type(left: Operand<'_>, right: &SqlType) -> SqlResult<SqlType> {
@@ -666,16 +696,16 @@ fn nullif_type(left: Operand<'_>, right: &SqlType) -> SqlResult<SqlType> {
     Ok(match (left, right) {
         (Operand::Typed(T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. }), T::Float4 | T::Float8) => T::Float8,
         (Operand::Typed(left @ (T::Int2 | T::Int4 | T::Int8)), T::Numeric { .. }) => {
-            Digits::of(left).map_or_else(|| left.clone(), Digits::sql_type)
+            NumericPrecision::from_sql_type(left).map_or_else(|| left.clone(), NumericPrecision::sql_type)
         }
         (Operand::Typed(left), _) => left.clone(),
         (_, T::Unknown) => T::Text,
-        (untyped, right) => taken_beside(right, untyped)?,
+        (untyped, right) => type_beside(right, untyped)?,
     })
 }
 
 /// Converts a literal of SqlToRel to the width it has in PostgreSQL.
-fn literal(value: ScalarValue) -> Result<Expr> {
+fn convert_literal(value: ScalarValue) -> Result<Expr> {
     let value = match value {
         ScalarValue::Int64(Some(whole)) => {
             i32::try_from(whole).map_or(value, |narrow| ScalarValue::Int32(Some(narrow)))

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use arrow::datatypes::Field;
 use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union, Values};
-use functions::cast::{CastKind, lower as lower_cast};
+use functions::cast::{CastKind, lower_cast};
 use functions::external;
 use functions::type_rules::{Operand, common_type};
-use session_context::Session;
-use syntax::BALANCED_FROM;
+use session_context::EvaluationContext;
+use syntax::UNION_BALANCED_MIN;
 use types::SqlType;
 
-use super::typed::type_of;
+use super::expr_type::type_of;
 
 /// Flattens a long chain of UNION ALL, so that the types of all inputs are considered together; returns others
 /// unchanged.
-pub(crate) fn flattened(union: Union) -> Union {
+pub(crate) fn flatten_union(union: Union) -> Union {
     let mut inputs = Vec::new();
     let mut open: Vec<&Arc<LogicalPlan>> = union.inputs.iter().rev().collect();
     while let Some(input) = open.pop() {
@@ -25,11 +25,11 @@ pub(crate) fn flattened(union: Union) -> Union {
             _ => inputs.push(Arc::clone(input)),
         }
     }
-    if inputs.len() < BALANCED_FROM { union } else { Union { inputs, schema: union.schema } }
+    if inputs.len() < UNION_BALANCED_MIN { union } else { Union { inputs, schema: union.schema } }
 }
 
 /// Casts the inputs' columns to their common types.
-pub(crate) fn resolve_union(union: Union, session: &Arc<Session>) -> Result<LogicalPlan> {
+pub(crate) fn resolve_union(union: Union, session: &Arc<EvaluationContext>) -> Result<LogicalPlan> {
     let width = union.schema.fields().len();
     let types: Vec<Vec<SqlType>> = union.inputs.iter().map(|input| column_types(input)).collect::<Result<_>>()?;
     let mut common = Vec::with_capacity(width);
@@ -43,7 +43,7 @@ pub(crate) fn resolve_union(union: Union, session: &Arc<Session>) -> Result<Logi
     for (input, types) in union.inputs.into_iter().zip(types) {
         inputs.push(cast_columns(input, &types, &common, session)?);
     }
-    let schema = retyped(&union.schema, &common)?;
+    let schema = with_types(&union.schema, &common)?;
     Ok(LogicalPlan::Union(Union { inputs, schema }))
 }
 
@@ -51,13 +51,13 @@ pub(crate) fn resolve_union(union: Union, session: &Arc<Session>) -> Result<Logi
 pub(crate) fn resolve_values(
     values: Values,
     rewrite: impl Fn(Expr) -> Result<Expr>,
-    session: &Arc<Session>,
+    session: &Arc<EvaluationContext>,
 ) -> Result<LogicalPlan> {
     let empty = DFSchema::empty();
     let rows: Vec<Vec<Expr>> = values
         .values
         .into_iter()
-        .map(|row| row.into_iter().map(|expr| rewrite(uncast(expr))).collect())
+        .map(|row| row.into_iter().map(|expr| rewrite(remove_planning_cast(expr))).collect())
         .collect::<Result<_>>()?;
     let mut common = Vec::new();
     for index in 0..values.schema.fields().len() {
@@ -74,14 +74,16 @@ pub(crate) fn resolve_values(
         });
         cast.push(row.collect::<Result<Vec<_>>>()?);
     }
-    Ok(LogicalPlan::Values(Values { schema: retyped(&values.schema, &common)?, values: cast }))
+    Ok(LogicalPlan::Values(Values { schema: with_types(&values.schema, &common)?, values: cast }))
 }
 
 /// Removes the cast that DataFusion added to bring a column of VALUES to a type of its own choice; written casts name
 /// their field.
-fn uncast(expr: Expr) -> Expr {
+fn remove_planning_cast(expr: Expr) -> Expr {
     match expr {
-        Expr::Cast(cast) if cast.field.name().is_empty() && cast.field.metadata().is_empty() => uncast(*cast.expr),
+        Expr::Cast(cast) if cast.field.name().is_empty() && cast.field.metadata().is_empty() => {
+            remove_planning_cast(*cast.expr)
+        }
         // An untyped NULL in a column of integers.
         Expr::Literal(ScalarValue::Int64(None), None) => Expr::Literal(ScalarValue::Null, None),
         other => other,
@@ -103,7 +105,7 @@ pub(super) fn column_types(plan: &LogicalPlan) -> Result<Vec<SqlType>> {
 pub(super) fn column_operand<'a>(plan: &'a LogicalPlan, index: usize, sql_type: &'a SqlType) -> Operand<'a> {
     match plan {
         LogicalPlan::Projection(projection) => Operand::new(&projection.expr[index], sql_type),
-        _ => Operand::of_type(sql_type),
+        _ => Operand::from_type(sql_type),
     }
 }
 
@@ -111,7 +113,7 @@ pub(super) fn cast_columns(
     plan: Arc<LogicalPlan>,
     from: &[SqlType],
     to: &[SqlType],
-    session: &Arc<Session>,
+    session: &Arc<EvaluationContext>,
 ) -> Result<Arc<LogicalPlan>> {
     if from == to {
         return Ok(plan);
@@ -136,7 +138,7 @@ pub(super) fn cast_columns(
 }
 
 /// Returns the schema with other column types.
-fn retyped(schema: &DFSchemaRef, types: &[SqlType]) -> Result<DFSchemaRef> {
+fn with_types(schema: &DFSchemaRef, types: &[SqlType]) -> Result<DFSchemaRef> {
     let fields = schema
         .iter()
         .zip(types)

@@ -8,18 +8,18 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::AnalyzerRule;
-use functions::cast::{CastKind, lower as lower_cast};
-use functions::series::{Kind, SERIES, SUBSCRIPTS};
+use functions::cast::{CastKind, lower_cast};
+use functions::series::{SERIES_FUNCTION, SUBSCRIPTS_FUNCTION, SeriesType};
 use optimizer::series::{ProjectSet, SetColumn};
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::SqlType;
 
-use super::typed::type_of;
+use super::expr_type::type_of;
 
 /// Rule that runs after type resolution, before anything evaluates calls.
 #[derive(Debug)]
 pub(super) struct StreamedSeries {
-    pub(super) session: Arc<Session>,
+    pub(super) session: Arc<EvaluationContext>,
 }
 
 impl AnalyzerRule for StreamedSeries {
@@ -29,7 +29,7 @@ impl AnalyzerRule for StreamedSeries {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Unnest(unnest) => match streamed(&unnest, &self.session)? {
+            LogicalPlan::Unnest(unnest) => match stream_series(&unnest, &self.session)? {
                 Some(plan) => Ok(Transformed::yes(plan)),
                 None => Ok(Transformed::no(LogicalPlan::Unnest(unnest))),
             },
@@ -40,12 +40,12 @@ impl AnalyzerRule for StreamedSeries {
 }
 
 /// Origin of an unnested list.
-enum List<'a> {
+enum ListOrigin<'a> {
     Series(&'a Expr),
     Subscripts,
 }
 
-fn streamed(unnest: &Unnest, session: &Arc<Session>) -> Result<Option<LogicalPlan>> {
+fn stream_series(unnest: &Unnest, session: &Arc<EvaluationContext>) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(lists) = unnest.input.as_ref() else { return Ok(None) };
     let input = lists.input.schema();
     let mut exprs = Vec::new();
@@ -56,14 +56,14 @@ fn streamed(unnest: &Unnest, session: &Arc<Session>) -> Result<Option<LogicalPla
         if !unnest.list_type_columns.iter().any(|(list, _)| list == at) {
             let (qualifier, name) = expr.qualified_name();
             exprs.push(expr.clone());
-            columns.push(SetColumn::Passed(Expr::Column(Column::new(qualifier, name))));
+            columns.push(SetColumn::Input(Expr::Column(Column::new(qualifier, name))));
             continue;
         }
-        match list(expr) {
-            Some(List::Subscripts) => columns.push(SetColumn::Ordinal),
-            Some(List::Series(call)) => {
+        match list_origin(expr) {
+            Some(ListOrigin::Subscripts) => columns.push(SetColumn::Ordinal),
+            Some(ListOrigin::Series(call)) => {
                 let SqlType::Array(element) = type_of(call, input.as_ref())? else { return Ok(None) };
-                let Some(kind) = Kind::of(&element, session.zone) else { return Ok(None) };
+                let Some(kind) = SeriesType::from_sql_type(&element, session.zone) else { return Ok(None) };
                 let mut args = Vec::new();
                 for arg in arguments(call) {
                     let from = type_of(arg, input.as_ref())?;
@@ -90,13 +90,13 @@ fn streamed(unnest: &Unnest, session: &Arc<Session>) -> Result<Option<LogicalPla
     Ok(Some(LogicalPlan::Extension(Extension { node: Arc::new(node) })))
 }
 
-fn list(expr: &Expr) -> Option<List<'_>> {
+fn list_origin(expr: &Expr) -> Option<ListOrigin<'_>> {
     match expr {
-        Expr::Alias(alias) => list(&alias.expr),
-        Expr::ScalarFunction(call) if call.func.name() == SERIES => Some(List::Series(expr)),
+        Expr::Alias(alias) => list_origin(&alias.expr),
+        Expr::ScalarFunction(call) if call.func.name() == SERIES_FUNCTION => Some(ListOrigin::Series(expr)),
         // The list of a series has one dimension.
-        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == SUBSCRIPTS => {
-            matches!(list(args.first()?)?, List::Series(_)).then_some(List::Subscripts)
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == SUBSCRIPTS_FUNCTION => {
+            matches!(list_origin(args.first()?)?, ListOrigin::Series(_)).then_some(ListOrigin::Subscripts)
         }
         _ => None,
     }

@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Unnest};
 use types::SqlType;
 
 /// Adds the element types to the columns of an UNNEST, in a projection if any column needs it.
-pub(super) fn mark_elements(unnest: Unnest) -> Result<LogicalPlan> {
+pub(super) fn add_element_types(unnest: Unnest) -> Result<LogicalPlan> {
     let input = unnest.input.schema();
     let marks: Vec<Option<FieldMetadata>> = (unnest.dependency_indices.iter())
         .map(|at| {

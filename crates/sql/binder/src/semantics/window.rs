@@ -5,19 +5,19 @@ use std::sync::Arc;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{Expr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, when};
-use functions::cast::{CastKind, is_text, lower as lower_cast};
-use functions::type_rules::{Operand, common_type, plain};
-use functions::{comparison_key, external, filtered, missing_function};
-use types::numeric::Digits;
+use functions::cast::{CastKind, is_text, lower_cast};
+use functions::type_rules::{Operand, common_type, plain_type_name};
+use functions::{comparison_key, external, missing_function, with_filter_argument};
+use types::numeric::NumericPrecision;
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SessionZone, SqlError, SqlType};
 
-use super::aggregate::counted;
-use super::resolve::{Rewriter, ordered};
-use super::typed::type_of;
+use super::aggregate::restore_count_argument;
+use super::expr_type::type_of;
+use super::resolve::{ExprResolver, to_comparison_key};
 
-impl Rewriter<'_> {
-    pub(super) fn window(&self, mut call: WindowFunction) -> Result<Expr> {
+impl ExprResolver<'_> {
+    pub(super) fn resolve_window(&self, mut call: WindowFunction) -> Result<Expr> {
         if call.params.distinct {
             let message = "DISTINCT is not implemented for window functions";
             return Err(external(SqlError::new(Condition::FeatureNotSupported, message)));
@@ -30,28 +30,28 @@ impl Rewriter<'_> {
         }
         if matches!(call.fun.name(), "lag" | "lead") {
             let name = call.fun.name().to_owned();
-            self.share_default(&name, &mut call.params.args)?;
+            self.unify_default_type(&name, &mut call.params.args)?;
         }
         for key in &mut call.params.partition_by {
-            *key = ordered(key.clone(), self.schema, self.session)?;
+            *key = to_comparison_key(key.clone(), self.schema, self.session)?;
         }
         for key in &mut call.params.order_by {
-            key.expr = ordered(key.expr.clone(), self.schema, self.session)?;
+            key.expr = to_comparison_key(key.expr.clone(), self.schema, self.session)?;
         }
-        self.make_keys_near(&mut call)?;
+        self.widen_range_key(&mut call)?;
         if let Some(key) = call.params.order_by.first()
             && call.params.window_frame.units == WindowFrameUnits::Range
-            && has_no_distances(&type_of(&key.expr, self.schema)?)
+            && lacks_range_frames(&type_of(&key.expr, self.schema)?)
         {
-            call.params.window_frame = by_peers(&call.params.window_frame);
+            call.params.window_frame = to_groups_frame(&call.params.window_frame);
         }
         if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
             let name = function.name().to_owned();
             if name == "count" {
-                call.params.args = counted(call.params.args);
+                call.params.args = restore_count_argument(call.params.args);
             }
-            call.params.args = self.aggregate_arguments(&name, call.params.args)?;
-            self.filter_arguments(&name, &mut call)?;
+            call.params.args = self.cast_aggregate_arguments(&name, call.params.args)?;
+            self.move_filter_to_arguments(&name, &mut call)?;
         }
         Ok(Expr::WindowFunction(Box::new(call)))
     }
@@ -60,14 +60,14 @@ impl Rewriter<'_> {
     ///
     /// # Errors
     /// SQLSTATE 42883 if they have none.
-    fn share_default(&self, name: &str, args: &mut [Expr]) -> Result<()> {
+    fn unify_default_type(&self, name: &str, args: &mut [Expr]) -> Result<()> {
         let [value, offset, default] = args else { return Ok(()) };
         let offset = type_of(offset, self.schema)?;
         let types = [type_of(value, self.schema)?, type_of(default, self.schema)?];
         let operands = [Operand::new(value, &types[0]), Operand::new(default, &types[1])];
         let common = common_type(&operands, name).map_err(|error| match error.condition {
             Condition::DatatypeMismatch => {
-                let types = [&types[0], &offset, &types[1]].map(plain);
+                let types = [&types[0], &offset, &types[1]].map(plain_type_name);
                 external(missing_function(name, &types.join(", ")))
             }
             _ => external(error),
@@ -81,9 +81,9 @@ impl Rewriter<'_> {
     /// Moves FILTER into the arguments: as a CASE of the first argument for aggregates that ignore NULLs, as an
     /// additional argument for others. DataFusion stores FILTER beside the arguments, invisible to the engine and to
     /// workers.
-    fn filter_arguments(&self, name: &str, call: &mut WindowFunction) -> Result<()> {
+    fn move_filter_to_arguments(&self, name: &str, call: &mut WindowFunction) -> Result<()> {
         let is_plain = |sql_type: SqlType| {
-            Digits::of(&sql_type).is_some()
+            NumericPrecision::from_sql_type(&sql_type).is_some()
                 || matches!(sql_type, SqlType::Float8 | SqlType::Date | SqlType::Timestamp | SqlType::Text)
         };
         let Some(argument) = call.params.args.first_mut() else { return Ok(()) };
@@ -97,7 +97,7 @@ impl Rewriter<'_> {
         if ignores_nulls {
             *argument = when(*filter, argument.clone()).end()?;
         } else if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
-            call.fun = WindowFunctionDefinition::AggregateUDF(filtered(Arc::clone(function)));
+            call.fun = WindowFunctionDefinition::AggregateUDF(with_filter_argument(Arc::clone(function)));
             call.params.args.push(*filter);
         }
         Ok(())
@@ -108,7 +108,7 @@ impl Rewriter<'_> {
     /// # Errors
     /// SQLSTATE 0A000 for a sort key of a text or interval type, and for an offset whose type does not fit the key.
     fn check_range(&self, call: &WindowFunction) -> Result<()> {
-        let distances = distances(&call.params.window_frame);
+        let distances = frame_offsets(&call.params.window_frame);
         if distances.is_empty() {
             return Ok(());
         }
@@ -117,30 +117,30 @@ impl Rewriter<'_> {
             let refused = |offset: &str| {
                 let message = format!(
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}{offset}",
-                    plain(&sql_type)
+                    plain_type_name(&sql_type)
                 );
                 Err(external(SqlError::new(Condition::FeatureNotSupported, message)))
             };
-            if is_text(&sql_type) || has_no_distances(&sql_type) || comparison_key(&sql_type).is_some() {
+            if is_text(&sql_type) || lacks_range_frames(&sql_type) || comparison_key(&sql_type).is_some() {
                 return refused("");
             }
             let is_time = matches!(sql_type, SqlType::Date | SqlType::Timestamp | SqlType::TimestampTz);
             for distance in &distances {
-                let Some(offset) = Offset::of(distance) else { continue };
+                let Some(offset) = FrameOffset::parse(distance) else { continue };
                 match offset {
-                    Offset::Number { decimals } if is_time => {
+                    FrameOffset::Number { decimals } if is_time => {
                         return refused(if decimals == 0 {
                             " and offset type integer"
                         } else {
                             " and offset type numeric"
                         });
                     }
-                    Offset::Number { decimals } if decimals != 0 && is_integer(&sql_type) => {
+                    FrameOffset::Number { decimals } if decimals != 0 && is_integer(&sql_type) => {
                         return refused(" and offset type numeric");
                     }
-                    Offset::Interval { .. } if !is_time => return refused(" and offset type interval"),
+                    FrameOffset::Interval { .. } if !is_time => return refused(" and offset type interval"),
                     // The length of a day depends on the session's time zone, which frames do not know.
-                    Offset::Interval { is_clock: false }
+                    FrameOffset::Interval { is_clock: false }
                         if sql_type == SqlType::TimestampTz && self.session.zone != SessionZone::UTC =>
                     {
                         return Err(external(SqlError::unsupported(
@@ -156,16 +156,16 @@ impl Rewriter<'_> {
 
     /// Casts the sort key of a frame with offsets to a type that can hold key plus offset: timestamps for dates, and
     /// numerics with the decimals of the offsets.
-    fn make_keys_near(&self, call: &mut WindowFunction) -> Result<()> {
-        let distances = distances(&call.params.window_frame);
+    fn widen_range_key(&self, call: &mut WindowFunction) -> Result<()> {
+        let distances = frame_offsets(&call.params.window_frame);
         let ([key], false) = (call.params.order_by.as_mut_slice(), distances.is_empty()) else { return Ok(()) };
         let from = type_of(&key.expr, self.schema)?;
         let to = match &from {
             SqlType::Date => SqlType::Timestamp,
             SqlType::Numeric { scale, .. } => {
-                let decimals = distances.iter().filter_map(Offset::of).map(|offset| match offset {
-                    Offset::Number { decimals } => decimals,
-                    Offset::Interval { .. } => 0,
+                let decimals = distances.iter().filter_map(FrameOffset::parse).map(|offset| match offset {
+                    FrameOffset::Number { decimals } => decimals,
+                    FrameOffset::Interval { .. } => 0,
                 });
                 let scale = decimals.fold(*scale, u8::max);
                 SqlType::Numeric { precision: NUMERIC_PRECISION_MAX, scale }
@@ -178,15 +178,15 @@ impl Rewriter<'_> {
 }
 
 /// Offset of a frame as written.
-enum Offset {
+enum FrameOffset {
     /// Number with this many decimals.
     Number { decimals: u8 },
     /// Interval; `is_clock` if it has neither months nor days.
     Interval { is_clock: bool },
 }
 
-impl Offset {
-    fn of(distance: &ScalarValue) -> Option<Self> {
+impl FrameOffset {
+    fn parse(distance: &ScalarValue) -> Option<Self> {
         let text = distance.try_as_str().flatten()?;
         if text.ends_with("microseconds") {
             return Some(Self::Interval { is_clock: text.starts_with("0 months 0 days") });
@@ -197,7 +197,7 @@ impl Offset {
 }
 
 /// Returns the offsets of a RANGE frame.
-fn distances(frame: &WindowFrame) -> Vec<ScalarValue> {
+fn frame_offsets(frame: &WindowFrame) -> Vec<ScalarValue> {
     let distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => Some(distance.clone()),
         WindowFrameBound::CurrentRow => None,
@@ -211,12 +211,12 @@ fn is_integer(sql_type: &SqlType) -> bool {
 }
 
 /// Returns whether DataFusion has no RANGE frames for the type.
-fn has_no_distances(sql_type: &SqlType) -> bool {
+fn lacks_range_frames(sql_type: &SqlType) -> bool {
     matches!(sql_type, SqlType::Bytea | SqlType::Uuid | SqlType::Time)
 }
 
 /// Converts a RANGE frame without offsets, which ends at the row's peers, to the equivalent GROUPS frame.
-fn by_peers(frame: &WindowFrame) -> WindowFrame {
+fn to_groups_frame(frame: &WindowFrame) -> WindowFrame {
     let end = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
         WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::ScalarFunction;
-use functions::cast::{CastFunction, CastKind, is_text, lower};
+use functions::cast::{CastFunction, CastKind, is_text, lower_cast};
 use functions::error::from_datafusion;
-use functions::type_rules::{is_implicit, plain};
-use session_context::Session;
+use functions::type_rules::{is_implicit, plain_type_name};
+use session_context::EvaluationContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 #[cfg(test)]
@@ -17,9 +17,19 @@ mod tests;
 ///
 /// # Errors
 /// SQLSTATE 42804 if only an explicit cast exists; the value's own error for a literal that does not fit.
-pub fn assign(value: Expr, from: &SqlType, column: &str, to: &SqlType, session: &Arc<Session>) -> SqlResult<Expr> {
+pub fn cast_for_assignment(
+    value: Expr,
+    from: &SqlType,
+    column: &str,
+    to: &SqlType,
+    session: &Arc<EvaluationContext>,
+) -> SqlResult<Expr> {
     if !is_assignable(from, to) {
-        let message = format!("column \"{column}\" is of type {} but expression is of type {}", plain(to), plain(from));
+        let message = format!(
+            "column \"{column}\" is of type {} but expression is of type {}",
+            plain_type_name(to),
+            plain_type_name(from)
+        );
         return Err(SqlError::new(Condition::DatatypeMismatch, message)
             .with_hint("You will need to rewrite or cast the expression."));
     }
@@ -29,7 +39,7 @@ pub fn assign(value: Expr, from: &SqlType, column: &str, to: &SqlType, session: 
         let function = CastFunction::udf(from, to, CastKind::Assignment, session);
         return Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![value])));
     }
-    lower(value, from, to, CastKind::Assignment, session).map_err(from_datafusion)
+    lower_cast(value, from, to, CastKind::Assignment, session).map_err(from_datafusion)
 }
 
 fn is_numeric(sql_type: &SqlType) -> bool {

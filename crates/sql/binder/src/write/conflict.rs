@@ -5,24 +5,24 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema};
 use catalog::Table;
 use datafusion::sql::sqlparser::ast::{Ident, With};
-use plan::{PLACE, ROW_ID, StreamTable, schema_of};
+use plan::{ROW_ID, ROW_POSITION, StreamTable, schema_of};
 use syntax::statement::{ConflictTarget, ConflictUpdate as Written, OnConflict, Returning};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
-use super::assigned::Assigned;
-use super::made::{Read, plan_columns, positions_of};
-use super::target::Target;
+use super::new_rows::{RowsRead, plan_columns, positions_of};
+use super::set_clause::SetClause;
+use super::target::WriteTarget;
 use crate::bind::Binder;
-use crate::bind::modification::{Clause, Kept, Modification, Source};
+use crate::bind::modification::{Clause, Modification, ModificationSource, ReturningRow};
 use crate::bind::plan_names::reading;
-use crate::planned::{Action, ConflictUpdate};
+use crate::statement_plan::{Action, ConflictUpdate};
 
 /// Returns the arbiter keys, whose violation is the conflict; none for DO NOTHING on a table without keys.
 ///
 /// # Errors
 /// SQLSTATE 42P10 if no enforced key matches, 42703 and 42704 for wrong names, 42601 for DO UPDATE without a target.
 pub(super) fn arbiters(table: &Table, on_conflict: &OnConflict) -> SqlResult<Vec<Oid>> {
-    let keys = keys(table);
+    let keys = unique_keys(table);
     match &on_conflict.target {
         None if on_conflict.update.is_some() => {
             let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
@@ -31,7 +31,7 @@ pub(super) fn arbiters(table: &Table, on_conflict: &OnConflict) -> SqlResult<Vec
         None => {
             let has_declared = table.constraints.iter().any(|constraint| constraint.kind.is_key());
             if keys.is_empty() && has_declared {
-                Err(no_key(table))
+                Err(no_matching_key_error(table))
             } else {
                 Ok(keys.iter().map(|(oid, _)| *oid).collect())
             }
@@ -42,7 +42,7 @@ pub(super) fn arbiters(table: &Table, on_conflict: &OnConflict) -> SqlResult<Vec
                 key.iter().all(|id| columns.contains(id)) && columns.iter().all(|id| key.contains(id))
             };
             let found: Vec<Oid> = keys.iter().filter(|(_, key)| is_meant(key)).map(|(oid, _)| *oid).collect();
-            if found.is_empty() { Err(no_key(table)) } else { Ok(found) }
+            if found.is_empty() { Err(no_matching_key_error(table)) } else { Ok(found) }
         }
         Some(ConflictTarget::Constraint(name)) => {
             let found = table.constraints.iter().find(|constraint| constraint.name == name.value).ok_or_else(|| {
@@ -53,13 +53,13 @@ pub(super) fn arbiters(table: &Table, on_conflict: &OnConflict) -> SqlResult<Vec
                 let message = "constraint in ON CONFLICT clause has no associated index";
                 return Err(SqlError::new(Condition::WrongObjectType, message));
             }
-            if found.enforced { Ok(vec![found.oid]) } else { Err(no_key(table)) }
+            if found.enforced { Ok(vec![found.oid]) } else { Err(no_matching_key_error(table)) }
         }
     }
 }
 
 /// Returns the enforced unique keys.
-fn keys(table: &Table) -> Vec<(Oid, &[ColumnId])> {
+fn unique_keys(table: &Table) -> Vec<(Oid, &[ColumnId])> {
     let constraints = table.constraints.iter().filter(|constraint| constraint.enforced && constraint.kind.is_key());
     let indexes = table.indexes.iter().filter(|index| index.unique);
     let of_constraints = constraints.map(|constraint| (constraint.oid, constraint.kind.columns()));
@@ -75,7 +75,7 @@ fn columns_of(table: &Table, names: &[Ident]) -> SqlResult<Vec<ColumnId>> {
     names.iter().map(id).collect()
 }
 
-fn no_key(table: &Table) -> SqlError {
+fn no_matching_key_error(table: &Table) -> SqlError {
     let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
     let error = SqlError::new(Condition::InvalidColumnReference, message);
     let is_declared = table.constraints.iter().any(|constraint| constraint.kind.is_key() && !constraint.enforced);
@@ -87,9 +87,9 @@ fn no_key(table: &Table) -> SqlError {
 }
 
 /// Plans DO UPDATE, over existing rows and the rows proposed for insertion.
-pub(super) fn update(
+pub(super) fn plan_update(
     binder: &Binder<'_>,
-    target: &Target,
+    target: &WriteTarget,
     alias: Option<&Ident>,
     with: Option<&With>,
     written: &Written,
@@ -97,37 +97,37 @@ pub(super) fn update(
     declared: &[Option<SqlType>],
 ) -> SqlResult<ConflictUpdate> {
     let mut declared = declared.to_vec();
-    let assigned = Assigned::of(&target.table, &written.assignments, 0, &mut declared)?;
-    let input = StreamTable::new(Arc::new(met(&target.table)));
-    let bound = binder.modification(Modification {
+    let assigned = SetClause::resolve(&target.table, &written.assignments, 0, &mut declared)?;
+    let input = StreamTable::new(Arc::new(conflicting_row_schema(&target.table)));
+    let bound = binder.resolve_modification(Modification {
         with,
-        changed: target.named(alias),
-        source: Source::Met(&input),
+        target: target.with_alias(alias),
+        source: ModificationSource::Conflicting(&input),
         condition: written.condition.as_ref(),
         values: assigned.values.iter().map(|value| (value.clone(), Clause::Update)).collect(),
         returning,
-        kept: Kept::New,
+        returning_row: ReturningRow::New,
     })?;
     let mut old = target.referenced_columns(binder);
     old.retain(|id| target.table.columns.iter().zip(0..).any(|(column, at)| column.id == *id && assigned.sets(at)));
     let columns = plan_columns(target, &positions_of(target, &old));
-    let (plan, _) = binder.modified(&bound, &declared, &columns, |plan| {
-        let read = Read::new(binder, target, plan, bound.others)?;
+    let (plan, _) = binder.plan_modification(&bound, &declared, &columns, |plan| {
+        let read = RowsRead::new(binder, target, plan, bound.other_column_count)?;
         let new = assigned.columns.iter().enumerate().map(|(at, new)| read.new_value(at, *new));
         let new = new.collect::<SqlResult<Vec<_>>>()?;
         read.with_action(Action::Update, new)
     })?;
-    Ok(ConflictUpdate { plan, input, old })
+    Ok(ConflictUpdate { plan, input, old_columns: old })
 }
 
 /// Returns the schema of an existing row followed by the row proposed for insertion.
-fn met(table: &Table) -> Schema {
+fn conflicting_row_schema(table: &Table) -> Schema {
     let place = |name| Arc::new(SqlType::Int8.arrow_field(name, false));
     let there = schema_of(&table.columns);
     let inserted = there.fields().iter().enumerate();
     let inserted = inserted.map(|(at, field)| Arc::new(Field::clone(field).with_name(reading::other(at))));
     Schema::new(
-        [ROW_ID, PLACE]
+        [ROW_ID, ROW_POSITION]
             .map(place)
             .into_iter()
             .chain(there.fields().iter().cloned())

@@ -9,30 +9,30 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor};
 use functions::error::from_datafusion;
 use plan::StreamTable;
-use syntax::statement::{Copy, CopyDirection, CopyPlace, CopySubject, Statement};
+use syntax::statement::{Copy, CopyDirection, CopyEndpoint, CopySubject, Statement};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::copy_options::{self, CopyFormat, CopyOptions, ForcedColumns};
-use super::target::Target;
+use super::target::WriteTarget;
 use super::{insert, rows};
 use crate::bind::Binder;
-use crate::planned::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, Planned, WritePlan};
 use crate::query_plan::QueryPlan;
+use crate::statement_plan::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, StatementPlan, WritePlan};
 
 /// Plans a COPY.
 ///
 /// # Errors
 /// Errors of the options ([`copy_options::read`]), names and the query; SQLSTATE 42501 for server files without the
 /// privilege.
-pub fn copy(binder: &Binder<'_>, copy: &Copy, declared: &[Option<SqlType>]) -> SqlResult<Planned> {
-    may_use(binder, &copy.place, copy.direction)?;
-    let options = copy_options::read(&copy.options, copy.direction)?;
+pub fn plan_copy(binder: &Binder<'_>, copy: &Copy, declared: &[Option<SqlType>]) -> SqlResult<StatementPlan> {
+    check_privilege(binder, &copy.endpoint, copy.direction)?;
+    let options = copy_options::parse_options(&copy.options, copy.direction)?;
     match (copy.direction, &copy.subject) {
         (CopyDirection::From, CopySubject::Table { name, columns }) => {
             if copy.filter.is_some() {
                 return Err(SqlError::unsupported("COPY FROM with WHERE"));
             }
-            from(binder, name, columns, &copy.place, options).map(Planned::CopyFrom)
+            plan_copy_from(binder, name, columns, &copy.endpoint, options).map(StatementPlan::CopyFrom)
         }
         (CopyDirection::From, CopySubject::Query(_)) => {
             Err(SqlError::new(Condition::SyntaxError, "syntax error at or near \"FROM\""))
@@ -42,22 +42,24 @@ pub fn copy(binder: &Binder<'_>, copy: &Copy, declared: &[Option<SqlType>]) -> S
                 return Err(SqlError::new(Condition::SyntaxError, "WHERE clause not allowed with COPY TO"));
             }
             let query = match subject {
-                CopySubject::Query(query) => binder.query(query, declared)?,
-                CopySubject::Table { name, columns } => binder.query(&all_of(binder, name, columns)?, declared)?,
+                CopySubject::Query(query) => binder.plan_query(query, declared)?,
+                CopySubject::Table { name, columns } => {
+                    binder.plan_query(&columns_query(binder, name, columns)?, declared)?
+                }
             };
-            to(query, &copy.place, options).map(Planned::CopyTo)
+            plan_copy_to(query, &copy.endpoint, options).map(StatementPlan::CopyTo)
         }
     }
 }
 
-fn from(
+fn plan_copy_from(
     binder: &Binder<'_>,
     name: &ObjectName,
     columns: &[Ident],
-    place: &CopyPlace,
+    place: &CopyEndpoint,
     options: CopyOptions,
 ) -> SqlResult<CopyFromPlan> {
-    let unwritable = match binder.relation(name)? {
+    let unwritable = match binder.resolve_relation(name)? {
         Relation::Table(_) => None,
         Relation::View(view) => Some(format!("cannot copy to view \"{}\"", view.name)),
         Relation::Sequence(sequence) => Some(format!("cannot copy to sequence \"{}\"", sequence.name)),
@@ -65,8 +67,8 @@ fn from(
     if let Some(message) = unwritable {
         return Err(SqlError::new(Condition::WrongObjectType, message));
     }
-    let target = Target::of(binder, name, "copy to")?;
-    let filled = insert::positions(&target.table, columns)?;
+    let target = WriteTarget::resolve(binder, name, "copy to")?;
+    let filled = insert::column_positions(&target.table, columns)?;
     let columns: Vec<Column> = filled.iter().map(|position| target.table.columns[*position].clone()).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let all: Vec<&str> = target.table.columns.iter().map(|column| column.name.as_str()).collect();
@@ -78,39 +80,39 @@ fn from(
     let source = LogicalPlanBuilder::scan("copy", provider_as_source(Arc::clone(&input) as _), None)
         .and_then(LogicalPlanBuilder::build)
         .map_err(from_datafusion)?;
-    let plan = rows::complete(binder, &target, source, &filled)?;
+    let plan = rows::complete_rows(binder, &target, source, &filled)?;
     let write = WritePlan {
         table: Arc::clone(&target.table),
-        before: Vec::new(),
-        input: Some(rows::input(binder, &target.table, plan, Vec::new())),
-        tag: "COPY",
+        changes_before: Vec::new(),
+        input: Some(rows::write_input(binder, &target.table, plan, Vec::new())),
+        command_tag: "COPY",
         notices: Vec::new(),
         returning: None,
         conflict: None,
     };
     let source = match place {
-        CopyPlace::Client => CopySource::Stdin,
-        CopyPlace::File(name) if is_url(name) => CopySource::Url(name.clone()),
-        CopyPlace::File(name) => CopySource::File(name.clone()),
-        CopyPlace::Program(_) => return Err(SqlError::unsupported("COPY FROM PROGRAM")),
+        CopyEndpoint::Client => CopySource::Stdin,
+        CopyEndpoint::File(name) if is_url(name) => CopySource::Url(name.clone()),
+        CopyEndpoint::File(name) => CopySource::File(name.clone()),
+        CopyEndpoint::Program(_) => return Err(SqlError::unsupported("COPY FROM PROGRAM")),
     };
     Ok(CopyFromPlan { table: target.table, columns, source, options, write, input })
 }
 
-fn to(query: QueryPlan, place: &CopyPlace, options: CopyOptions) -> SqlResult<CopyToPlan> {
+fn plan_copy_to(query: QueryPlan, place: &CopyEndpoint, options: CopyOptions) -> SqlResult<CopyToPlan> {
     let names: Vec<&str> = query.columns.iter().map(|column| column.name.as_str()).collect();
     check_forced(None, "FORCE_QUOTE", &options.force_quote, &names, &names)?;
     let target = match place {
-        CopyPlace::Client if options.format == CopyFormat::Parquet => {
+        CopyEndpoint::Client if options.format == CopyFormat::Parquet => {
             return Err(SqlError::unsupported("COPY TO STDOUT in Parquet format"));
         }
-        CopyPlace::Client => CopyTarget::Stdout,
-        CopyPlace::File(name) if is_url(name) => CopyTarget::Url(name.clone()),
-        CopyPlace::File(name) if !name.starts_with('/') => {
+        CopyEndpoint::Client => CopyTarget::Stdout,
+        CopyEndpoint::File(name) if is_url(name) => CopyTarget::Url(name.clone()),
+        CopyEndpoint::File(name) if !name.starts_with('/') => {
             return Err(SqlError::new(Condition::InvalidName, "relative path not allowed for COPY to file"));
         }
-        CopyPlace::File(name) => CopyTarget::File(name.clone()),
-        CopyPlace::Program(_) => return Err(SqlError::unsupported("COPY TO PROGRAM")),
+        CopyEndpoint::File(name) => CopyTarget::File(name.clone()),
+        CopyEndpoint::Program(_) => return Err(SqlError::unsupported("COPY TO PROGRAM")),
     };
     Ok(CopyToPlan { query, target, options })
 }
@@ -119,13 +121,13 @@ fn to(query: QueryPlan, place: &CopyPlace, options: CopyOptions) -> SqlResult<Co
 ///
 /// # Errors
 /// SQLSTATE 42501.
-fn may_use(binder: &Binder<'_>, place: &CopyPlace, direction: CopyDirection) -> SqlResult<()> {
+fn check_privilege(binder: &Binder<'_>, place: &CopyEndpoint, direction: CopyDirection) -> SqlResult<()> {
     let is_from = direction == CopyDirection::From;
     let (message, role) = match place {
-        CopyPlace::Client => return Ok(()),
-        CopyPlace::File(_) if is_from => ("permission denied to COPY from a file", "pg_read_server_files"),
-        CopyPlace::File(_) => ("permission denied to COPY to a file", "pg_write_server_files"),
-        CopyPlace::Program(_) => {
+        CopyEndpoint::Client => return Ok(()),
+        CopyEndpoint::File(_) if is_from => ("permission denied to COPY from a file", "pg_read_server_files"),
+        CopyEndpoint::File(_) => ("permission denied to COPY to a file", "pg_write_server_files"),
+        CopyEndpoint::Program(_) => {
             ("permission denied to COPY to or from an external program", "pg_execute_server_program")
         }
     };
@@ -139,8 +141,8 @@ fn may_use(binder: &Binder<'_>, place: &CopyPlace, direction: CopyDirection) -> 
 }
 
 /// Builds a query of the named columns of a table, or of all.
-fn all_of(binder: &Binder<'_>, name: &ObjectName, columns: &[Ident]) -> SqlResult<Query> {
-    let table = match binder.relation(name)? {
+fn columns_query(binder: &Binder<'_>, name: &ObjectName, columns: &[Ident]) -> SqlResult<Query> {
+    let table = match binder.resolve_relation(name)? {
         Relation::Table(table) => table,
         Relation::View(view) => {
             let message = format!("cannot copy from view \"{}\"", view.name);
@@ -153,7 +155,7 @@ fn all_of(binder: &Binder<'_>, name: &ObjectName, columns: &[Ident]) -> SqlResul
             return Err(SqlError::new(Condition::WrongObjectType, message));
         }
     };
-    let positions = insert::positions(&table, columns)?;
+    let positions = insert::column_positions(&table, columns)?;
     let parsed = syntax::parse("SELECT 1 FROM t")?.into_iter().next().map(|parsed| parsed.statement);
     let Some(Statement::Query(mut query)) = parsed else {
         return Err(SqlError::internal("SELECT 1 FROM t does not parse as a query"));

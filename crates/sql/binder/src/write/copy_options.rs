@@ -5,7 +5,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::read::read;
+pub(crate) use self::read::parse_options;
 
 /// Validated options of a COPY.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use syntax::statement::Overriding;
 use types::{Condition, SqlError, SqlResult};
 
 /// Position of no column: a value for it is ignored.
-const IGNORED: usize = usize::MAX;
+const IGNORED_POSITION: usize = usize::MAX;
 
 /// Returns whether a value for the column is ignored in favour of the column's generated one. A value is not the word
 /// DEFAULT.
@@ -16,7 +16,7 @@ pub(super) fn is_ignored(column: &Column, overriding: Option<Overriding>) -> Sql
     match (column.identity, overriding) {
         (None, _) | (Some(_), Some(Overriding::System)) => Ok(false),
         (Some(_), Some(Overriding::User)) => Ok(true),
-        (Some(identity), None) if identity.always => Err(refused(&column.name)),
+        (Some(identity), None) if identity.always => Err(always_generated_error(&column.name)),
         (Some(_), None) => Ok(false),
     }
 }
@@ -25,10 +25,14 @@ pub(super) fn is_ignored(column: &Column, overriding: Option<Overriding>) -> Sql
 ///
 /// # Errors
 /// Those of [`is_ignored`].
-pub(super) fn filled(table: &Table, positions: Vec<usize>, overriding: Option<Overriding>) -> SqlResult<Vec<usize>> {
+pub(super) fn filled_positions(
+    table: &Table,
+    positions: Vec<usize>,
+    overriding: Option<Overriding>,
+) -> SqlResult<Vec<usize>> {
     let kept = |position: usize| {
         let is_ignored = is_ignored(&table.columns[position], overriding)?;
-        Ok(if is_ignored { IGNORED } else { position })
+        Ok(if is_ignored { IGNORED_POSITION } else { position })
     };
     positions.into_iter().map(kept).collect()
 }
@@ -47,7 +51,7 @@ pub(super) fn refuse_update(column: &Column) -> SqlResult<()> {
         .with_detail(format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.")))
 }
 
-fn refused(column: &str) -> SqlError {
+fn always_generated_error(column: &str) -> SqlError {
     let message = format!("cannot insert a non-DEFAULT value into column \"{column}\"");
     SqlError::new(Condition::GeneratedAlways, message)
         .with_detail(format!("Column \"{column}\" is an identity column defined as GENERATED ALWAYS."))

@@ -5,21 +5,25 @@ use std::sync::Arc;
 
 use catalog::{Constraint, ConstraintKind, ReferentialAction, Table};
 use datafusion::sql::sqlparser::ast::Ident;
-use syntax::expr_of;
+use syntax::parse_stored_expr;
 use syntax::statement::{AssignedValue, Assignment, ConflictUpdate as Written};
 use types::{ColumnId, SqlError, SqlResult};
 
 use super::conflict;
-use super::target::Target;
+use super::target::WriteTarget;
 use crate::bind::Binder;
-use crate::planned::{ConflictUpdate, ReferencePlan, ReferencePlans};
+use crate::statement_plan::{ConflictUpdate, ReferencePlan, ReferencePlans};
 
 /// Plans the referential actions for changes of the columns `changed` of `table`, and transitively for the referring
 /// tables, by the OIDs of foreign keys. ON DELETE CASCADE needs no plan.
 ///
 /// # Errors
 /// Errors of a DEFAULT or a CHECK.
-pub(super) fn plans(binder: &Binder<'_>, table: &Table, changed: &[ColumnId]) -> SqlResult<ReferencePlans> {
+pub(super) fn plan_referential_actions(
+    binder: &Binder<'_>,
+    table: &Table,
+    changed: &[ColumnId],
+) -> SqlResult<ReferencePlans> {
     if changed.is_empty() {
         return Ok(Arc::default());
     }
@@ -35,12 +39,12 @@ pub(super) fn plans(binder: &Binder<'_>, table: &Table, changed: &[ColumnId]) ->
                 let ConstraintKind::ForeignKey { references, on_delete, on_update, .. } = &constraint.kind else {
                     continue;
                 };
-                if *references != oid || (stays(*on_delete) && stays(*on_update)) {
+                if *references != oid || (changes_nothing(*on_delete) && changes_nothing(*on_update)) {
                     continue;
                 }
                 let plan = ReferencePlan {
-                    delete: made(binder, referring, constraint, *on_delete, false)?,
-                    update: made(binder, referring, constraint, *on_update, true)?,
+                    delete: plan_action(binder, referring, constraint, *on_delete, false)?,
+                    update: plan_action(binder, referring, constraint, *on_update, true)?,
                 };
                 plans.insert(constraint.oid, plan);
                 waiting.push(referring.oid);
@@ -50,12 +54,12 @@ pub(super) fn plans(binder: &Binder<'_>, table: &Table, changed: &[ColumnId]) ->
     Ok(Arc::new(plans))
 }
 
-fn stays(action: ReferentialAction) -> bool {
+fn changes_nothing(action: ReferentialAction) -> bool {
     matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict)
 }
 
 /// Plans an action on the referring rows; `None` if it changes none of their values.
-fn made(
+fn plan_action(
     binder: &Binder<'_>,
     referring: &Arc<Table>,
     constraint: &Constraint,
@@ -76,14 +80,14 @@ fn made(
         let value = if text == "DEFAULT" {
             datafusion::sql::sqlparser::ast::Expr::Identifier(Ident::new("default"))
         } else {
-            expr_of(&text)?
+            parse_stored_expr(&text)?
         };
         let name = Ident::with_quote('"', &column.name);
-        assignments.push(Assignment { columns: vec![name], value: AssignedValue::One(Box::new(value)) });
+        assignments.push(Assignment { columns: vec![name], value: AssignedValue::Single(Box::new(value)) });
     }
     let schema = binder.context().snapshot.schema(referring.schema);
     let schema = schema.ok_or_else(|| SqlError::internal("schema of a referring table not found"))?.name.clone();
-    let target = Target { table: Arc::clone(referring), schema };
+    let target = WriteTarget { table: Arc::clone(referring), schema };
     let written = Written { assignments, condition: None };
-    conflict::update(binder, &target, None, None, &written, None, &[]).map(Some)
+    conflict::plan_update(binder, &target, None, None, &written, None, &[]).map(Some)
 }

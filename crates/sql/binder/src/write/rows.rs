@@ -8,25 +8,25 @@ use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, ScalarUDF};
 use functions::cast::typed_literal;
 use functions::error::from_datafusion;
-use functions::{Constrained, checks};
-use syntax::expr_of;
-use system_catalog::next_of;
+use functions::{ConstraintCheck, check_constraints};
+use syntax::parse_stored_expr;
+use system_catalog::nextval_default;
 use types::{SqlResult, SqlType};
 
-use super::assign::assign;
-use super::target::Target;
+use super::assign::cast_for_assignment;
+use super::target::WriteTarget;
 use crate::bind::Binder;
-use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
-use crate::semantics::marked;
-use crate::semantics::typed::type_of;
+use crate::query_plan::{OptimizedPlanCache, OuterLimit, OutputColumn, QueryPlan};
+use crate::semantics::expr_type::type_of;
+use crate::semantics::with_type_metadata;
 
 /// Completes the rows of `source`, whose columns fill the positions `filled` of the table in order.
 ///
 /// # Errors
-/// Those of [`assign`], and errors of a default.
-pub(super) fn complete(
+/// Those of [`cast_for_assignment`], and errors of a default.
+pub(super) fn complete_rows(
     binder: &Binder<'_>,
-    target: &Target,
+    target: &WriteTarget,
     source: LogicalPlan,
     filled: &[usize],
 ) -> SqlResult<LogicalPlan> {
@@ -36,34 +36,38 @@ pub(super) fn complete(
         let value = match filled.iter().position(|filled| *filled == position) {
             Some(place) => {
                 let value = Expr::Column(names[place].clone());
-                assign(value, &types[place], &column.name, &column.sql_type, binder.session())?
+                cast_for_assignment(value, &types[place], &column.name, &column.sql_type, binder.session())?
             }
-            None => default(binder, column)?,
+            None => column_default(binder, column)?,
         };
         Ok(value.alias(&column.name))
     });
     let columns = columns.collect::<SqlResult<Vec<_>>>()?;
-    checked(binder, target, projection(columns, source)?)
+    add_constraint_check(binder, target, build_projection(columns, source)?)
 }
 
 /// Adds the test of the table's constraints to `source`, which has the table's columns and perhaps others.
-pub(super) fn checked(binder: &Binder<'_>, target: &Target, source: LogicalPlan) -> SqlResult<LogicalPlan> {
-    checked_unless(binder, target, source, None)
+pub(super) fn add_constraint_check(
+    binder: &Binder<'_>,
+    target: &WriteTarget,
+    source: LogicalPlan,
+) -> SqlResult<LogicalPlan> {
+    add_constraint_check_unless(binder, target, source, None)
 }
 
-/// Adds the test of the table's constraints, except for rows that fulfil `unless`. See [`checked`].
-pub(super) fn checked_unless(
+/// Adds the test of the table's constraints, except for rows that fulfil `unless`. See [`add_constraint_check`].
+pub(super) fn add_constraint_check_unless(
     binder: &Binder<'_>,
-    target: &Target,
+    target: &WriteTarget,
     source: LogicalPlan,
     unless: Option<Expr>,
 ) -> SqlResult<LogicalPlan> {
     let table = &target.table;
-    let Some(function) = Constrained::udf(table, &target.schema, binder.session()) else { return Ok(source) };
+    let Some(function) = ConstraintCheck::udf(table, &target.schema, binder.session()) else { return Ok(source) };
     let named = |column: &Column| Expr::Column(ColumnReference::new_unqualified(&column.name));
     let mut arguments: Vec<Expr> = table.columns.iter().map(named).collect();
-    for (_, text) in checks(table) {
-        arguments.push(binder.column_expression(&expr_of(text)?, &table.columns, &SqlType::Bool)?);
+    for (_, text) in check_constraints(table) {
+        arguments.push(binder.bind_column_expression(&parse_stored_expr(text)?, &table.columns, &SqlType::Bool)?);
     }
     let first = table.columns[0].name.as_str();
     let asked = call(function, arguments);
@@ -71,7 +75,10 @@ pub(super) fn checked_unless(
         None => asked,
         Some(unless) => {
             let branch = (Box::new(unless), Box::new(named(&table.columns[0])));
-            marked(Expr::Case(Case::new(None, vec![branch], Some(Box::new(asked)))), &table.columns[0].sql_type)
+            with_type_metadata(
+                Expr::Case(Case::new(None, vec![branch], Some(Box::new(asked)))),
+                &table.columns[0].sql_type,
+            )
         }
     };
     let mut asked = Some(asked.alias(first));
@@ -80,22 +87,23 @@ pub(super) fn checked_unless(
         None => Expr::Column(column),
     });
     let columns = columns.collect();
-    projection(columns, source)
+    build_projection(columns, source)
 }
 
 /// Returns the default of a column: its next identity value, its DEFAULT or NULL.
-pub(super) fn default(binder: &Binder<'_>, column: &Column) -> SqlResult<Expr> {
+pub(super) fn column_default(binder: &Binder<'_>, column: &Column) -> SqlResult<Expr> {
     if let Some(identity) = column.identity {
-        return binder.default_expression(&expr_of(&next_of(identity.sequence))?, &column.sql_type);
+        return binder
+            .bind_default_expression(&parse_stored_expr(&nextval_default(identity.sequence))?, &column.sql_type);
     }
     match &column.default {
-        Some(text) => binder.default_expression(&expr_of(text)?, &column.sql_type),
-        None => null(&column.sql_type),
+        Some(text) => binder.bind_default_expression(&parse_stored_expr(text)?, &column.sql_type),
+        None => null_of_type(&column.sql_type),
     }
 }
 
 /// Wraps a plan of complete rows of a table as the input of a [`WritePlan`](crate::WritePlan).
-pub fn input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, parameters: Vec<SqlType>) -> QueryPlan {
+pub fn write_input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, parameters: Vec<SqlType>) -> QueryPlan {
     let columns = table.columns.iter().map(|column| OutputColumn {
         name: column.name.clone(),
         sql_type: column.sql_type.clone(),
@@ -108,10 +116,10 @@ pub fn input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, parameters: 
         parameters,
         state: binder.state(),
         locks: Vec::new(),
-        locked_limit: LockedLimit::default(),
-        has_read_now: binder.has_read_now(),
-        optimized: OptimizedOnce::default(),
-        phases: binder.phases().clone(),
+        locked_limit: OuterLimit::default(),
+        depends_on_time: binder.has_read_now(),
+        optimized: OptimizedPlanCache::default(),
+        planning_timings: binder.phases().clone(),
     }
 }
 
@@ -133,7 +141,7 @@ pub fn column_types(plan: &LogicalPlan) -> SqlResult<Vec<SqlType>> {
 }
 
 /// Builds NULL of a type.
-pub(super) fn null(sql_type: &SqlType) -> SqlResult<Expr> {
+pub(super) fn null_of_type(sql_type: &SqlType) -> SqlResult<Expr> {
     let value = ScalarValue::try_from(&sql_type.arrow_type()).map_err(from_datafusion)?;
     Ok(typed_literal(value, sql_type))
 }
@@ -142,7 +150,7 @@ pub(super) fn null(sql_type: &SqlType) -> SqlResult<Expr> {
 ///
 /// # Errors
 /// Internal errors only: the names of columns are resolved.
-pub fn projection(columns: Vec<Expr>, input: LogicalPlan) -> SqlResult<LogicalPlan> {
+pub fn build_projection(columns: Vec<Expr>, input: LogicalPlan) -> SqlResult<LogicalPlan> {
     Projection::try_new(columns, Arc::new(input)).map(LogicalPlan::Projection).map_err(from_datafusion)
 }
 

@@ -7,24 +7,24 @@ use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use crate::bind::Binder;
-use crate::bind::changed::Changed;
+use crate::bind::target_table::TargetTable;
 
 /// Table that rows are written to.
-pub(super) struct Target {
+pub(super) struct WriteTarget {
     pub(super) table: Arc<Table>,
     /// Name of its schema.
     pub(super) schema: String,
 }
 
-impl Target {
+impl WriteTarget {
     /// Resolves the target table and checks that the statement's role may write it. `verb` names the action in error
     /// messages.
     ///
     /// # Errors
     /// SQLSTATE 42P01; 55000 for a view; 42809 for an external table; 42501 for a system table or another role's
     /// table.
-    pub(super) fn of(binder: &Binder<'_>, name: &ObjectName, verb: &str) -> SqlResult<Self> {
-        let table = match binder.relation(name)? {
+    pub(super) fn resolve(binder: &Binder<'_>, name: &ObjectName, verb: &str) -> SqlResult<Self> {
+        let table = match binder.resolve_relation(name)? {
             Relation::Table(table) if table.external.is_some() => {
                 let message = format!("cannot {verb} external table \"{}\"", table.name);
                 return Err(
@@ -52,8 +52,8 @@ impl Target {
     }
 
     /// Returns the table with its alias in the statement.
-    pub(super) fn named<'a>(&'a self, alias: Option<&'a Ident>) -> Changed<'a> {
-        Changed { table: &self.table, schema: &self.schema, alias }
+    pub(super) fn with_alias<'a>(&'a self, alias: Option<&'a Ident>) -> TargetTable<'a> {
+        TargetTable { table: &self.table, schema: &self.schema, alias }
     }
 
     /// Returns the names of its columns.

@@ -20,14 +20,14 @@ use types::numeric::digit_count;
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::assign::assign;
+use super::assign::cast_for_assignment;
 use super::{identity, rows};
 use crate::bind::Binder;
 use crate::bind::modification::select;
-use crate::semantics::typed::type_of;
+use crate::semantics::expr_type::type_of;
 
 /// Returns the rows of a query that is just VALUES; `None` for other queries.
-pub(super) fn rows_of(query: &Query) -> Option<Vec<&[ast::Expr]>> {
+pub(super) fn values_rows(query: &Query) -> Option<Vec<&[ast::Expr]>> {
     let SetExpr::Values(values) = query.body.as_ref() else { return None };
     let is_bare = query.with.is_none()
         && query.order_by.is_none()
@@ -41,7 +41,7 @@ pub(super) fn rows_of(query: &Query) -> Option<Vec<&[ast::Expr]>> {
 ///
 /// # Errors
 /// SQLSTATE 42601 for a wrong number of values; errors of a value.
-pub(super) fn plan(
+pub(super) fn plan_values(
     binder: &Binder<'_>,
     table: &Table,
     columns: &[usize],
@@ -49,28 +49,28 @@ pub(super) fn plan(
     written: &[&[ast::Expr]],
     declared: &[Option<SqlType>],
     overriding: Option<Overriding>,
-) -> SqlResult<Rows> {
+) -> SqlResult<ValuesPlan> {
     let width = written.first().map_or(0, |row| row.len());
     if written.iter().any(|row| row.len() != width) {
         return Err(SqlError::new(Condition::SyntaxError, "VALUES lists must all be the same length"));
     }
-    let filled = filled(columns, width, is_named)?;
-    let mut bound = Bound::of(binder, table, &filled, written, declared)?;
+    let filled = filled_positions(columns, width, is_named)?;
+    let mut bound = BoundValues::bind(binder, table, &filled, written, declared)?;
     let mut cells = Vec::with_capacity(written.len());
     for row in written {
         let row = row.iter().zip(&filled).map(|(value, position)| {
             let column = &table.columns[*position];
             if is_default(value) {
-                return rows::default(binder, column);
+                return rows::column_default(binder, column);
             }
             let (value, from) = match literal(value) {
                 Some(literal) => literal,
                 None => bound.next()?,
             };
             if identity::is_ignored(column, overriding)? {
-                return rows::default(binder, column);
+                return rows::column_default(binder, column);
             }
-            assign(value, &from, &column.name, &column.sql_type, binder.session())
+            cast_for_assignment(value, &from, &column.name, &column.sql_type, binder.session())
         });
         cells.push(row.collect::<SqlResult<Vec<Expr>>>()?);
     }
@@ -80,11 +80,11 @@ pub(super) fn plan(
         column.sql_type.arrow_field(&column.name, true)
     });
     let schema = Schema::new(fields.collect::<Vec<_>>());
-    let plan = match literals(&cells) {
+    let plan = match all_literals(&cells) {
         _ if cells.len() == 1 || bound.has_subqueries => {
             let one = |row: Vec<Expr>| {
                 let columns = row.into_iter().zip(names()).map(|(value, name)| value.alias(name)).collect();
-                rows::projection(columns, one_row())
+                rows::build_projection(columns, one_row())
             };
             let mut plans = cells.into_iter().map(one);
             let first = plans.next().ok_or_else(|| SqlError::internal("VALUES without rows"))??;
@@ -100,7 +100,7 @@ pub(super) fn plan(
         None => DFSchema::try_from(numbered(&schema))
             .map(|schema| LogicalPlan::Values(Values { schema: Arc::new(schema), values: cells })),
     };
-    Ok(Rows { plan: plan.map_err(from_datafusion)?, filled, parameters: bound.parameters })
+    Ok(ValuesPlan { plan: plan.map_err(from_datafusion)?, filled, parameters: bound.parameters })
 }
 
 fn numbered(schema: &Schema) -> Schema {
@@ -111,7 +111,7 @@ fn numbered(schema: &Schema) -> Schema {
 }
 
 /// Planned rows of VALUES.
-pub(super) struct Rows {
+pub(super) struct ValuesPlan {
     pub(super) plan: LogicalPlan,
     /// Positions in the table of the filled columns.
     pub(super) filled: Vec<usize>,
@@ -120,8 +120,8 @@ pub(super) struct Rows {
 
 /// Infers the type of a parameter that fills a column by itself: the column's type without its modifier, so that a
 /// value that is too long is rejected when it is stored, not truncated when it is read.
-pub(super) fn infer(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<SqlType>>) {
-    let Some(index) = standing_alone(expr) else { return };
+pub(super) fn infer_parameter_type(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<SqlType>>) {
+    let Some(index) = parameter_index_of(expr) else { return };
     if types.len() <= index {
         types.resize(index + 1, None);
     }
@@ -131,8 +131,8 @@ pub(super) fn infer(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<S
 }
 
 /// Plans an expression that is just a parameter, if its type is resolved.
-fn parameter(written: &ast::Expr, types: &[Option<SqlType>]) -> Option<(Expr, SqlType)> {
-    let at = standing_alone(written)?;
+fn typed_parameter(written: &ast::Expr, types: &[Option<SqlType>]) -> Option<(Expr, SqlType)> {
+    let at = parameter_index_of(written)?;
     let of = types.get(at)?.clone().filter(|of| *of != SqlType::Unknown)?;
     let id = format!("${}", at + 1);
     let field = Arc::new(of.arrow_field(&id, true));
@@ -140,7 +140,7 @@ fn parameter(written: &ast::Expr, types: &[Option<SqlType>]) -> Option<(Expr, Sq
 }
 
 /// Returns the index of the parameter that the expression is, if it is one.
-fn standing_alone(written: &ast::Expr) -> Option<usize> {
+fn parameter_index_of(written: &ast::Expr) -> Option<usize> {
     let ast::Expr::Value(value) = written else { return None };
     let Value::Placeholder(name) = &value.value else { return None };
     let number: u16 = name.strip_prefix('$')?.parse().ok()?;
@@ -148,17 +148,17 @@ fn standing_alone(written: &ast::Expr) -> Option<usize> {
 }
 
 /// Limit on the values in one SELECT list, because DataFusion compares each item with all earlier ones.
-const LISTED_MAX: usize = 128;
+const SELECT_LIST_MAX: usize = 128;
 
 /// Bound values other than literals, in the order they are written.
-struct Bound {
+struct BoundValues {
     values: std::vec::IntoIter<(Expr, SqlType)>,
     parameters: Vec<SqlType>,
     has_subqueries: bool,
 }
 
-impl Bound {
-    fn of(
+impl BoundValues {
+    fn bind(
         binder: &Binder<'_>,
         table: &Table,
         filled: &[usize],
@@ -173,18 +173,18 @@ impl Bound {
                 if is_default(value) || literal(value).is_some() {
                     continue;
                 }
-                infer(value, &table.columns[*position].sql_type, &mut types);
-                let parameter = parameter(value, &types);
+                infer_parameter_type(value, &table.columns[*position].sql_type, &mut types);
+                let parameter = typed_parameter(value, &types);
                 if parameter.is_none() {
                     listed.push((values.len(), SelectItem::UnnamedExpr(value.clone())));
                 }
                 values.push(parameter);
             }
         }
-        binder.add_noted(&mut types);
-        for list in listed.chunks(LISTED_MAX) {
+        binder.add_recorded_types(&mut types);
+        for list in listed.chunks(SELECT_LIST_MAX) {
             let items = list.iter().map(|(_, item)| item.clone()).collect();
-            let bound = binder.part(&select(items)?, &types)?;
+            let bound = binder.plan_query_part(&select(items)?, &types)?;
             let LogicalPlan::Projection(made) = bound.plan else { return Err(refused()) };
             if !matches!(made.input.as_ref(), LogicalPlan::EmptyRelation(_)) {
                 return Err(refused());
@@ -265,7 +265,7 @@ fn number(written: &str, is_negative: bool) -> Option<(ScalarValue, SqlType)> {
 }
 
 /// Returns the values if all cells are literals.
-fn literals(cells: &[Vec<Expr>]) -> Option<Vec<Vec<ScalarValue>>> {
+fn all_literals(cells: &[Vec<Expr>]) -> Option<Vec<Vec<ScalarValue>>> {
     let value = |cell: &Expr| match cell {
         Expr::Literal(value, _) => Some(value.clone()),
         _ => None,
@@ -288,7 +288,7 @@ fn batch(schema: Schema, rows: Vec<Vec<ScalarValue>>) -> datafusion::common::Res
 ///
 /// # Errors
 /// SQLSTATE 42601 for more values than columns, and for fewer than named columns.
-pub(super) fn filled(columns: &[usize], count: usize, is_named: bool) -> SqlResult<Vec<usize>> {
+pub(super) fn filled_positions(columns: &[usize], count: usize, is_named: bool) -> SqlResult<Vec<usize>> {
     let refused = |message: &str| Err(SqlError::new(Condition::SyntaxError, message));
     if columns.len() < count {
         return refused("INSERT has more expressions than target columns");

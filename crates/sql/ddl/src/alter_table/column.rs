@@ -6,16 +6,16 @@ use syntax::statement::{ColumnConstraintKind, ColumnDefinition};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::Alteration;
-use crate::comment::no_column;
+use crate::comment::undefined_column;
 use crate::create_table::column_constraints;
 use crate::{column, constraint, dependency, name};
 
 /// Values of a new column in existing rows.
-enum OldRows {
+enum ExistingRowValues {
     /// The same value in all rows, as text; `None` for NULL.
-    Have(Option<String>),
+    Same(Option<String>),
     /// A separate value for each row, to be written; here an example of one, as text.
-    AreFilled(Option<String>),
+    PerRow(Option<String>),
 }
 
 impl Alteration<'_> {
@@ -32,59 +32,59 @@ impl Alteration<'_> {
         }
         column::refuse_system_name(name)?;
         column::refuse_too_many(self.table.columns.len() + 1)?;
-        let column::Defined { column: mut added, sequence } =
-            column::defined(self.binder, &self.table.name, definition)?;
+        let column::NewColumn { column: mut added, sequence } =
+            column::build_column(self.binder, &self.table.name, definition)?;
         added.id = ColumnId(self.table.next_column);
         self.table.next_column += 1;
         match sequence {
             Some(sequence) => {
-                self.fill(&mut added, Some("0".to_owned()));
-                self.bring(&added, sequence)?;
+                self.mark_filled(&mut added, Some("0".to_owned()));
+                self.add_sequence(&added, sequence)?;
             }
-            None if added.default.is_some() => match self.value_of_old_rows(definition, &added)? {
-                OldRows::Have(value) => added.missing = value,
-                OldRows::AreFilled(sample) => self.fill(&mut added, sample),
+            None if added.default.is_some() => match self.existing_row_values(definition, &added)? {
+                ExistingRowValues::Same(value) => added.missing = value,
+                ExistingRowValues::PerRow(sample) => self.mark_filled(&mut added, sample),
             },
             None => {}
         }
         self.table.columns.push(added);
         let constraints: Vec<_> = column_constraints(definition).collect();
-        constraint::add(self.binder, &mut self.table, &constraints)
+        constraint::add_constraints(self.binder, &mut self.table, &constraints)
     }
 
     /// Marks a new column whose values are written into existing rows. Until then they read as `sample`, which nobody
     /// sees, but which must be a valid value.
-    fn fill(&mut self, added: &mut Column, sample: Option<String>) {
+    fn mark_filled(&mut self, added: &mut Column, sample: Option<String>) {
         if self.has_rows() {
             added.missing = sample;
-            self.filled.push(added.id);
+            self.filled_columns.push(added.id);
         }
     }
 
-    fn value_of_old_rows(&self, definition: &ColumnDefinition, added: &Column) -> SqlResult<OldRows> {
+    fn existing_row_values(&self, definition: &ColumnDefinition, added: &Column) -> SqlResult<ExistingRowValues> {
         let default = definition.constraints.iter().find_map(|constraint| match &constraint.kind {
             ColumnConstraintKind::Default(default) => Some(default),
             _ => None,
         });
-        let Some(default) = default else { return Ok(OldRows::Have(None)) };
-        if self.binder.default_expression(default, &added.sql_type)?.is_volatile() {
-            return Ok(OldRows::AreFilled(if !added.not_null {
+        let Some(default) = default else { return Ok(ExistingRowValues::Same(None)) };
+        if self.binder.bind_default_expression(default, &added.sql_type)?.is_volatile() {
+            return Ok(ExistingRowValues::PerRow(if !added.not_null {
                 None
             } else if added.sequences.is_empty() {
-                self.binder.constant_text(default, &added.sql_type)?
+                self.binder.evaluate_default_text(default, &added.sql_type)?
             } else {
                 // A sample does not advance the sequence.
                 Some("0".to_owned())
             }));
         }
-        self.binder.constant_text(default, &added.sql_type).map(OldRows::Have)
+        self.binder.evaluate_default_text(default, &added.sql_type).map(ExistingRowValues::Same)
     }
 
     /// Drops a column with the table's own constraints and indexes on it; dependants in other tables are dropped with
     /// CASCADE only.
     pub(super) fn drop_column(&mut self, name: &str, if_exists: bool, cascade: bool) -> SqlResult<()> {
         let Some((index, column)) = self.table.column_by_name(name) else {
-            let missing = no_column(name, &self.table.name);
+            let missing = undefined_column(name, &self.table.name);
             if !if_exists {
                 return Err(missing);
             }
@@ -93,13 +93,13 @@ impl Alteration<'_> {
             return Ok(());
         };
         let id = column.id;
-        self.refuse_placed(id, name)?;
+        self.refuse_placement_column(id, name)?;
         if self.table.columns.len() == 1 {
             return Err(SqlError::unsupported("a table without columns"));
         }
         let mut dependants = self.context().snapshot.column_dependants(self.old.oid, id);
-        dependants.extend(self.own_references_to(id));
-        let what = format!("column {name} of table {}", name::shown(self.context(), self.old.oid));
+        dependants.extend(self.self_references_to(id));
+        let what = format!("column {name} of table {}", name::display_name(self.context(), self.old.oid));
         self.drop_dependants(dependants, &what, &what, cascade)?;
         self.table.constraints.retain(|constraint| !constraint.kind.columns().contains(&id));
         self.table.indexes.retain(|index| !index.all_columns().contains(&id));
@@ -116,9 +116,9 @@ impl Alteration<'_> {
         cascade: bool,
     ) -> SqlResult<()> {
         let context = self.context();
-        let dependencies = dependency::of_part(context, dependants, on);
+        let dependencies = dependency::dependants_of_part(context, dependants, on);
         if !cascade && !dependencies.is_empty() {
-            return Err(dependency::refusal(what, &dependencies));
+            return Err(dependency::drop_refusal(what, &dependencies));
         }
         self.notices.extend(dependency::cascade_notice(&dependencies));
         let mut views: Vec<Oid> = Vec::new();
@@ -133,12 +133,12 @@ impl Alteration<'_> {
             }
         }
         let dropped = context.snapshot.drop_plan(&views, true);
-        self.others.extend(dropped.map_err(|error| SqlError::internal(error.to_string()))?.changes);
+        self.changes_before.extend(dropped.map_err(|error| SqlError::internal(error.to_string()))?.changes);
         Ok(())
     }
 
     /// Returns the table's foreign keys to this column of the same table that do not contain it themselves.
-    fn own_references_to(&self, id: ColumnId) -> Vec<Dependant> {
+    fn self_references_to(&self, id: ColumnId) -> Vec<Dependant> {
         let references = self.table.constraints.iter().filter(|constraint| match &constraint.kind {
             ConstraintKind::ForeignKey { columns, references, referenced, .. } => {
                 *references == self.old.oid && referenced.contains(&id) && !columns.contains(&id)
@@ -154,7 +154,7 @@ impl Alteration<'_> {
         references.map(dependant).collect()
     }
 
-    fn refuse_placed(&self, id: ColumnId, name: &str) -> SqlResult<()> {
+    fn refuse_placement_column(&self, id: ColumnId, name: &str) -> SqlResult<()> {
         let clause = if self.table.order_columns().contains(&id) {
             "SORT or CLUSTER"
         } else if matches!(&self.table.distribution, Distribution::On(columns) if columns.contains(&id)) {
@@ -209,6 +209,6 @@ impl Alteration<'_> {
     pub(super) fn column(&mut self, name: &str) -> SqlResult<&mut Column> {
         let table = &self.table.name;
         let found = self.table.columns.iter_mut().find(|column| column.name == name);
-        found.ok_or_else(|| no_column(name, table))
+        found.ok_or_else(|| undefined_column(name, table))
     }
 }

@@ -11,7 +11,7 @@ use crate::{constraint, name};
 
 impl Alteration<'_> {
     pub(super) fn add_constraint(&mut self, constraint: &TableConstraint) -> SqlResult<()> {
-        constraint::add(self.binder, &mut self.table, std::slice::from_ref(constraint))
+        constraint::add_constraints(self.binder, &mut self.table, std::slice::from_ref(constraint))
     }
 
     /// Makes a key or foreign key enforced or not enforced.
@@ -73,7 +73,7 @@ impl Alteration<'_> {
         let dropped = self.table.constraints.remove(index);
         if dropped.kind.is_key() {
             let references = self.references_to(dropped.kind.columns());
-            let what = format!("constraint {name} on table {}", name::shown(self.context(), self.old.oid));
+            let what = format!("constraint {name} on table {}", name::display_name(self.context(), self.old.oid));
             self.drop_dependants(references, &what, &format!("index {name}"), cascade)?;
         }
         Ok(())
@@ -108,14 +108,14 @@ impl Alteration<'_> {
 
     /// Drops a constraint of another table.
     pub(super) fn drop_constraint_of(&mut self, table: Oid, constraint: Oid) {
-        let known = self.others.iter().rev().find_map(|change| match change {
+        let known = self.changes_before.iter().rev().find_map(|change| match change {
             Change::PutTable(changed) if changed.oid == table => Some(changed),
             _ => None,
         });
         let Some(found) = known.or_else(|| self.context().snapshot.table(table)) else { return };
         let mut altered = Table::clone(found);
-        altered.constraints.retain(|kept| kept.oid != constraint);
-        self.others.push(Change::PutTable(Arc::new(altered)));
+        altered.constraints.retain(|other| other.oid != constraint);
+        self.changes_before.push(Change::PutTable(Arc::new(altered)));
     }
 
     /// Drops the DEFAULT of a column, of this table or another.
@@ -130,13 +130,13 @@ impl Alteration<'_> {
             clear(&mut self.table);
             return;
         }
-        let known = self.others.iter().rev().find_map(|change| match change {
+        let known = self.changes_before.iter().rev().find_map(|change| match change {
             Change::PutTable(changed) if changed.oid == table => Some(changed),
             _ => None,
         });
         let Some(found) = known.or_else(|| self.context().snapshot.table(table)) else { return };
         let mut altered = Table::clone(found);
         clear(&mut altered);
-        self.others.push(Change::PutTable(Arc::new(altered)));
+        self.changes_before.push(Change::PutTable(Arc::new(altered)));
     }
 }

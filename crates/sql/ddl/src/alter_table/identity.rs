@@ -8,7 +8,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Alteration;
 use crate::column_sequence;
-use crate::sequence_options::{self, Use};
+use crate::sequence_options::{self, SequenceUse};
 
 impl Alteration<'_> {
     pub(super) fn add_identity(&mut self, name: &str, definition: &IdentityDefinition) -> SqlResult<()> {
@@ -26,8 +26,8 @@ impl Alteration<'_> {
         if column.default.is_some() {
             return state("already has a default value");
         }
-        let new = column_sequence::identity(self.context(), &mut column, definition)?;
-        self.bring(&column, new)?;
+        let new = column_sequence::make_identity(self.context(), &mut column, definition)?;
+        self.add_sequence(&column, new)?;
         *self.column(name)? = column;
         Ok(())
     }
@@ -38,7 +38,7 @@ impl Alteration<'_> {
         always: Option<bool>,
         options: &[SequenceOption],
     ) -> SqlResult<()> {
-        let Some(identity) = self.column(name)?.identity else { return Err(self.no_identity(name)) };
+        let Some(identity) = self.column(name)?.identity else { return Err(self.not_identity_column(name)) };
         if let Some(always) = always {
             self.column(name)?.identity = Some(Identity { always, ..identity });
         }
@@ -51,14 +51,14 @@ impl Alteration<'_> {
         if options.iter().any(|option| matches!(option, SequenceOption::As(_) | SequenceOption::OwnedBy(_))) {
             return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
         }
-        let changed = sequence_options::changed(context, sequence, options, Use::Identity)?;
-        self.after.push(Change::PutSequence(Arc::new(changed)));
+        let changed = sequence_options::apply_options(context, sequence, options, SequenceUse::Identity)?;
+        self.changes_after.push(Change::PutSequence(Arc::new(changed)));
         Ok(())
     }
 
     pub(super) fn drop_identity(&mut self, name: &str, if_exists: bool) -> SqlResult<()> {
         let Some(identity) = self.column(name)?.identity.take() else {
-            let missing = self.no_identity(name);
+            let missing = self.not_identity_column(name);
             if !if_exists {
                 return Err(missing);
             }
@@ -66,7 +66,7 @@ impl Alteration<'_> {
             self.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
             return Ok(());
         };
-        self.after.push(Change::DropSequence(identity.sequence));
+        self.changes_after.push(Change::DropSequence(identity.sequence));
         Ok(())
     }
 
@@ -75,30 +75,31 @@ impl Alteration<'_> {
         let context = self.context();
         let sequence = context.snapshot.sequence(identity.sequence);
         let sequence = sequence.ok_or_else(|| SqlError::internal("an identity column's sequence is missing"))?;
-        let option = SequenceOption::As(column_sequence::written_type(sql_type));
-        let changed = sequence_options::changed(context, sequence, &[option], Use::Identity)?;
-        self.after.push(Change::PutSequence(Arc::new(changed)));
+        let option = SequenceOption::As(column_sequence::integer_type_syntax(sql_type));
+        let changed = sequence_options::apply_options(context, sequence, &[option], SequenceUse::Identity)?;
+        self.changes_after.push(Change::PutSequence(Arc::new(changed)));
         Ok(())
     }
 
     /// Adds the changes for a new column's sequence, before and after the table's change.
-    pub(super) fn bring(&mut self, column: &Column, new: column_sequence::NewSequence) -> SqlResult<()> {
-        let (before, after) = column_sequence::placed(self.context(), &self.table, column, new, &self.others)?;
-        self.others.push(before);
-        self.after.push(after);
+    pub(super) fn add_sequence(&mut self, column: &Column, new: column_sequence::NewSequence) -> SqlResult<()> {
+        let (before, after) =
+            column_sequence::attach_sequence(self.context(), &self.table, column, new, &self.changes_before)?;
+        self.changes_before.push(before);
+        self.changes_after.push(after);
         Ok(())
     }
 
     /// Applies `change` to all sequences that the table owns.
-    pub(super) fn with_sequences(&mut self, change: impl Fn(&mut Sequence)) {
-        for sequence in self.context().snapshot.sequences_of(self.old.oid) {
+    pub(super) fn for_each_sequence(&mut self, change: impl Fn(&mut Sequence)) {
+        for sequence in self.context().snapshot.owned_sequences(self.old.oid) {
             let mut sequence = Sequence::clone(sequence);
             change(&mut sequence);
-            self.after.push(Change::PutSequence(Arc::new(sequence)));
+            self.changes_after.push(Change::PutSequence(Arc::new(sequence)));
         }
     }
 
-    fn no_identity(&self, name: &str) -> SqlError {
+    fn not_identity_column(&self, name: &str) -> SqlError {
         let message = format!("column \"{name}\" of relation \"{}\" is not an identity column", self.table.name);
         SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
     }

@@ -14,17 +14,17 @@ mod retype;
 mod row_check;
 mod view;
 
-pub(super) use self::rename::refuse_taken_in;
+pub(super) use self::rename::refuse_existing_in;
 
 use std::sync::Arc;
 
-use binder::{Binder, DefinePlan, RowCheck};
+use binder::{Binder, DefinePlan, NoRowCheck};
 use catalog::{Change, Table};
 use session_context::StatementContext;
 use syntax::statement::{AlterAction, AlterTable};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
-use super::name::{self, Found};
+use super::name::{self, ResolvedRelation};
 use super::{placement, storage_parameter};
 
 /// Applies the actions to a table or view, all or none.
@@ -33,42 +33,46 @@ use super::{placement, storage_parameter};
 /// `42P01` or `42809` if there is no such relation, `42501` for one of another owner, and errors of the actions.
 pub fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<DefinePlan> {
     let context = binder.context();
-    let tag = if alter.view { "ALTER VIEW" } else { "ALTER TABLE" };
-    let Some(found) = name::find(context, &alter.name)? else {
-        let missing = name::no_relation(&alter.name);
+    let tag = if alter.is_view { "ALTER VIEW" } else { "ALTER TABLE" };
+    let Some(found) = name::resolve_relation(context, &alter.name)? else {
+        let missing = name::undefined_relation(&alter.name);
         if !alter.if_exists {
             return Err(missing);
         }
         let notice = SqlError::new(Condition::SuccessfulCompletion, format!("{}, skipping", missing.message));
-        return Ok(DefinePlan { tag: tag.to_owned(), notices: vec![notice], ..DefinePlan::default() });
+        return Ok(DefinePlan { command_tag: tag.to_owned(), notices: vec![notice], ..DefinePlan::default() });
     };
     let mut plan = match found {
-        Found::Table(table) if !alter.view => {
-            name::must_own(context, table.owner, "table", &table.name)?;
-            of_table(binder, &table, &alter.actions)?
+        ResolvedRelation::Table(table) if !alter.is_view => {
+            name::check_owner(context, table.owner, "table", &table.name)?;
+            apply_actions(binder, &table, &alter.actions)?
         }
-        Found::External(table) if !alter.view => {
-            name::must_own(context, table.owner, "table", &table.name)?;
-            refuse_of_external(&table, &alter.actions)?;
-            of_table(binder, &table, &alter.actions)?
+        ResolvedRelation::External(table) if !alter.is_view => {
+            name::check_owner(context, table.owner, "table", &table.name)?;
+            refuse_on_external(&table, &alter.actions)?;
+            apply_actions(binder, &table, &alter.actions)?
         }
-        Found::View(view) => {
-            name::must_own(context, view.owner, "view", &view.name)?;
-            view::altered(context, &view, &alter.actions)?
+        ResolvedRelation::View(view) => {
+            name::check_owner(context, view.owner, "view", &view.name)?;
+            view::alter_view(context, &view, &alter.actions)?
         }
-        Found::System => return Err(name::system_table(&alter.name)),
-        Found::Table(_) | Found::External(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
-            let kind = if alter.view { "view" } else { "table" };
-            return Err(name::wrong_kind(name::split(context, &alter.name)?.1, kind));
+        ResolvedRelation::SystemTable => return Err(name::system_table_error(&alter.name)),
+        ResolvedRelation::Table(_)
+        | ResolvedRelation::External(_)
+        | ResolvedRelation::Sequence(_)
+        | ResolvedRelation::Key
+        | ResolvedRelation::Index(..) => {
+            let kind = if alter.is_view { "view" } else { "table" };
+            return Err(name::wrong_kind_error(name::split_name(context, &alter.name)?.1, kind));
         }
     };
-    tag.clone_into(&mut plan.tag);
+    tag.clone_into(&mut plan.command_tag);
     Ok(plan)
 }
 
 /// Refuses actions on an external table other than a new name, schema, owner or cache policy (`42809`): its columns are
 /// those of its files.
-fn refuse_of_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
+fn refuse_on_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
     let is_possible = |action: &AlterAction| match action {
         AlterAction::RenameTo(_) | AlterAction::SetSchema(_) | AlterAction::OwnerTo(_) => true,
         AlterAction::SetParameters(written) | AlterAction::ResetParameters(written) => {
@@ -84,12 +88,12 @@ fn refuse_of_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
         .with_detail("Only the name, schema, owner and parameter \"cache\" of an external table can be altered."))
 }
 
-fn of_table(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
+fn apply_actions(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
     let mut ordered: Vec<&AlterAction> = actions.iter().collect();
     ordered.sort_by_key(|action| pass(action));
     let mut alteration = Alteration::new(binder, table);
     for action in ordered {
-        alteration.make(action)?;
+        alteration.apply(action)?;
     }
     alteration.finish()
 }
@@ -119,18 +123,26 @@ struct Alteration<'a> {
     old: Arc<Table>,
     table: Table,
     /// Changes of other objects to apply before the table's.
-    others: Vec<Change>,
+    changes_before: Vec<Change>,
     /// Changes of other objects to apply after the table's.
-    after: Vec<Change>,
+    changes_after: Vec<Change>,
     notices: Vec<SqlError>,
     /// New columns whose values in existing rows are written one by one.
-    filled: Vec<ColumnId>,
+    filled_columns: Vec<ColumnId>,
 }
 
 impl<'a> Alteration<'a> {
     fn new(binder: &'a Binder<'a>, table: &Arc<Table>) -> Self {
         let (old, table) = (Arc::clone(table), Table::clone(table));
-        Self { binder, old, table, others: Vec::new(), after: Vec::new(), notices: Vec::new(), filled: Vec::new() }
+        Self {
+            binder,
+            old,
+            table,
+            changes_before: Vec::new(),
+            changes_after: Vec::new(),
+            notices: Vec::new(),
+            filled_columns: Vec::new(),
+        }
     }
 
     fn context(&self) -> &'a Arc<StatementContext> {
@@ -142,7 +154,7 @@ impl<'a> Alteration<'a> {
         !self.context().snapshot.rows(self.old.oid).is_empty()
     }
 
-    fn make(&mut self, action: &AlterAction) -> SqlResult<()> {
+    fn apply(&mut self, action: &AlterAction) -> SqlResult<()> {
         match action {
             AlterAction::AddColumn { column, if_not_exists } => self.add_column(column, *if_not_exists),
             AlterAction::DropColumn { name, if_exists, cascade } => self.drop_column(&name.value, *if_exists, *cascade),
@@ -164,33 +176,33 @@ impl<'a> Alteration<'a> {
             AlterAction::RenameTo(to) => self.rename_to(&to.value),
             AlterAction::SetSchema(schema) => self.set_schema(&schema.value),
             AlterAction::OwnerTo(role) => {
-                let owner = name::new_owner(self.context(), role)?.oid;
+                let owner = name::resolve_new_owner(self.context(), role)?.oid;
                 self.table.owner = owner;
-                self.with_sequences(|sequence| sequence.owner = owner);
+                self.for_each_sequence(|sequence| sequence.owner = owner);
                 Ok(())
             }
             AlterAction::SetDistribution(distribution) => {
-                self.table.distribution = placement::distribution(&self.table, distribution)?;
+                self.table.distribution = placement::resolve_distribution(&self.table, distribution)?;
                 Ok(())
             }
             AlterAction::SetOrder(order) => {
-                let order = order.as_ref().map(|order| placement::order(&self.table, order)).transpose()?;
+                let order = order.as_ref().map(|order| placement::resolve_order(&self.table, order)).transpose()?;
                 self.table.order = order.unwrap_or_default();
                 Ok(())
             }
-            AlterAction::SetParameters(written) => storage_parameter::set(&mut self.table, written),
-            AlterAction::ResetParameters(written) => storage_parameter::reset(&mut self.table, written),
+            AlterAction::SetParameters(written) => storage_parameter::set_parameters(&mut self.table, written),
+            AlterAction::ResetParameters(written) => storage_parameter::reset_parameters(&mut self.table, written),
         }
     }
 
     fn finish(self) -> SqlResult<DefinePlan> {
-        let checks: Vec<RowCheck> = row_check::needed(&self)?;
-        let fill = if self.filled.is_empty() { None } else { Some(row_check::fill(&self)?) };
-        let mut changes = self.others;
+        let checks: Vec<NoRowCheck> = row_check::required_checks(&self)?;
+        let fill = if self.filled_columns.is_empty() { None } else { Some(row_check::plan_fill(&self)?) };
+        let mut changes = self.changes_before;
         if self.table != *self.old {
             changes.push(Change::PutTable(Arc::new(self.table)));
         }
-        changes.extend(self.after);
-        Ok(DefinePlan { changes, checks, fill, notices: self.notices, ..DefinePlan::default() })
+        changes.extend(self.changes_after);
+        Ok(DefinePlan { changes, checks, backfill: fill, notices: self.notices, ..DefinePlan::default() })
     }
 }

@@ -10,10 +10,10 @@ impl Alteration<'_> {
     pub(super) fn rename_to(&mut self, to: &str) -> SqlResult<()> {
         let state = &self.context().snapshot;
         let schema = name::existing_schema(self.context(), &self.schema_name())?;
-        name::may_create_in(self.context(), &schema, to)?;
-        name::must_be_free(state, &schema, to)?;
-        let moved = view_text::Place { schema: &schema.name, name: to };
-        self.others.extend(view_text::with_relation_moved(state, self.old.oid, &moved)?);
+        name::check_can_create_in(self.context(), &schema, to)?;
+        name::check_name_unused(state, &schema, to)?;
+        let moved = view_text::RelationName { schema: &schema.name, name: to };
+        self.changes_before.extend(view_text::rewrite_for_moved_relation(state, self.old.oid, &moved)?);
         to.clone_into(&mut self.table.name);
         Ok(())
     }
@@ -25,18 +25,18 @@ impl Alteration<'_> {
             return Ok(());
         }
         name::refuse_temporary_move(context, self.old.schema, &schema)?;
-        name::may_create_in(context, &schema, &self.table.name)?;
-        refuse_taken_in(context, &schema.name, &self.table.name)?;
+        name::check_can_create_in(context, &schema, &self.table.name)?;
+        refuse_existing_in(context, &schema.name, &self.table.name)?;
         for key in self.table.constraints.iter().filter(|constraint| constraint.kind.is_key()) {
-            refuse_taken_in(context, &schema.name, &key.name)?;
+            refuse_existing_in(context, &schema.name, &key.name)?;
         }
-        let moved = view_text::Place { schema: &schema.name, name: &self.table.name };
-        self.others.extend(view_text::with_relation_moved(&context.snapshot, self.old.oid, &moved)?);
-        for sequence in context.snapshot.sequences_of(self.old.oid) {
-            refuse_taken_in(context, &schema.name, &sequence.name)?;
+        let moved = view_text::RelationName { schema: &schema.name, name: &self.table.name };
+        self.changes_before.extend(view_text::rewrite_for_moved_relation(&context.snapshot, self.old.oid, &moved)?);
+        for sequence in context.snapshot.owned_sequences(self.old.oid) {
+            refuse_existing_in(context, &schema.name, &sequence.name)?;
         }
         self.table.schema = schema.oid;
-        self.with_sequences(|sequence| sequence.schema = schema.oid);
+        self.for_each_sequence(|sequence| sequence.schema = schema.oid);
         Ok(())
     }
 
@@ -50,10 +50,10 @@ impl Alteration<'_> {
         }
         column::refuse_system_name(to)?;
         let state = &self.context().snapshot;
-        self.others.extend(view_text::with_column_renamed(state, self.old.oid, from, to)?);
+        self.changes_before.extend(view_text::rewrite_for_renamed_column(state, self.old.oid, from, to)?);
         for constraint in &mut self.table.constraints {
             if let ConstraintKind::Check { expression, .. } = &mut constraint.kind {
-                *expression = expression_text::with_column_renamed(expression, from, to)?;
+                *expression = expression_text::rename_column(expression, from, to)?;
             }
         }
         to.clone_into(&mut self.column(from)?.name);
@@ -67,11 +67,11 @@ impl Alteration<'_> {
         };
         if self.table.constraints[index].kind.is_key() {
             let schema = self.schema_name();
-            if name::find_in(&self.context().snapshot, &schema, to).is_some() {
-                return Err(name::taken(to));
+            if name::find_relation_in(&self.context().snapshot, &schema, to).is_some() {
+                return Err(name::duplicate_relation(to));
             }
         } else if self.table.constraints.iter().any(|constraint| constraint.name == to) {
-            return Err(constraint::duplicate(to, &self.table.name));
+            return Err(constraint::duplicate_constraint(to, &self.table.name));
         }
         to.clone_into(&mut self.table.constraints[index].name);
         Ok(())
@@ -83,8 +83,12 @@ impl Alteration<'_> {
 }
 
 /// Checks that no relation of the schema has the name (`42P07`).
-pub(crate) fn refuse_taken_in(context: &session_context::StatementContext, schema: &str, name: &str) -> SqlResult<()> {
-    if name::find_in(&context.snapshot, schema, name).is_none() {
+pub(crate) fn refuse_existing_in(
+    context: &session_context::StatementContext,
+    schema: &str,
+    name: &str,
+) -> SqlResult<()> {
+    if name::find_relation_in(&context.snapshot, schema, name).is_none() {
         return Ok(());
     }
     let message = format!("relation \"{name}\" already exists in schema \"{schema}\"");

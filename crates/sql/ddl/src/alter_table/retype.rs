@@ -2,12 +2,12 @@
 
 use binder::write::is_assignable;
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName};
-use syntax::expr_of;
+use syntax::parse_stored_expr;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::{Alteration, row_check};
 use crate::column;
-use crate::sequence_options::{Use, refuse_other_types};
+use crate::sequence_options::{SequenceUse, refuse_non_integer_type};
 
 impl Alteration<'_> {
     pub(super) fn set_type(
@@ -21,7 +21,7 @@ impl Alteration<'_> {
         let old = self.column(&name.value)?.clone();
         column::refuse_system_type(&name.value, &new)?;
         column::check_collation(collation, &new)?;
-        if let Some(view) = self.reading_view(old.id) {
+        if let Some(view) = self.find_reading_view(old.id) {
             let message = "cannot alter type of a column used by a view or rule";
             let detail = format!("rule _RETURN on view {view} depends on column \"{}\"", old.name);
             return Err(SqlError::new(Condition::FeatureNotSupported, message).with_detail(detail));
@@ -39,14 +39,14 @@ impl Alteration<'_> {
                 .with_hint("Use CREATE TABLE AS with a cast of the column, then rename the tables."));
         }
         if let Some(default) = &old.default {
-            let expression = expr_of(default)?;
-            self.binder.default_expression(&expression, &new).map_err(|_| {
+            let expression = parse_stored_expr(default)?;
+            self.binder.bind_default_expression(&expression, &new).map_err(|_| {
                 let message = format!("default for column \"{}\" cannot be cast automatically to type {new}", old.name);
                 SqlError::new(Condition::DatatypeMismatch, message)
             })?;
         }
         if let Some(identity) = old.identity {
-            refuse_other_types(&new, Use::Identity)?;
+            refuse_non_integer_type(&new, SequenceUse::Identity)?;
             self.retype_sequence(identity, &new)?;
         }
         self.column(&name.value)?.sql_type = new;
@@ -54,7 +54,7 @@ impl Alteration<'_> {
     }
 
     /// Returns the name of a view that reads the column.
-    fn reading_view(&self, id: types::ColumnId) -> Option<String> {
+    fn find_reading_view(&self, id: types::ColumnId) -> Option<String> {
         let mut views = self.context().snapshot.views();
         views.find(|view| view.columns_used.contains(&(self.old.oid, id))).map(|view| view.name.clone())
     }
@@ -68,7 +68,7 @@ impl Alteration<'_> {
                 format!("You might need to specify \"USING {name}::{new}\"."),
             ),
             Some(using) => (
-                row_check::type_over(self, using)?,
+                row_check::expression_type(self, using)?,
                 format!(
                     "result of USING clause for column \"{}\" cannot be cast automatically to type {new}",
                     name.value
@@ -88,8 +88,8 @@ impl Alteration<'_> {
             if let catalog::ConstraintKind::Check { expression, columns } = &constraint.kind
                 && columns.contains(&id)
             {
-                let expression = expr_of(expression)?;
-                self.binder.column_expression(&expression, &self.table.columns, &SqlType::Bool)?;
+                let expression = parse_stored_expr(expression)?;
+                self.binder.bind_column_expression(&expression, &self.table.columns, &SqlType::Bool)?;
             }
         }
         Ok(())

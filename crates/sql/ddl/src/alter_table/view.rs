@@ -8,11 +8,11 @@ use session_context::StatementContext;
 use syntax::statement::AlterAction;
 use types::{Condition, SqlError, SqlResult};
 
-use super::refuse_taken_in;
+use super::refuse_existing_in;
 use crate::{name, view_text};
 
 /// Applies the actions to a view.
-pub(super) fn altered(context: &StatementContext, old: &View, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
+pub(super) fn alter_view(context: &StatementContext, old: &View, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
     let mut plan = DefinePlan::default();
     let mut view = old.clone();
     let state = &context.snapshot;
@@ -21,10 +21,10 @@ pub(super) fn altered(context: &StatementContext, old: &View, actions: &[AlterAc
             AlterAction::RenameTo(to) => {
                 let schema = schema_name(context, &view);
                 let schema = name::existing_schema(context, &schema)?;
-                name::may_create_in(context, &schema, &to.value)?;
-                name::must_be_free(state, &schema, &to.value)?;
-                let moved = view_text::Place { schema: &schema.name, name: &to.value };
-                plan.changes.extend(view_text::with_relation_moved(state, old.oid, &moved)?);
+                name::check_can_create_in(context, &schema, &to.value)?;
+                name::check_name_unused(state, &schema, &to.value)?;
+                let moved = view_text::RelationName { schema: &schema.name, name: &to.value };
+                plan.changes.extend(view_text::rewrite_for_moved_relation(state, old.oid, &moved)?);
                 view.name.clone_from(&to.value);
             }
             AlterAction::SetSchema(to) => {
@@ -33,13 +33,13 @@ pub(super) fn altered(context: &StatementContext, old: &View, actions: &[AlterAc
                     continue;
                 }
                 name::refuse_temporary_move(context, old.schema, &schema)?;
-                name::may_create_in(context, &schema, &view.name)?;
-                refuse_taken_in(context, &schema.name, &view.name)?;
-                let moved = view_text::Place { schema: &schema.name, name: &view.name };
-                plan.changes.extend(view_text::with_relation_moved(state, old.oid, &moved)?);
+                name::check_can_create_in(context, &schema, &view.name)?;
+                refuse_existing_in(context, &schema.name, &view.name)?;
+                let moved = view_text::RelationName { schema: &schema.name, name: &view.name };
+                plan.changes.extend(view_text::rewrite_for_moved_relation(state, old.oid, &moved)?);
                 view.schema = schema.oid;
             }
-            AlterAction::OwnerTo(role) => view.owner = name::new_owner(context, role)?.oid,
+            AlterAction::OwnerTo(role) => view.owner = name::resolve_new_owner(context, role)?.oid,
             AlterAction::RenameColumn { from, to } => {
                 if view.columns.iter().any(|(name, _)| *name == to.value) {
                     let message = format!("column \"{}\" of relation \"{}\" already exists", to.value, view.name);
@@ -49,10 +49,10 @@ pub(super) fn altered(context: &StatementContext, old: &View, actions: &[AlterAc
                     SqlError::new(Condition::UndefinedColumn, format!("column \"{}\" does not exist", from.value))
                 })?;
                 found.0.clone_from(&to.value);
-                plan.changes.extend(view_text::with_column_renamed(state, old.oid, &from.value, &to.value)?);
+                plan.changes.extend(view_text::rewrite_for_renamed_column(state, old.oid, &from.value, &to.value)?);
             }
             AlterAction::SetDefault { .. } => return Err(SqlError::unsupported("a DEFAULT for a column of a view")),
-            other => return Err(refused(other, &view.name)),
+            other => return Err(unsupported_action(other, &view.name)),
         }
     }
     plan.changes.push(Change::PutView(Arc::new(view)));
@@ -64,7 +64,7 @@ fn schema_name(context: &StatementContext, view: &View) -> String {
 }
 
 /// Returns the error for an action that only tables have (`42809`).
-fn refused(action: &AlterAction, view: &str) -> SqlError {
+fn unsupported_action(action: &AlterAction, view: &str) -> SqlError {
     let action = match action {
         AlterAction::AddColumn { .. } => "ADD COLUMN",
         AlterAction::DropColumn { .. } => "DROP COLUMN",

@@ -10,7 +10,7 @@ use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 
-use super::span::identity;
+use super::interval::comparison_key;
 
 /// Accumulator that passes only distinct values to another one.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Accumulator for DistinctAccumulator {
         for row in 0..values.len() {
             if values.is_valid(row) {
                 let value = ScalarValue::try_from_array(values, row)?;
-                if let Entry::Vacant(place) = self.seen.entry(identity(&value)) {
+                if let Entry::Vacant(place) = self.seen.entry(comparison_key(&value)) {
                     self.bytes += 2 * value.size();
                     place.insert(value);
                 }

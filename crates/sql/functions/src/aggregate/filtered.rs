@@ -37,12 +37,12 @@ impl Filtered {
 
     fn args<'a>(args: AccumulatorArgs<'a>) -> Result<AccumulatorArgs<'a>> {
         let AccumulatorArgs { exprs, expr_fields, .. } = args;
-        Ok(AccumulatorArgs { exprs: before_last(exprs)?, expr_fields: before_last(expr_fields)?, ..args })
+        Ok(AccumulatorArgs { exprs: without_condition(exprs)?, expr_fields: without_condition(expr_fields)?, ..args })
     }
 }
 
 /// Returns the arguments without the condition, which is the last one.
-fn before_last<T>(arguments: &[T]) -> Result<&[T]> {
+fn without_condition<T>(arguments: &[T]) -> Result<&[T]> {
     let condition = || external(SqlError::internal("filtered aggregate called without its condition"));
     Ok(arguments.split_last().ok_or_else(condition)?.1)
 }
@@ -58,17 +58,17 @@ impl AggregateUDFImpl for Filtered {
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
         let field = |data_type: &DataType| Arc::new(Field::new("argument", data_type.clone(), true));
-        let fields: Vec<FieldRef> = before_last(arguments)?.iter().map(field).collect();
+        let fields: Vec<FieldRef> = without_condition(arguments)?.iter().map(field).collect();
         let coerced = fields_with_udf(&fields, self.plain.as_ref())?;
         Ok(coerced.iter().map(|field| field.data_type().clone()).chain([DataType::Boolean]).collect())
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.plain.return_type(before_last(arguments)?)
+        self.plain.return_type(without_condition(arguments)?)
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
-        self.plain.inner().return_field(before_last(arguments)?)
+        self.plain.inner().return_field(without_condition(arguments)?)
     }
 
     fn is_nullable(&self) -> bool {
@@ -76,15 +76,15 @@ impl AggregateUDFImpl for Filtered {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.plain.state_fields(StateFieldsArgs { input_fields: before_last(args.input_fields)?, ..args })
+        self.plain.state_fields(StateFieldsArgs { input_fields: without_condition(args.input_fields)?, ..args })
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(OfSome(self.plain.accumulator(Self::args(args)?)?)))
+        Ok(Box::new(FilteringAccumulator(self.plain.accumulator(Self::args(args)?)?)))
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(OfSome(self.plain.create_sliding_accumulator(Self::args(args)?)?)))
+        Ok(Box::new(FilteringAccumulator(self.plain.create_sliding_accumulator(Self::args(args)?)?)))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -109,22 +109,22 @@ impl AggregateUDFImpl for Filtered {
 
 /// Accumulator that passes on the rows for which the last argument is true.
 #[derive(Debug)]
-struct OfSome(Box<dyn Accumulator>);
+struct FilteringAccumulator(Box<dyn Accumulator>);
 
 /// Returns the arguments of the rows that pass the filter.
-fn chosen(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-    let arguments = before_last(values)?;
+fn filter_rows(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    let arguments = without_condition(values)?;
     let condition = values[arguments.len()].as_boolean();
     arguments.iter().map(|argument| Ok(filter(argument, condition)?)).collect()
 }
 
-impl Accumulator for OfSome {
+impl Accumulator for FilteringAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.0.update_batch(&chosen(values)?)
+        self.0.update_batch(&filter_rows(values)?)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.0.retract_batch(&chosen(values)?)
+        self.0.retract_batch(&filter_rows(values)?)
     }
 
     fn supports_retract_batch(&self) -> bool {

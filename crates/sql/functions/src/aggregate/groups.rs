@@ -9,23 +9,23 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use types::numeric;
 
-use super::sum::{Finish, Kind, Shape};
-use super::total::Sum;
+use super::sum::{FinishTotal, TotalKind, TotalRule};
+use super::total::TotalValue;
 use crate::arithmetic::{divide_scaled, float_overflow, overflow};
 use crate::external;
 
 /// Total and count per group.
 #[derive(Debug)]
 pub(super) struct TotalGroups<T> {
-    shape: Shape,
+    shape: TotalRule,
     state: DataType,
     output: DataType,
     totals: Vec<T>,
     counts: Vec<i64>,
 }
 
-impl<T: Sum> TotalGroups<T> {
-    pub(super) fn new(shape: Shape, state: DataType, output: DataType) -> Self {
+impl<T: TotalValue> TotalGroups<T> {
+    pub(super) fn new(shape: TotalRule, state: DataType, output: DataType) -> Self {
         Self { shape, state, output, totals: Vec::new(), counts: Vec::new() }
     }
 
@@ -35,7 +35,7 @@ impl<T: Sum> TotalGroups<T> {
     }
 }
 
-impl<T: Finish> GroupsAccumulator for TotalGroups<T> {
+impl<T: FinishTotal> GroupsAccumulator for TotalGroups<T> {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -110,14 +110,14 @@ impl<T: Finish> GroupsAccumulator for TotalGroups<T> {
 }
 
 /// Returns the null mask of groups: those without values are NULL.
-fn seen(counts: &[i64]) -> Option<NullBuffer> {
+fn non_empty_groups(counts: &[i64]) -> Option<NullBuffer> {
     let is_full = counts.iter().all(|count| *count != 0);
     (!is_full).then(|| counts.iter().map(|count| *count != 0).collect())
 }
 
-impl Finish for i128 {
-    fn finish(mut totals: Vec<Self>, counts: &[i64], shape: Shape, output: &DataType) -> Result<ArrayRef> {
-        if shape.kind == Kind::Average {
+impl FinishTotal for i128 {
+    fn finish(mut totals: Vec<Self>, counts: &[i64], shape: TotalRule, output: &DataType) -> Result<ArrayRef> {
+        if shape.kind == TotalKind::Average {
             for (total, count) in totals.iter_mut().zip(counts) {
                 if *count != 0 {
                     *total =
@@ -132,20 +132,20 @@ impl Finish for i128 {
                 })
             };
             let values: Vec<i64> = totals.iter().map(whole).collect::<Result<_>>()?;
-            return Ok(Arc::new(Int64Array::new(values.into(), seen(counts))));
+            return Ok(Arc::new(Int64Array::new(values.into(), non_empty_groups(counts))));
         }
         let limit = numeric::power_of_ten(38).unsigned_abs();
         if totals.iter().any(|total| limit <= total.unsigned_abs()) {
             return Err(external(overflow()));
         }
-        Self::array(totals, output, seen(counts))
+        Self::array(totals, output, non_empty_groups(counts))
     }
 }
 
-impl Finish for f64 {
+impl FinishTotal for f64 {
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "PostgreSQL rounds the same way")]
-    fn finish(mut totals: Vec<Self>, counts: &[i64], shape: Shape, output: &DataType) -> Result<ArrayRef> {
-        if shape.kind == Kind::Average {
+    fn finish(mut totals: Vec<Self>, counts: &[i64], shape: TotalRule, output: &DataType) -> Result<ArrayRef> {
+        if shape.kind == TotalKind::Average {
             for (total, count) in totals.iter_mut().zip(counts) {
                 *total = total.div_wrapping(*count as f64);
             }
@@ -156,8 +156,8 @@ impl Finish for f64 {
                 narrowed => Ok(narrowed),
             });
             let narrowed = narrowed.collect::<Result<Vec<f32>>>()?;
-            return Ok(Arc::new(Float32Array::new(narrowed.into(), seen(counts))));
+            return Ok(Arc::new(Float32Array::new(narrowed.into(), non_empty_groups(counts))));
         }
-        Ok(Arc::new(Float64Array::new(totals.into(), seen(counts))))
+        Ok(Arc::new(Float64Array::new(totals.into(), non_empty_groups(counts))))
     }
 }

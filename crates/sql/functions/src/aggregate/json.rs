@@ -18,12 +18,12 @@ use crate::json::JsonWriter;
 
 /// One of the four JSON aggregates.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct JsonArray {
+pub(super) struct JsonAggregate {
     name: &'static str,
     signature: Signature,
 }
 
-impl JsonArray {
+impl JsonAggregate {
     pub(super) fn new(name: &'static str) -> Self {
         let count = if name.contains("object") { 2 } else { 1 };
         Self { name, signature: Signature::any(count, Volatility::Immutable) }
@@ -34,7 +34,7 @@ impl JsonArray {
     }
 }
 
-impl AggregateUDFImpl for JsonArray {
+impl AggregateUDFImpl for JsonAggregate {
     fn name(&self) -> &str {
         self.name
     }
@@ -59,19 +59,19 @@ impl AggregateUDFImpl for JsonArray {
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let types =
             args.expr_fields.iter().map(|field| SqlType::from_arrow_field(field).unwrap_or(SqlType::Text)).collect();
-        Ok(Box::new(Parts { name: self.name, types, parts: Vec::new() }))
+        Ok(Box::new(JsonAccumulator { name: self.name, types, parts: Vec::new() }))
     }
 }
 
 /// JSON texts of the elements or members, in arrival order.
 #[derive(Debug)]
-struct Parts {
+struct JsonAccumulator {
     name: &'static str,
     types: Vec<SqlType>,
     parts: Vec<String>,
 }
 
-impl Accumulator for Parts {
+impl Accumulator for JsonAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         // Values to order by may follow the arguments.
         let last = self.types.len() - 1;

@@ -1,30 +1,30 @@
 //! Aggregate functions: DataFusion's where they agree with PostgreSQL, own ones where result types or overflow
 //! differ.
 //!
-//! - `sum.rs`, `total.rs`, `groups.rs`, `moving.rs`: `sum` and `avg`,
-//! - `variance.rs`, `exact_spread.rs`: variance and standard deviation,
-//! - `span.rs`: aggregates of intervals; `delegate.rs`: `min` and `max`; `truth.rs`: `bool_and` and `bool_or`,
-//! - `gather.rs`, `array_agg.rs`, `joined.rs`, `json.rs`, `guarded.rs`: aggregates that depend on the order of their
+//! - `sum.rs`, `total.rs`, `groups.rs`, `sliding_total.rs`: `sum` and `avg`,
+//! - `variance.rs`, `exact_variance.rs`: variance and standard deviation,
+//! - `interval.rs`: aggregates of intervals; `min_max.rs`: `min` and `max`; `bool_agg.rs`: `bool_and` and `bool_or`,
+//! - `ordered.rs`, `array_agg.rs`, `string_agg.rs`, `json.rs`, `size_checked.rs`: aggregates that depend on the order of their
 //!   rows,
 //! - `ordered_set.rs`: percentiles and `mode`,
 //! - `distinct.rs`, `filtered.rs`: DISTINCT and FILTER for other aggregates.
 
 mod array_agg;
-mod delegate;
+mod bool_agg;
 mod distinct;
-mod exact_spread;
+mod exact_variance;
 mod filtered;
-mod gather;
 mod groups;
-mod guarded;
-mod joined;
+mod interval;
 mod json;
-mod moving;
+mod min_max;
+mod ordered;
 mod ordered_set;
-mod span;
+mod size_checked;
+mod sliding_total;
+mod string_agg;
 mod sum;
 mod total;
-mod truth;
 mod variance;
 
 use std::collections::HashMap;
@@ -34,27 +34,27 @@ use datafusion::functions_aggregate as f;
 use datafusion::logical_expr::AggregateUDF;
 
 pub(super) use self::filtered::Filtered;
-use self::sum::Kind;
-use self::variance::Moment;
+use self::sum::TotalKind;
+use self::variance::VarianceKind;
 
 static BY_NAME: LazyLock<HashMap<&'static str, Arc<AggregateUDF>>> = LazyLock::new(|| {
     let own = |function: AggregateUDF| Arc::new(function);
-    let gathered = |plain: Arc<AggregateUDF>| own(AggregateUDF::new_from_impl(gather::Gather::new(plain)));
-    let json = |name| gathered(own(AggregateUDF::new_from_impl(json::JsonArray::new(name))));
-    let spread = |name, moment| own(AggregateUDF::new_from_impl(variance::Spread::new(name, moment)));
-    let truth = |plain: Arc<AggregateUDF>| own(AggregateUDF::new_from_impl(truth::Truth::new(plain)));
+    let gathered = |plain: Arc<AggregateUDF>| own(AggregateUDF::new_from_impl(ordered::OrderedAggregate::new(plain)));
+    let json = |name| gathered(own(AggregateUDF::new_from_impl(json::JsonAggregate::new(name))));
+    let spread = |name, moment| own(AggregateUDF::new_from_impl(variance::Variance::new(name, moment)));
+    let truth = |plain: Arc<AggregateUDF>| own(AggregateUDF::new_from_impl(bool_agg::BoolAggregate::new(plain)));
     HashMap::from([
-        ("sum", own(AggregateUDF::new_from_impl(sum::Total::new(Kind::Sum)))),
-        ("avg", own(AggregateUDF::new_from_impl(sum::Total::new(Kind::Average)))),
+        ("sum", own(AggregateUDF::new_from_impl(sum::SumOrAverage::new(TotalKind::Sum)))),
+        ("avg", own(AggregateUDF::new_from_impl(sum::SumOrAverage::new(TotalKind::Average)))),
         ("count", f::count::count_udaf()),
-        ("min", own(AggregateUDF::new_from_impl(delegate::Delegate::new(f::min_max::min_udaf())))),
-        ("max", own(AggregateUDF::new_from_impl(delegate::Delegate::new(f::min_max::max_udaf())))),
-        ("stddev", spread("stddev", Moment::DeviationSample)),
-        ("stddev_samp", spread("stddev_samp", Moment::DeviationSample)),
-        ("stddev_pop", spread("stddev_pop", Moment::DeviationPopulation)),
-        ("variance", spread("variance", Moment::VarianceSample)),
-        ("var_samp", spread("var_samp", Moment::VarianceSample)),
-        ("var_pop", spread("var_pop", Moment::VariancePopulation)),
+        ("min", own(AggregateUDF::new_from_impl(min_max::MinMax::new(f::min_max::min_udaf())))),
+        ("max", own(AggregateUDF::new_from_impl(min_max::MinMax::new(f::min_max::max_udaf())))),
+        ("stddev", spread("stddev", VarianceKind::DeviationSample)),
+        ("stddev_samp", spread("stddev_samp", VarianceKind::DeviationSample)),
+        ("stddev_pop", spread("stddev_pop", VarianceKind::DeviationPopulation)),
+        ("variance", spread("variance", VarianceKind::VarianceSample)),
+        ("var_samp", spread("var_samp", VarianceKind::VarianceSample)),
+        ("var_pop", spread("var_pop", VarianceKind::VariancePopulation)),
         ("bool_and", truth(f::bool_and_or::bool_and_udaf())),
         ("bool_or", truth(f::bool_and_or::bool_or_udaf())),
         ("every", truth(f::bool_and_or::bool_and_udaf())),
@@ -91,8 +91,8 @@ static BY_NAME: LazyLock<HashMap<&'static str, Arc<AggregateUDF>>> = LazyLock::n
 });
 
 static STRING_AGG_VARYING: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
-    let plain = AggregateUDF::new_from_impl(joined::Joined::new(f::string_agg::string_agg_udaf()));
-    Arc::new(AggregateUDF::new_from_impl(gather::Gather::new(Arc::new(plain))))
+    let plain = AggregateUDF::new_from_impl(string_agg::StringAggVarying::new(f::string_agg::string_agg_udaf()));
+    Arc::new(AggregateUDF::new_from_impl(ordered::OrderedAggregate::new(Arc::new(plain))))
 });
 
 /// Returns the aggregate called `name`.
@@ -102,7 +102,7 @@ pub(super) fn by_name(name: &str) -> Option<Arc<AggregateUDF>> {
 
 /// Returns whether an aggregate depends on the order of its rows.
 pub(super) fn shows_order(name: &str) -> bool {
-    gather::NAMES.contains(&name)
+    ordered::ORDER_SENSITIVE_NAMES.contains(&name)
 }
 
 /// Returns the `string_agg` whose separator is not a constant.

@@ -12,10 +12,10 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, ColumnarValue, Signature, Volatility};
 use types::{Condition, SqlError, SqlType};
 
-use super::span::sort_keys;
+use super::interval::sort_keys;
 use crate::definition::missing_function;
 use crate::external;
-use crate::type_rules::plain;
+use crate::type_rules::plain_type_name;
 
 /// One of the three ordered-set aggregates. Arguments are the ordered value and, for percentiles, the fraction.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -62,7 +62,10 @@ impl AggregateUDFImpl for OrderedSet {
         if self.name == "percentile_cont" && arguments[0] != DataType::Float64 {
             if !arguments[0].is_numeric() {
                 let shown = SqlType::from_arrow_type(&arguments[0]).unwrap_or(SqlType::Text);
-                return Err(external(missing_function(self.name, &format!("double precision, {}", plain(&shown)))));
+                return Err(external(missing_function(
+                    self.name,
+                    &format!("double precision, {}", plain_type_name(&shown)),
+                )));
             }
             coerced[0] = DataType::Float64;
         }
@@ -109,7 +112,7 @@ impl AggregateUDFImpl for OrderedSet {
                 format!("percentile value {fraction} is not between 0 and 1"),
             )));
         }
-        Ok(Box::new(Collected {
+        Ok(Box::new(OrderedSetAccumulator {
             name: self.name,
             fraction,
             is_descending,
@@ -120,7 +123,7 @@ impl AggregateUDFImpl for OrderedSet {
 }
 
 #[derive(Debug)]
-struct Collected {
+struct OrderedSetAccumulator {
     name: &'static str,
     fraction: Option<f64>,
     is_descending: bool,
@@ -128,8 +131,8 @@ struct Collected {
     chunks: Vec<ArrayRef>,
 }
 
-impl Collected {
-    fn all(&self) -> Result<ArrayRef> {
+impl OrderedSetAccumulator {
+    fn concat_chunks(&self) -> Result<ArrayRef> {
         if self.chunks.is_empty() {
             return Ok(new_empty_array(&self.input));
         }
@@ -166,7 +169,7 @@ impl Collected {
     }
 }
 
-impl Accumulator for Collected {
+impl Accumulator for OrderedSetAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let values =
             if *values[0].data_type() == self.input { Arc::clone(&values[0]) } else { cast(&values[0], &self.input)? };
@@ -183,12 +186,12 @@ impl Accumulator for Collected {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![SingleRowListArrayBuilder::new(self.all()?).build_list_scalar()])
+        Ok(vec![SingleRowListArrayBuilder::new(self.concat_chunks()?).build_list_scalar()])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let options = SortOptions { descending: self.is_descending, nulls_first: false };
-        let all = self.all()?;
+        let all = self.concat_chunks()?;
         let sorted = take(&all, &sort_to_indices(&sort_keys(&all), Some(options), None)?, None)?;
         match self.fraction {
             _ if sorted.is_empty() => ScalarValue::try_from(&self.input),

@@ -9,41 +9,41 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
 use types::SqlType;
-use types::numeric::Digits;
+use types::numeric::NumericPrecision;
 
 use super::distinct::DistinctAccumulator;
 use super::groups::TotalGroups;
-use super::moving::MovingTotal;
-use super::span::SpanAccumulator;
-use super::total::Sum;
+use super::interval::IntervalTotal;
+use super::sliding_total::SlidingTotal;
+use super::total::TotalValue;
 use crate::definition::missing_function;
 use crate::external;
-use crate::type_rules::plain;
+use crate::type_rules::plain_type_name;
 
 /// `sum` or `avg`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum TotalKind {
     Sum,
     Average,
 }
 
 /// The aggregate `sum` or `avg`.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Total {
-    kind: Kind,
+pub(super) struct SumOrAverage {
+    kind: TotalKind,
     signature: Signature,
 }
 
-impl Total {
-    pub(super) fn new(kind: Kind) -> Self {
+impl SumOrAverage {
+    pub(super) fn new(kind: TotalKind) -> Self {
         Self { kind, signature: Signature::user_defined(Volatility::Immutable) }
     }
 }
 
 /// Rule to compute the result from a total.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    pub(super) kind: Kind,
+pub(super) struct TotalRule {
+    pub(super) kind: TotalKind,
     /// Number of digits by which an average scales its total before it divides.
     pub(super) shift: u8,
 }
@@ -62,19 +62,19 @@ fn is_floating(input: &DataType) -> bool {
     matches!(input, DataType::Float32 | DataType::Float64)
 }
 
-fn shape(kind: Kind, input: &DataType, output: &DataType) -> Shape {
+fn shape(kind: TotalKind, input: &DataType, output: &DataType) -> TotalRule {
     let scale = |data_type: &DataType| match data_type {
         DataType::Decimal128(_, scale) => u8::try_from(*scale).unwrap_or(0),
         _ => 0,
     };
-    Shape { kind, shift: scale(output).saturating_sub(scale(input)) }
+    TotalRule { kind, shift: scale(output).saturating_sub(scale(input)) }
 }
 
-impl AggregateUDFImpl for Total {
+impl AggregateUDFImpl for SumOrAverage {
     fn name(&self) -> &str {
         match self.kind {
-            Kind::Sum => "sum",
-            Kind::Average => "avg",
+            TotalKind::Sum => "sum",
+            TotalKind::Average => "avg",
         }
     }
 
@@ -89,17 +89,19 @@ impl AggregateUDFImpl for Total {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         let input = SqlType::from_arrow_type(&arguments[0]).unwrap_or(SqlType::Text);
         let result = match (self.kind, &input) {
-            (Kind::Sum, SqlType::Int2 | SqlType::Int4) => SqlType::Int8,
-            (Kind::Sum, SqlType::Int8 | SqlType::Numeric { .. }) => {
-                Digits::of(&input).expect("an exact number").sum().sql_type()
+            (TotalKind::Sum, SqlType::Int2 | SqlType::Int4) => SqlType::Int8,
+            (TotalKind::Sum, SqlType::Int8 | SqlType::Numeric { .. }) => {
+                NumericPrecision::from_sql_type(&input).expect("an exact number").sum_result().sql_type()
             }
-            (Kind::Average, SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Numeric { .. }) => {
-                Digits::of(&input).expect("an exact number").average().sql_type()
+            (TotalKind::Average, SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Numeric { .. }) => {
+                NumericPrecision::from_sql_type(&input).expect("an exact number").average_result().sql_type()
             }
-            (Kind::Sum, SqlType::Float4) => SqlType::Float4,
-            (Kind::Sum | Kind::Average, SqlType::Float8) | (Kind::Average, SqlType::Float4) => SqlType::Float8,
+            (TotalKind::Sum, SqlType::Float4) => SqlType::Float4,
+            (TotalKind::Sum | TotalKind::Average, SqlType::Float8) | (TotalKind::Average, SqlType::Float4) => {
+                SqlType::Float8
+            }
             (_, SqlType::Interval) => SqlType::Interval,
-            (_, other) => return Err(external(missing_function(self.name(), &plain(other)))),
+            (_, other) => return Err(external(missing_function(self.name(), &plain_type_name(other)))),
         };
         Ok(result.arrow_type())
     }
@@ -120,7 +122,7 @@ impl AggregateUDFImpl for Total {
         let output = args.return_field.data_type().clone();
         let shape = shape(self.kind, input, &output);
         let inner: Box<dyn Accumulator> = match input {
-            DataType::Interval(_) => Box::new(SpanAccumulator::new(self.kind)),
+            DataType::Interval(_) => Box::new(IntervalTotal::new(self.kind)),
             input if is_floating(input) => Box::new(TotalAccumulator::<f64>::new(shape, input, output)),
             input => Box::new(TotalAccumulator::<i128>::new(shape, input, output)),
         };
@@ -131,7 +133,7 @@ impl AggregateUDFImpl for Total {
         let input = args.expr_fields[0].data_type();
         let output = args.return_field.data_type().clone();
         if is_floating(input) {
-            return Ok(Box::new(MovingTotal::new(shape(self.kind, input, &output), output)));
+            return Ok(Box::new(SlidingTotal::new(shape(self.kind, input, &output), output)));
         }
         self.accumulator(args)
     }
@@ -155,20 +157,20 @@ impl AggregateUDFImpl for Total {
 /// Accumulator of one total: without GROUP BY, and in windows.
 #[derive(Debug)]
 struct TotalAccumulator<T> {
-    shape: Shape,
+    shape: TotalRule,
     state: DataType,
     output: DataType,
     total: T,
     count: i64,
 }
 
-impl<T: Sum> TotalAccumulator<T> {
-    fn new(shape: Shape, input: &DataType, output: DataType) -> Self {
+impl<T: TotalValue> TotalAccumulator<T> {
+    fn new(shape: TotalRule, input: &DataType, output: DataType) -> Self {
         Self { shape, state: state_type(input), output, total: T::default(), count: 0 }
     }
 }
 
-impl<T: Sum + Finish> Accumulator for TotalAccumulator<T> {
+impl<T: TotalValue + FinishTotal> Accumulator for TotalAccumulator<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let (mut total, mut count) = (self.total, self.count);
         T::read(&values[0], |_, value| {
@@ -218,6 +220,6 @@ impl<T: Sum + Finish> Accumulator for TotalAccumulator<T> {
 }
 
 /// Computation of the aggregate's values from totals and counts.
-pub(super) trait Finish: Sum {
-    fn finish(totals: Vec<Self>, counts: &[i64], shape: Shape, output: &DataType) -> Result<ArrayRef>;
+pub(super) trait FinishTotal: TotalValue {
+    fn finish(totals: Vec<Self>, counts: &[i64], shape: TotalRule, output: &DataType) -> Result<ArrayRef>;
 }

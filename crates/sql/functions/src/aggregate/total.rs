@@ -13,7 +13,7 @@ use crate::arithmetic::{float_sum, overflow};
 use crate::external;
 
 /// Type of totals: 128-bit integers for exact numbers, doubles for floats.
-pub(super) trait Sum: Copy + Default + Debug + Send + Sync + 'static {
+pub(super) trait TotalValue: Copy + Default + Debug + Send + Sync + 'static {
     /// Adds a value.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ pub(super) trait Sum: Copy + Default + Debug + Send + Sync + 'static {
     fn read(values: &ArrayRef, each: impl FnMut(usize, Self) -> Result<()>) -> Result<()>;
 }
 
-impl Sum for i128 {
+impl TotalValue for i128 {
     fn add(self, value: Self) -> Result<Self> {
         self.checked_add(value).ok_or_else(|| external(overflow()))
     }
@@ -62,7 +62,7 @@ impl Sum for i128 {
     }
 }
 
-impl Sum for f64 {
+impl TotalValue for f64 {
     fn add(self, value: Self) -> Result<Self> {
         float_sum(self, value).map_err(external)
     }

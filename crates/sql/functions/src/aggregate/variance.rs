@@ -10,42 +10,42 @@ use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator,
 use types::SqlType;
 
 use super::distinct::DistinctAccumulator;
-use super::exact_spread::{ExactSpread, ExactSpreads, SCALE};
-use super::total::Sum;
+use super::exact_variance::{ExactVariance, ExactVarianceGroups, SCALE};
+use super::total::TotalValue;
 use crate::definition::missing_function;
 use crate::external;
-use crate::type_rules::plain;
+use crate::type_rules::plain_type_name;
 
 /// Statistic: variance or standard deviation, of a population or a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Moment {
+pub(super) enum VarianceKind {
     VariancePopulation,
     VarianceSample,
     DeviationPopulation,
     DeviationSample,
 }
 
-impl Moment {
+impl VarianceKind {
     pub(super) fn is_sample(self) -> bool {
-        matches!(self, Moment::VarianceSample | Moment::DeviationSample)
+        matches!(self, VarianceKind::VarianceSample | VarianceKind::DeviationSample)
     }
 
     pub(super) fn is_root(self) -> bool {
-        matches!(self, Moment::DeviationPopulation | Moment::DeviationSample)
+        matches!(self, VarianceKind::DeviationPopulation | VarianceKind::DeviationSample)
     }
 }
 
 /// Variance or standard deviation aggregate.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Spread {
+pub(super) struct Variance {
     name: &'static str,
-    moment: Moment,
+    kind: VarianceKind,
     signature: Signature,
 }
 
-impl Spread {
-    pub(super) fn new(name: &'static str, moment: Moment) -> Self {
-        Self { name, moment, signature: Signature::user_defined(Volatility::Immutable) }
+impl Variance {
+    pub(super) fn new(name: &'static str, moment: VarianceKind) -> Self {
+        Self { name, kind: moment, signature: Signature::user_defined(Volatility::Immutable) }
     }
 }
 
@@ -53,7 +53,7 @@ fn is_floating(input: &DataType) -> bool {
     matches!(input, DataType::Float32 | DataType::Float64)
 }
 
-impl AggregateUDFImpl for Spread {
+impl AggregateUDFImpl for Variance {
     fn name(&self) -> &str {
         self.name
     }
@@ -74,7 +74,7 @@ impl AggregateUDFImpl for Spread {
             input if is_floating(input) => Ok(DataType::Float64),
             other => {
                 let shown = SqlType::from_arrow_type(other).unwrap_or(SqlType::Text);
-                Err(external(missing_function(self.name, &plain(&shown))))
+                Err(external(missing_function(self.name, &plain_type_name(&shown))))
             }
         }
     }
@@ -96,9 +96,9 @@ impl AggregateUDFImpl for Spread {
         let input = args.expr_fields[0].data_type();
         let inner: Box<dyn Accumulator> = match input {
             input if is_floating(input) => {
-                Box::new(FloatSpread { moment: self.moment, count: 0, mean: 0.0, squares: 0.0 })
+                Box::new(FloatVariance { kind: self.kind, count: 0, mean: 0.0, squares: 0.0 })
             }
-            input => Box::new(ExactSpread::new(self.moment, scale(input))),
+            input => Box::new(ExactVariance::new(self.kind, scale(input))),
         };
         Ok(if args.is_distinct { Box::new(DistinctAccumulator::new(inner, input.clone())) } else { inner })
     }
@@ -108,7 +108,7 @@ impl AggregateUDFImpl for Spread {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(ExactSpreads::new(self.moment, scale(args.expr_fields[0].data_type()))))
+        Ok(Box::new(ExactVarianceGroups::new(self.kind, scale(args.expr_fields[0].data_type()))))
     }
 }
 
@@ -119,17 +119,17 @@ fn scale(input: &DataType) -> u8 {
 
 /// Count, mean and sum of squared deviations from the mean (Welford's algorithm).
 #[derive(Debug)]
-struct FloatSpread {
-    moment: Moment,
+struct FloatVariance {
+    kind: VarianceKind,
     count: i64,
     mean: f64,
     squares: f64,
 }
 
-impl Accumulator for FloatSpread {
+impl Accumulator for FloatVariance {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        <f64 as Sum>::read(&values[0], |_, value| {
+        <f64 as TotalValue>::read(&values[0], |_, value| {
             self.count += 1;
             let distance = value - self.mean;
             self.mean += distance / self.count as f64;
@@ -173,12 +173,12 @@ impl Accumulator for FloatSpread {
 
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let divisor = if self.moment.is_sample() { self.count - 1 } else { self.count };
+        let divisor = if self.kind.is_sample() { self.count - 1 } else { self.count };
         if divisor <= 0 {
             return Ok(ScalarValue::Float64(None));
         }
         let variance = self.squares / divisor as f64;
-        Ok(ScalarValue::Float64(Some(if self.moment.is_root() { variance.sqrt() } else { variance })))
+        Ok(ScalarValue::Float64(Some(if self.kind.is_root() { variance.sqrt() } else { variance })))
     }
 
     fn size(&self) -> usize {

@@ -17,12 +17,12 @@ type Stamp = TimestampMicrosecondType;
 type Clock = Time64MicrosecondType;
 
 /// Converts an interval from its Arrow form.
-pub(crate) fn interval(value: IntervalMonthDayNano) -> Interval {
+pub(crate) fn interval_from_arrow(value: IntervalMonthDayNano) -> Interval {
     Interval::from_month_day_nano(value.months, value.days, value.nanoseconds)
 }
 
 /// Converts an interval to its Arrow form.
-pub(crate) fn arrow(value: Interval) -> SqlResult<IntervalMonthDayNano> {
+pub(crate) fn interval_to_arrow(value: Interval) -> SqlResult<IntervalMonthDayNano> {
     let (months, days, nanoseconds) = value.to_month_day_nano()?;
     Ok(IntervalMonthDayNano::new(months, days, nanoseconds))
 }
@@ -63,15 +63,15 @@ pub(super) fn date_minus_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 pub(super) fn date_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Days, Span, Stamp>(call, |a, b| interval(b).add_to_timestamp(midnight(a)))
+    try_zip::<Days, Span, Stamp>(call, |a, b| interval_from_arrow(b).add_to_timestamp(midnight(a)))
 }
 
 pub(super) fn plus_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Span, Days, Stamp>(call, |a, b| interval(a).add_to_timestamp(midnight(b)))
+    try_zip::<Span, Days, Stamp>(call, |a, b| interval_from_arrow(a).add_to_timestamp(midnight(b)))
 }
 
 pub(super) fn date_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Days, Span, Stamp>(call, |a, b| interval(b).checked_neg()?.add_to_timestamp(midnight(a)))
+    try_zip::<Days, Span, Stamp>(call, |a, b| interval_from_arrow(b).checked_neg()?.add_to_timestamp(midnight(a)))
 }
 
 pub(super) fn date_plus_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
@@ -83,30 +83,30 @@ pub(super) fn time_plus_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 pub(super) fn timestamp_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).add_to_timestamp(a))
+    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval_from_arrow(b).add_to_timestamp(a))
 }
 
 pub(super) fn plus_timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Span, Stamp, Stamp>(call, |a, b| interval(a).add_to_timestamp(b))
+    try_zip::<Span, Stamp, Stamp>(call, |a, b| interval_from_arrow(a).add_to_timestamp(b))
 }
 
 pub(super) fn timestamp_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).checked_neg()?.add_to_timestamp(a))
+    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval_from_arrow(b).checked_neg()?.add_to_timestamp(a))
 }
 
 pub(super) fn timestamptz_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let zone = call.session.zone;
-    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).add_to_timestamptz(a, &zone))
+    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval_from_arrow(b).add_to_timestamptz(a, &zone))
 }
 
 pub(super) fn plus_timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let zone = call.session.zone;
-    try_zip::<Span, Stamp, Stamp>(call, |a, b| interval(a).add_to_timestamptz(b, &zone))
+    try_zip::<Span, Stamp, Stamp>(call, |a, b| interval_from_arrow(a).add_to_timestamptz(b, &zone))
 }
 
 pub(super) fn timestamptz_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let zone = call.session.zone;
-    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).checked_neg()?.add_to_timestamptz(a, &zone))
+    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval_from_arrow(b).checked_neg()?.add_to_timestamptz(a, &zone))
 }
 
 /// Subtracts timestamps; the result has days and a time below one day.
@@ -114,47 +114,57 @@ pub(super) fn timestamp_minus_timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> 
     try_zip::<Stamp, Stamp, Span>(call, |a, b| {
         let difference =
             a.checked_sub(b).ok_or_else(|| SqlError::new(Condition::DatetimeFieldOverflow, "interval out of range"))?;
-        arrow(Interval::new(0, 0, difference).justify_hours()?)
+        interval_to_arrow(Interval::new(0, 0, difference).justify_hours()?)
     })
 }
 
 pub(super) fn time_minus_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Clock, Clock, Span>(call, |a, b| arrow(Interval::new(0, 0, a - b)))
+    try_zip::<Clock, Clock, Span>(call, |a, b| interval_to_arrow(Interval::new(0, 0, a - b)))
 }
 
 /// Adds an interval to a time, which wraps at midnight; months and days are ignored.
 pub(super) fn time_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Clock, Span, Clock>(call, |a, b| Ok(a.wrapping_add(interval(b).microseconds).rem_euclid(US_PER_DAY)))
+    try_zip::<Clock, Span, Clock>(call, |a, b| {
+        Ok(a.wrapping_add(interval_from_arrow(b).microseconds).rem_euclid(US_PER_DAY))
+    })
 }
 
 pub(super) fn plus_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Span, Clock, Clock>(call, |a, b| Ok(b.wrapping_add(interval(a).microseconds).rem_euclid(US_PER_DAY)))
+    try_zip::<Span, Clock, Clock>(call, |a, b| {
+        Ok(b.wrapping_add(interval_from_arrow(a).microseconds).rem_euclid(US_PER_DAY))
+    })
 }
 
 pub(super) fn time_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Clock, Span, Clock>(call, |a, b| Ok(a.wrapping_sub(interval(b).microseconds).rem_euclid(US_PER_DAY)))
+    try_zip::<Clock, Span, Clock>(call, |a, b| {
+        Ok(a.wrapping_sub(interval_from_arrow(b).microseconds).rem_euclid(US_PER_DAY))
+    })
 }
 
 pub(super) fn interval_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Span, Span, Span>(call, |a, b| arrow(interval(a).checked_add(interval(b))?))
+    try_zip::<Span, Span, Span>(call, |a, b| {
+        interval_to_arrow(interval_from_arrow(a).checked_add(interval_from_arrow(b))?)
+    })
 }
 
 pub(super) fn interval_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Span, Span, Span>(call, |a, b| arrow(interval(a).checked_sub(interval(b))?))
+    try_zip::<Span, Span, Span>(call, |a, b| {
+        interval_to_arrow(interval_from_arrow(a).checked_sub(interval_from_arrow(b))?)
+    })
 }
 
 pub(super) fn interval_times(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Span, Float64Type, Span>(call, |a, b| arrow(interval(a).multiply(b)?))
+    try_zip::<Span, Float64Type, Span>(call, |a, b| interval_to_arrow(interval_from_arrow(a).multiply(b)?))
 }
 
 pub(super) fn times_interval(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Float64Type, Span, Span>(call, |a, b| arrow(interval(b).multiply(a)?))
+    try_zip::<Float64Type, Span, Span>(call, |a, b| interval_to_arrow(interval_from_arrow(b).multiply(a)?))
 }
 
 pub(super) fn interval_divided(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Span, Float64Type, Span>(call, |a, b| arrow(interval(a).divide(b)?))
+    try_zip::<Span, Float64Type, Span>(call, |a, b| interval_to_arrow(interval_from_arrow(a).divide(b)?))
 }
 
 pub(super) fn negate(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_map::<Span, Span>(call, |a| arrow(interval(a).checked_neg()?))
+    try_map::<Span, Span>(call, |a| interval_to_arrow(interval_from_arrow(a).checked_neg()?))
 }

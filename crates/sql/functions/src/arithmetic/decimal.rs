@@ -2,7 +2,7 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Decimal128Type, i256};
-use types::numeric::{self, Digits};
+use types::numeric::{self, NumericPrecision};
 use types::{Condition, SqlError, SqlResult};
 
 use super::integer::division_by_zero;
@@ -15,12 +15,12 @@ pub(crate) fn overflow() -> SqlError {
         .with_detail("The result has more than 38 digits.")
 }
 
-fn digits(call: &Call<'_>, index: usize) -> Digits {
-    Digits::of(&call.types[index]).expect("an overload of numerics takes exact numbers")
+fn digits(call: &Call<'_>, index: usize) -> NumericPrecision {
+    NumericPrecision::from_sql_type(&call.argument_types[index]).expect("an overload of numerics takes exact numbers")
 }
 
-fn result_digits(call: &Call<'_>) -> Digits {
-    Digits::of(call.gives).expect("an overload of numerics gives a numeric")
+fn result_digits(call: &Call<'_>) -> NumericPrecision {
+    NumericPrecision::from_sql_type(call.result_type).expect("an overload of numerics gives a numeric")
 }
 
 pub(super) fn checked(value: Option<i128>) -> SqlResult<i128> {
@@ -186,5 +186,5 @@ fn whole_power(base: i128, scale: u8, exponent: i128, result_scale: u8) -> Optio
     } else {
         numeric::rescale(value, value_scale, result_scale)?
     };
-    numeric::check(value, Digits::new(38, result_scale)).ok()
+    numeric::check_fits(value, NumericPrecision::new(38, result_scale)).ok()
 }

@@ -2,37 +2,37 @@
 //!
 //! - `zip.rs`: applies an operation row by row,
 //! - `integer.rs`, `decimal.rs`, `float.rs`, `datetime.rs`: bodies over arrays, by type,
-//! - `by_value.rs`: operators on single values.
+//! - `single_value.rs`: operators on single values.
 
-mod by_value;
 mod datetime;
 mod decimal;
 mod float;
 mod integer;
+mod single_value;
 mod zip;
 
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use types::SqlType;
-use types::numeric::Digits;
+use types::numeric::NumericPrecision;
 
-pub(super) use self::by_value::Arithmetic;
-pub(crate) use self::datetime::{arrow, interval};
+pub(crate) use self::datetime::{interval_from_arrow, interval_to_arrow};
 pub(crate) use self::decimal::{divide_scaled, overflow};
 pub(crate) use self::float::{overflow as float_overflow, sum as float_sum};
-use super::definition::{Definition, Gives, Overload, Takes as T};
+pub(super) use self::single_value::Arithmetic;
+use super::definition::{Definition, Overload, ParameterType as T, ResultType};
 use super::{array, json, text};
 
-const INT2: Gives = Gives::of(SqlType::Int2);
-const INT4: Gives = Gives::of(SqlType::Int4);
-const INT8: Gives = Gives::of(SqlType::Int8);
-const FLOAT4: Gives = Gives::of(SqlType::Float4);
-const FLOAT8: Gives = Gives::of(SqlType::Float8);
-const DATE: Gives = Gives::of(SqlType::Date);
-const TIME: Gives = Gives::of(SqlType::Time);
-const TIMESTAMP: Gives = Gives::of(SqlType::Timestamp);
-const TIMESTAMPTZ: Gives = Gives::of(SqlType::TimestampTz);
-const INTERVAL: Gives = Gives::of(SqlType::Interval);
-const TEXT: Gives = Gives::of(SqlType::Text);
+const INT2: ResultType = ResultType::fixed(SqlType::Int2);
+const INT4: ResultType = ResultType::fixed(SqlType::Int4);
+const INT8: ResultType = ResultType::fixed(SqlType::Int8);
+const FLOAT4: ResultType = ResultType::fixed(SqlType::Float4);
+const FLOAT8: ResultType = ResultType::fixed(SqlType::Float8);
+const DATE: ResultType = ResultType::fixed(SqlType::Date);
+const TIME: ResultType = ResultType::fixed(SqlType::Time);
+const TIMESTAMP: ResultType = ResultType::fixed(SqlType::Timestamp);
+const TIMESTAMPTZ: ResultType = ResultType::fixed(SqlType::TimestampTz);
+const INTERVAL: ResultType = ResultType::fixed(SqlType::Interval);
+const TEXT: ResultType = ResultType::fixed(SqlType::Text);
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
@@ -43,7 +43,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int8, T::Int8], INT8, integer::add_int8),
             Overload::rows(
                 &[T::Numeric, T::Numeric],
-                Gives::Computed(|a| Ok(digits(a, 0).sum_of(digits(a, 1)).sql_type())),
+                ResultType::Computed(|a| Ok(digits(a, 0).addition_result(digits(a, 1)).sql_type())),
                 decimal::add,
             ),
             Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::add8),
@@ -71,7 +71,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int8, T::Int8], INT8, integer::subtract_int8),
             Overload::rows(
                 &[T::Numeric, T::Numeric],
-                Gives::Computed(|a| Ok(digits(a, 0).sum_of(digits(a, 1)).sql_type())),
+                ResultType::Computed(|a| Ok(digits(a, 0).addition_result(digits(a, 1)).sql_type())),
                 decimal::subtract,
             ),
             Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::subtract8),
@@ -86,8 +86,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Time, T::Time], INTERVAL, datetime::time_minus_time),
             Overload::rows(&[T::Time, T::Interval], TIME, datetime::time_minus),
             Overload::rows(&[T::Interval, T::Interval], INTERVAL, datetime::interval_minus),
-            Overload::rows(&[T::Jsonb, T::Text], Gives::of(SqlType::Jsonb), json::remove_key),
-            Overload::rows(&[T::Jsonb, T::Int4], Gives::of(SqlType::Jsonb), json::remove_index),
+            Overload::rows(&[T::Jsonb, T::Text], ResultType::fixed(SqlType::Jsonb), json::remove_key),
+            Overload::rows(&[T::Jsonb, T::Int4], ResultType::fixed(SqlType::Jsonb), json::remove_index),
         ],
     ),
     Definition::new(
@@ -98,7 +98,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int8, T::Int8], INT8, integer::multiply_int8),
             Overload::rows(
                 &[T::Numeric, T::Numeric],
-                Gives::Computed(|a| Ok(digits(a, 0).product_with(digits(a, 1)).sql_type())),
+                ResultType::Computed(|a| Ok(digits(a, 0).multiplication_result(digits(a, 1)).sql_type())),
                 decimal::multiply,
             ),
             Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::multiply8),
@@ -115,7 +115,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int8, T::Int8], INT8, integer::divide_int8),
             Overload::rows(
                 &[T::Numeric, T::Numeric],
-                Gives::Computed(|a| Ok(digits(a, 0).quotient_by(digits(a, 1)).sql_type())),
+                ResultType::Computed(|a| Ok(digits(a, 0).division_result(digits(a, 1)).sql_type())),
                 decimal::divide,
             ),
             Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::divide8),
@@ -131,7 +131,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::power),
             Overload::rows(
                 &[T::Numeric, T::Numeric],
-                Gives::Computed(|_| Ok(Digits::new(38, 16).sql_type())),
+                ResultType::Computed(|_| Ok(NumericPrecision::new(38, 16).sql_type())),
                 decimal::power,
             ),
         ],
@@ -144,34 +144,34 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int4], INT4, integer::negate_int4),
             Overload::rows(&[T::Int2], INT2, integer::negate_int2),
             Overload::rows(&[T::Int8], INT8, integer::negate_int8),
-            Overload::rows(&[T::Numeric], Gives::Same(0), decimal::negate),
-            Overload::native(&[T::Float8], FLOAT8, negative),
-            Overload::native(&[T::Float4], FLOAT4, negative),
+            Overload::rows(&[T::Numeric], ResultType::SameAs(0), decimal::negate),
+            Overload::rewrite(&[T::Float8], FLOAT8, negative),
+            Overload::rewrite(&[T::Float4], FLOAT4, negative),
             Overload::rows(&[T::Interval], INTERVAL, datetime::negate),
         ],
     ),
     Definition::new(
         "&",
         &[
-            Overload::native(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseAnd, args)),
-            Overload::native(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseAnd, args)),
-            Overload::native(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseAnd, args)),
+            Overload::rewrite(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseAnd, args)),
+            Overload::rewrite(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseAnd, args)),
+            Overload::rewrite(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseAnd, args)),
         ],
     ),
     Definition::new(
         "|",
         &[
-            Overload::native(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseOr, args)),
-            Overload::native(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseOr, args)),
-            Overload::native(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseOr, args)),
+            Overload::rewrite(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseOr, args)),
+            Overload::rewrite(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseOr, args)),
+            Overload::rewrite(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseOr, args)),
         ],
     ),
     Definition::new(
         "#",
         &[
-            Overload::native(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseXor, args)),
-            Overload::native(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseXor, args)),
-            Overload::native(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseXor, args)),
+            Overload::rewrite(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseXor, args)),
+            Overload::rewrite(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseXor, args)),
+            Overload::rewrite(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseXor, args)),
         ],
     ),
     Definition::new(
@@ -195,12 +195,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "||",
         &[
-            Overload::native(&[T::Text, T::Text], TEXT, |args| binary(Operator::StringConcat, args)),
-            Overload::rows(&[T::Jsonb, T::Jsonb], Gives::of(SqlType::Jsonb), json::concatenate),
-            Overload::rows(&[T::Bytea, T::Bytea], Gives::of(SqlType::Bytea), text::concatenate_bytes),
-            Overload::builtin(&[T::AnyArray, T::AnyArray], Gives::Same(0), array::concat),
-            Overload::builtin(&[T::AnyArray, T::Any], Gives::Same(0), array::append),
-            Overload::builtin(&[T::Any, T::AnyArray], Gives::Same(1), array::prepend),
+            Overload::rewrite(&[T::Text, T::Text], TEXT, |args| binary(Operator::StringConcat, args)),
+            Overload::rows(&[T::Jsonb, T::Jsonb], ResultType::fixed(SqlType::Jsonb), json::concatenate),
+            Overload::rows(&[T::Bytea, T::Bytea], ResultType::fixed(SqlType::Bytea), text::concatenate_bytes),
+            Overload::builtin(&[T::AnyArray, T::AnyArray], ResultType::SameAs(0), array::concat),
+            Overload::builtin(&[T::AnyArray, T::Any], ResultType::SameAs(0), array::append),
+            Overload::builtin(&[T::Any, T::AnyArray], ResultType::SameAs(1), array::prepend),
             Overload::rows(&[T::Text, T::Any], TEXT, text::concatenate_any),
             Overload::rows(&[T::Any, T::Text], TEXT, text::concatenate_any),
         ],
@@ -213,18 +213,22 @@ const REMAINDER: &[Overload] = &[
     Overload::rows(&[T::Int8, T::Int8], INT8, integer::remainder_int8),
     Overload::rows(
         &[T::Numeric, T::Numeric],
-        Gives::Computed(|a| Ok(digits(a, 0).remainder_by(digits(a, 1)).sql_type())),
+        ResultType::Computed(|a| Ok(digits(a, 0).remainder_result(digits(a, 1)).sql_type())),
         decimal::remainder,
     ),
 ];
 
 const POWER: &[Overload] = &[
     Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::power),
-    Overload::rows(&[T::Numeric, T::Numeric], Gives::Computed(|_| Ok(Digits::new(38, 16).sql_type())), decimal::power),
+    Overload::rows(
+        &[T::Numeric, T::Numeric],
+        ResultType::Computed(|_| Ok(NumericPrecision::new(38, 16).sql_type())),
+        decimal::power,
+    ),
 ];
 
-fn digits(arguments: &[SqlType], index: usize) -> Digits {
-    Digits::of(&arguments[index]).expect("argument of a numeric overload is not an exact number")
+fn digits(arguments: &[SqlType], index: usize) -> NumericPrecision {
+    NumericPrecision::from_sql_type(&arguments[index]).expect("argument of a numeric overload is not an exact number")
 }
 
 fn negative(mut args: Vec<Expr>) -> Expr {

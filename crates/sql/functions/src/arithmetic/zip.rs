@@ -44,7 +44,7 @@ where
             }
         };
     match result {
-        Ok(values) => Ok(Arc::new(values.with_data_type(call.gives.arrow_type()))),
+        Ok(values) => Ok(Arc::new(values.with_data_type(call.result_type.arrow_type()))),
         Err(error) => Err(failed.into_inner().unwrap_or_else(|| SqlError::internal(error.to_string()))),
     }
 }
@@ -74,7 +74,7 @@ where
                 a.unary(|x| apply(x, constant))
             }
         };
-    Ok(Arc::new(result.with_data_type(call.gives.arrow_type())))
+    Ok(Arc::new(result.with_data_type(call.result_type.arrow_type())))
 }
 
 /// Applies a fallible operation to the rows in which the argument is not NULL.
@@ -84,5 +84,5 @@ where
     C: ArrowPrimitiveType,
 {
     let values: PrimitiveArray<C> = call.arguments[0].values.as_primitive::<A>().try_unary(apply)?;
-    Ok(Arc::new(values.with_data_type(call.gives.arrow_type())))
+    Ok(Arc::new(values.with_data_type(call.result_type.arrow_type())))
 }

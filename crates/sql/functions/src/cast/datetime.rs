@@ -6,13 +6,18 @@ use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{
     Date32Type, IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::text::US_PER_DAY;
 use types::{SqlResult, SqlType};
 
 use super::missing_cast;
 
-pub(super) fn convert(values: &ArrayRef, from: &SqlType, to: &SqlType, session: &Session) -> SqlResult<ArrayRef> {
+pub(super) fn convert(
+    values: &ArrayRef,
+    from: &SqlType,
+    to: &SqlType,
+    session: &EvaluationContext,
+) -> SqlResult<ArrayRef> {
     use SqlType as T;
     let zone = session.zone;
     let day = |us: i64| i32::try_from(us.div_euclid(US_PER_DAY)).expect("64-bit microseconds span 32-bit days");

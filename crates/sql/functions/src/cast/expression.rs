@@ -9,41 +9,47 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::{Cast, Placeholder, ScalarFunction};
-use session_context::Session;
-use types::numeric::Digits;
+use session_context::EvaluationContext;
+use types::numeric::NumericPrecision;
 use types::{SqlResult, SqlType};
 
-use super::{CastFunction, CastKind, convert, exists, missing_cast};
+use super::{CastFunction, CastKind, cast_array, cast_exists, missing_cast};
 use crate::external;
-use crate::type_rules::same_kind;
+use crate::type_rules::same_base_type;
 
 /// Returns `expr` of type `from` cast to `to`.
 ///
 /// # Errors
 /// SQLSTATE 42846 if PostgreSQL has no such cast; for literals, the errors of the value.
-pub fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<Session>) -> Result<Expr> {
+pub fn lower_cast(
+    expr: Expr,
+    from: &SqlType,
+    to: &SqlType,
+    kind: CastKind,
+    session: &Arc<EvaluationContext>,
+) -> Result<Expr> {
     // A vector is an array with another text format.
     if let (SqlType::Int2Vector | SqlType::OidVector, SqlType::Array(_), Some(element)) = (from, to, from.element()) {
-        return lower(expr, &SqlType::Array(Box::new(element)), to, kind, session);
+        return lower_cast(expr, &SqlType::Array(Box::new(element)), to, kind, session);
     }
     if from == to {
         return match &expr {
             // Integer literals are 64 bits wide while SQL is planned.
             Expr::Literal(value, None) if value.data_type() != to.arrow_type() => {
-                fold(value, from, to, kind, session).map_err(external)
+                fold_cast(value, from, to, kind, session).map_err(external)
             }
             _ => Ok(expr),
         };
     }
-    if let (Some(number), SqlType::Numeric { .. }) = (sent_number(&expr), to) {
-        return fold(&ScalarValue::Utf8View(Some(number.to_owned())), &SqlType::Unknown, to, kind, session)
+    if let (Some(number), SqlType::Numeric { .. }) = (oversized_numeric_text(&expr), to) {
+        return fold_cast(&ScalarValue::Utf8View(Some(number.to_owned())), &SqlType::Unknown, to, kind, session)
             .map_err(external);
     }
-    if !exists(from, to) {
+    if !cast_exists(from, to) {
         return Err(external(missing_cast(from, to)));
     }
     if let Expr::Literal(value, _) = &expr {
-        return fold(value, from, to, kind, session).map_err(external);
+        return fold_cast(value, from, to, kind, session).map_err(external);
     }
     if *from == SqlType::Unknown
         && let Expr::Placeholder(placeholder) = expr
@@ -52,9 +58,9 @@ pub fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, session: 
         let bare = to.without_modifier();
         let field = Arc::new(bare.arrow_field(&placeholder.id, true));
         let parameter = Expr::Placeholder(Placeholder::new_with_field(placeholder.id, Some(field)));
-        return lower(parameter, &bare, to, kind, session);
+        return lower_cast(parameter, &bare, to, kind, session);
     }
-    if is_native(from, to) {
+    if is_arrow_cast(from, to) {
         // The field's name keeps DataFusion from copying the source's metadata to the result.
         let field = Arc::new(to.arrow_field("cast", true));
         return Ok(Expr::Cast(Cast::new_from_field(Box::new(expr), field)));
@@ -65,18 +71,18 @@ pub fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, session: 
 
 /// Returns the value of a numeric parameter that has more digits than Kiln's numeric can hold. It is kept as text, so
 /// it can be compared, or rounded by a cast to fewer digits; evaluated by itself it fails with SQLSTATE 22003.
-pub fn long_number(text: &str, session: &Arc<Session>) -> Expr {
+pub fn oversized_numeric(text: &str, session: &Arc<EvaluationContext>) -> Expr {
     let function = CastFunction::udf(&SqlType::Text, &SqlType::BARE_NUMERIC, CastKind::Explicit, session);
     let text = marked_literal(ScalarValue::Utf8View(Some(text.to_owned())), &SqlType::Text);
     Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![text]))
 }
 
-/// Returns the text of an expression built by [`long_number`].
-pub fn sent_number(expr: &Expr) -> Option<&str> {
+/// Returns the text of an expression built by [`oversized_numeric`].
+pub fn oversized_numeric_text(expr: &Expr) -> Option<&str> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let cast = call.func.inner().downcast_ref::<CastFunction>()?;
     match call.args.as_slice() {
-        [Expr::Literal(value, _)] if cast.makes_number_of_text() => value.try_as_str().flatten(),
+        [Expr::Literal(value, _)] if cast.is_text_to_bare_numeric() => value.try_as_str().flatten(),
         _ => None,
     }
 }
@@ -92,7 +98,13 @@ pub fn typed_literal(value: ScalarValue, sql_type: &SqlType) -> Expr {
     Expr::Literal(value, (!metadata.is_empty()).then(|| FieldMetadata::new_from_field(&field)))
 }
 
-fn fold(value: &ScalarValue, from: &SqlType, to: &SqlType, kind: CastKind, session: &Session) -> SqlResult<Expr> {
+fn fold_cast(
+    value: &ScalarValue,
+    from: &SqlType,
+    to: &SqlType,
+    kind: CastKind,
+    session: &EvaluationContext,
+) -> SqlResult<Expr> {
     let internal = |error: datafusion::error::DataFusionError| types::SqlError::internal(error.to_string());
     let wanted = to.arrow_type();
     if value.is_null() {
@@ -104,12 +116,12 @@ fn fold(value: &ScalarValue, from: &SqlType, to: &SqlType, kind: CastKind, sessi
         value.clone()
     };
     let values: ArrayRef = value.to_array().map_err(internal)?;
-    let converted = convert(&values, from, to, kind, session)?;
+    let converted = cast_array(&values, from, to, kind, session)?;
     ScalarValue::try_from_array(&converted, 0).map(|value| typed_literal(value, to)).map_err(internal)
 }
 
 /// Returns whether Arrow's cast has PostgreSQL's semantics for every value.
-pub fn is_native(from: &SqlType, to: &SqlType) -> bool {
+pub fn is_arrow_cast(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     match (from, to) {
         (T::Int2, T::Int4 | T::Int8 | T::Float4 | T::Float8)
@@ -126,11 +138,11 @@ pub fn is_native(from: &SqlType, to: &SqlType) -> bool {
         (T::Varchar(Some(short)), T::Varchar(Some(long))) => short <= long,
         (T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. }, T::Numeric { precision, scale }) => {
             // Every value fits: no check is needed, and Arrow's multiplication is exact.
-            let from = Digits::of(from).expect("an exact number");
+            let from = NumericPrecision::from_sql_type(from).expect("an exact number");
             from.scale <= *scale && from.precision - from.scale <= precision - scale
         }
-        (T::Array(from), T::Array(to)) => same_kind(from, to) && is_native(from, to),
-        _ => same_kind(from, to) && from.is_oid(),
+        (T::Array(from), T::Array(to)) => same_base_type(from, to) && is_arrow_cast(from, to),
+        _ => same_base_type(from, to) && from.is_oid(),
     }
 }
 

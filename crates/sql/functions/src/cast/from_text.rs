@@ -11,7 +11,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType, UInt32Type,
 };
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::text::{
     check_json, normalize_jsonb, parse_array, parse_bool, parse_bytea, parse_date_in, parse_float4, parse_float8,
     parse_int2, parse_int4, parse_int8, parse_interval, parse_numeric, parse_oid, parse_time, parse_timestamp_in,
@@ -19,12 +19,17 @@ use types::text::{
 };
 use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
-use super::{CastKind, convert as convert_any, missing_cast, to_text};
+use super::{CastKind, cast_array as convert_any, missing_cast, to_text};
 use crate::call::check_binary;
-use crate::text_lists::ELEMENT_BYTES;
-use crate::type_rules::plain;
+use crate::text_array::ELEMENT_BYTES;
+use crate::type_rules::plain_type_name;
 
-pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: &Session) -> SqlResult<ArrayRef> {
+pub(super) fn convert(
+    values: &ArrayRef,
+    to: &SqlType,
+    kind: CastKind,
+    session: &EvaluationContext,
+) -> SqlResult<ArrayRef> {
     use SqlType as T;
     let texts = values.as_string_view();
     match to {
@@ -43,13 +48,13 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
         }
         T::Float4 => each::<Float32Type>(texts, to, parse_float4),
         T::Float8 => each::<Float64Type>(texts, to, parse_float8),
-        T::Date => each::<Date32Type>(texts, to, |text| session.read_date(|dates| parse_date_in(text, dates))),
+        T::Date => each::<Date32Type>(texts, to, |text| session.parse_with_dates(|dates| parse_date_in(text, dates))),
         T::Time => each::<Time64MicrosecondType>(texts, to, parse_time),
         T::Timestamp => each::<TimestampMicrosecondType>(texts, to, |text| {
-            session.read_date(|dates| parse_timestamp_in(text, dates))
+            session.parse_with_dates(|dates| parse_timestamp_in(text, dates))
         }),
         T::TimestampTz => each::<TimestampMicrosecondType>(texts, to, |text| {
-            session.read_date(|dates| parse_timestamptz_in(text, dates))
+            session.parse_with_dates(|dates| parse_timestamptz_in(text, dates))
         }),
         T::Interval => each::<IntervalMonthDayNanoType>(texts, to, |text| {
             let (months, days, nanoseconds) = parse_interval(text)?.to_month_day_nano()?;
@@ -58,7 +63,7 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
         T::Oid => each::<UInt32Type>(texts, to, parse_oid),
         T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole | T::Regprocedure | T::Regoperator => {
             let names = session.names().ok_or_else(|| SqlError::internal("cast to a reg type without a catalog"))?;
-            each::<UInt32Type>(texts, to, |text| names.read(to, text))
+            each::<UInt32Type>(texts, to, |text| names.parse(to, text))
         }
         T::Bytea => {
             let (mut builder, mut guard) = (BinaryBuilder::new(), ValueGuard::default());
@@ -107,7 +112,12 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
 }
 
 /// Casts `jsonb` numbers and booleans to SQL types.
-pub(super) fn from_jsonb(values: &ArrayRef, to: &SqlType, kind: CastKind, session: &Session) -> SqlResult<ArrayRef> {
+pub(super) fn from_jsonb(
+    values: &ArrayRef,
+    to: &SqlType,
+    kind: CastKind,
+    session: &EvaluationContext,
+) -> SqlResult<ArrayRef> {
     let name = |text: &str| match text.as_bytes().first() {
         Some(b'{') => "object",
         Some(b'[') => "array",
@@ -121,7 +131,7 @@ pub(super) fn from_jsonb(values: &ArrayRef, to: &SqlType, kind: CastKind, sessio
     if let Some(other) = texts.iter().flatten().map(name).find(|found| *found != wanted) {
         return Err(SqlError::new(
             Condition::InvalidParameterValue,
-            format!("cannot cast jsonb {other} to type {}", plain(to)),
+            format!("cannot cast jsonb {other} to type {}", plain_type_name(to)),
         ));
     }
     if matches!(to, SqlType::Int2 | SqlType::Int4 | SqlType::Int8) {
@@ -153,7 +163,7 @@ fn lists(
     texts: &StringViewArray,
     to: &SqlType,
     (element, kind): (&SqlType, CastKind),
-    session: &Session,
+    session: &EvaluationContext,
     split: impl Fn(&str, &mut dyn FnMut(Option<&str>) -> SqlResult<()>) -> SqlResult<()>,
 ) -> SqlResult<ArrayRef> {
     let mut elements = StringViewBuilder::new();

@@ -2,13 +2,13 @@
 //!
 //! - `expression.rs`: lowers a cast to a literal, Arrow's cast or a [`CastFunction`],
 //! - `number.rs`, `datetime.rs`, `from_text.rs`, `to_text.rs`: casts of arrays, by kind of value,
-//! - `by_value.rs`: casts of single values.
+//! - `single_value.rs`: casts of single values.
 
-mod by_value;
 mod datetime;
 mod expression;
 mod from_text;
 mod number;
+mod single_value;
 mod to_text;
 
 use std::hash::Hash;
@@ -22,18 +22,20 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use serde::{Deserialize, Serialize};
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-pub(super) use self::by_value::ValueCast;
-pub use self::expression::{is_native, long_number, lower, marked_literal, sent_number, typed_literal};
+pub use self::expression::{
+    is_arrow_cast, lower_cast, marked_literal, oversized_numeric, oversized_numeric_text, typed_literal,
+};
 pub(crate) use self::number::float_to_numeric;
-pub(super) use self::number::with_digits;
+pub(super) use self::number::rescale_numeric;
+pub(super) use self::single_value::ValueCast;
 pub(crate) use self::to_text::TextWriter;
-use super::Settled;
+use super::ValueLifetime;
 use super::column_name::column_name;
 use super::function::invoke;
-use crate::type_rules::{plain, same_kind};
+use crate::type_rules::{plain_type_name, same_base_type};
 
 /// Context of a cast: an explicit cast truncates text that is too long, an assignment rejects it, a comparison leaves
 /// it unchanged.
@@ -50,14 +52,14 @@ pub struct CastFunction {
     from: SqlType,
     to: SqlType,
     kind: CastKind,
-    session: Arc<Session>,
+    session: Arc<EvaluationContext>,
     signature: Signature,
 }
 
 impl CastFunction {
     /// Creates the cast function bound to a session.
     #[must_use]
-    pub fn udf(from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<Session>) -> Arc<ScalarUDF> {
+    pub fn udf(from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<EvaluationContext>) -> Arc<ScalarUDF> {
         let signature = Signature::any(1, Volatility::Immutable);
         Arc::new(ScalarUDF::new_from_impl(Self {
             from: from.clone(),
@@ -69,25 +71,25 @@ impl CastFunction {
     }
 
     /// Returns the lifetime of the cast's value; `None` for casts that read or write catalog names.
-    pub fn settled(&self) -> Option<Settled> {
-        let names = self.from.has_names() || self.to.has_names();
+    pub fn value_lifetime(&self) -> Option<ValueLifetime> {
+        let names = self.from.needs_catalog() || self.to.needs_catalog();
         let is_time = matches!(
             self.to,
             SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Array(_)
         );
         // Text may contain `now` or `today`.
-        let settled = if is_time && self.reads_text() { Settled::ByStatement } else { Settled::WhenPlanned };
+        let settled = if is_time && self.parses_text() { ValueLifetime::Statement } else { ValueLifetime::Plan };
         (!names).then_some(settled)
     }
 
     /// Returns whether both compute the same, provided that neither reads more of its session than its facts.
-    pub(super) fn computes_same(&self, other: &Self) -> bool {
+    pub(super) fn is_equivalent_to(&self, other: &Self) -> bool {
         let is_cast_of = self.from == other.from && self.to == other.to && self.kind == other.kind;
-        is_cast_of && self.session.has_facts_of(&other.session)
+        is_cast_of && self.session.has_same_facts(&other.session)
     }
 
     /// Returns the same cast bound to another session.
-    pub fn with_session(&self, session: &Arc<Session>) -> Arc<ScalarUDF> {
+    pub fn with_session(&self, session: &Arc<EvaluationContext>) -> Arc<ScalarUDF> {
         Self::udf(&self.from, &self.to, self.kind, session)
     }
 
@@ -103,17 +105,17 @@ impl CastFunction {
         self.kind
     }
 
-    pub(super) fn session(&self) -> &Arc<Session> {
+    pub(super) fn session(&self) -> &Arc<EvaluationContext> {
         &self.session
     }
 
     /// Returns whether it casts text to a numeric without a modifier.
-    pub(crate) fn makes_number_of_text(&self) -> bool {
+    pub(crate) fn is_text_to_bare_numeric(&self) -> bool {
         self.from == SqlType::Text && self.to == SqlType::BARE_NUMERIC
     }
 
     /// Returns whether it parses text, which can fail.
-    pub(crate) fn reads_text(&self) -> bool {
+    pub(crate) fn parses_text(&self) -> bool {
         is_text(&self.from) && !is_text(&self.to)
     }
 }
@@ -142,10 +144,10 @@ impl ScalarUDFImpl for CastFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let from =
-            args.args.first().map_or_else(|| self.from.clone(), |value| sent_type(&value.data_type(), &self.from));
+            args.args.first().map_or_else(|| self.from.clone(), |value| actual_type(&value.data_type(), &self.from));
         invoke(&args, std::slice::from_ref(&from), Volatility::Immutable, |arguments, rows| {
             let values = &arguments[0].values;
-            let converted = convert(values, &from, &self.to, self.kind, &self.session)?;
+            let converted = cast_array(values, &from, &self.to, self.kind, &self.session)?;
             if arguments[0].is_constant && rows != 1 {
                 return Err(SqlError::internal("cast of a constant invoked for more than one row"));
             }
@@ -156,27 +158,27 @@ impl ScalarUDFImpl for CastFunction {
 
 /// Returns the actual type of values of the Arrow type `form` that are declared as `declared`: a numeric parameter
 /// has the digits it was sent with, and is text if they do not fit into a numeric.
-pub(crate) fn sent_type(form: &DataType, declared: &SqlType) -> SqlType {
+pub(crate) fn actual_type(form: &DataType, declared: &SqlType) -> SqlType {
     match (declared, form) {
         (SqlType::Numeric { .. }, DataType::Decimal128(precision, scale)) if 0 <= *scale => {
             SqlType::Numeric { precision: *precision, scale: scale.unsigned_abs() }
         }
         (SqlType::Numeric { .. }, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => SqlType::Text,
         (SqlType::Array(element), DataType::List(item)) => {
-            SqlType::Array(Box::new(sent_type(item.data_type(), element)))
+            SqlType::Array(Box::new(actual_type(item.data_type(), element)))
         }
         (declared, _) => declared.clone(),
     }
 }
 
 /// Returns whether PostgreSQL has the cast.
-pub(crate) fn exists(from: &SqlType, to: &SqlType) -> bool {
+pub(crate) fn cast_exists(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     let is_integer = |sql_type: &T| matches!(sql_type, T::Int2 | T::Int4 | T::Int8);
     let is_number =
         |sql_type: &T| is_integer(sql_type) || matches!(sql_type, T::Numeric { .. } | T::Float4 | T::Float8);
     let is_json = |sql_type: &T| matches!(sql_type, T::Json | T::Jsonb);
-    if same_kind(from, to) || is_text(from) || is_text(to) {
+    if same_base_type(from, to) || is_text(from) || is_text(to) {
         return true;
     }
     match (from, to) {
@@ -186,7 +188,7 @@ pub(crate) fn exists(from: &SqlType, to: &SqlType) -> bool {
         | (T::TimestampTz, T::Date | T::Time | T::Timestamp)
         | (T::Time, T::Interval)
         | (T::Interval, T::Time) => true,
-        (T::Array(from), T::Array(to)) => exists(from, to),
+        (T::Array(from), T::Array(to)) => cast_exists(from, to),
         (T::Jsonb, T::Bool) => true,
         (T::Jsonb, to) if is_number(to) => true,
         _ => {
@@ -212,12 +214,12 @@ pub fn is_text(sql_type: &SqlType) -> bool {
 }
 
 /// Casts `values` of type `from` to type `to`.
-pub(crate) fn convert(
+pub(crate) fn cast_array(
     values: &ArrayRef,
     from: &SqlType,
     to: &SqlType,
     kind: CastKind,
-    session: &Session,
+    session: &EvaluationContext,
 ) -> SqlResult<ArrayRef> {
     use SqlType as T;
     match (from, to) {
@@ -230,7 +232,7 @@ pub(crate) fn convert(
         (T::Jsonb, to) => from_text::from_jsonb(values, to, kind, session),
         (T::Array(from_element), T::Array(to_element)) => {
             let list = values.as_list::<i32>();
-            let elements = convert(list.values(), from_element, to_element, kind, session)?;
+            let elements = cast_array(list.values(), from_element, to_element, kind, session)?;
             let DataType::List(item) = to.arrow_type() else {
                 return Err(SqlError::internal("Arrow form of an array type is not a list"));
             };
@@ -245,7 +247,10 @@ pub(crate) fn convert(
 
 /// Builds the error 42846 for a cast that does not exist.
 pub(crate) fn missing_cast(from: &SqlType, to: &SqlType) -> SqlError {
-    SqlError::new(Condition::CannotCoerce, format!("cannot cast type {} to {}", plain(from), plain(to)))
+    SqlError::new(
+        Condition::CannotCoerce,
+        format!("cannot cast type {} to {}", plain_type_name(from), plain_type_name(to)),
+    )
 }
 
 /// Runs Arrow's cast, for types for which it has PostgreSQL's semantics.

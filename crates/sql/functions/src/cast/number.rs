@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal1
 use arrow::datatypes::{
     DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt32Type,
 };
-use types::numeric::{self, Digits};
+use types::numeric::{self, NumericPrecision};
 use types::text::parse_numeric;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -29,13 +29,13 @@ pub(super) fn convert(values: &ArrayRef, from: &SqlType, to: &SqlType) -> SqlRes
             from_integer(&arrow_cast(values, &T::Int8)?, to)
         }
         (T::Float4, T::Numeric { precision, scale }) => {
-            let digits = Digits::new(*precision, *scale);
+            let digits = NumericPrecision::new(*precision, *scale);
             decimals(values.as_primitive::<Float32Type>(), digits, |value| {
                 float_to_numeric(f64::from(value), 5, digits)
             })
         }
         (T::Float8, T::Numeric { precision, scale }) => {
-            let digits = Digits::new(*precision, *scale);
+            let digits = NumericPrecision::new(*precision, *scale);
             decimals(values.as_primitive::<Float64Type>(), digits, |value| float_to_numeric(value, 14, digits))
         }
         (T::Float8, T::Float4) => map::<Float64Type, Float32Type>(values, narrow),
@@ -55,7 +55,7 @@ fn map<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
 
 fn decimals<A: ArrowPrimitiveType>(
     values: &PrimitiveArray<A>,
-    digits: Digits,
+    digits: NumericPrecision,
     convert: impl Fn(A::Native) -> SqlResult<i128>,
 ) -> SqlResult<ArrayRef> {
     let converted: Decimal128Array = values.try_unary(convert)?;
@@ -77,7 +77,7 @@ fn from_integer(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
                 .map_err(|_| out_of_range("OID"))
         }),
         SqlType::Numeric { precision, scale } => {
-            let digits = Digits::new(*precision, *scale);
+            let digits = NumericPrecision::new(*precision, *scale);
             decimals(values.as_primitive::<Int64Type>(), digits, |value| integer_to_numeric(value, digits))
         }
         _ => Err(missing_cast(&SqlType::Int8, to)),
@@ -105,7 +105,7 @@ fn from_float(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
 }
 
 fn from_numeric(values: &ArrayRef, scale: u8, to: &SqlType) -> SqlResult<ArrayRef> {
-    let whole = move |value: i128| whole(value, scale);
+    let whole = move |value: i128| round_to_integer(value, scale);
     match to {
         SqlType::Int2 => map::<Decimal128Type, Int16Type>(values, |value| {
             i16::try_from(whole(value)).map_err(|_| out_of_range("smallint"))
@@ -119,37 +119,37 @@ fn from_numeric(values: &ArrayRef, scale: u8, to: &SqlType) -> SqlResult<ArrayRe
         SqlType::Float8 => map::<Decimal128Type, Float64Type>(values, |value| Ok(numeric::to_float(value, scale))),
         SqlType::Float4 => map::<Decimal128Type, Float32Type>(values, |value| narrow(numeric::to_float(value, scale))),
         SqlType::Numeric { precision, scale: to_scale } => {
-            let digits = Digits::new(*precision, *to_scale);
-            decimals(values.as_primitive::<Decimal128Type>(), digits, |value| fit(value, scale, digits))
+            let digits = NumericPrecision::new(*precision, *to_scale);
+            decimals(values.as_primitive::<Decimal128Type>(), digits, |value| rescale_checked(value, scale, digits))
         }
         _ => Err(missing_cast(&SqlType::BARE_NUMERIC, to)),
     }
 }
 
 /// Rounds a numeric of scale `scale` to an integer, half away from zero.
-pub(super) fn whole(value: i128, scale: u8) -> i128 {
+pub(super) fn round_to_integer(value: i128, scale: u8) -> i128 {
     numeric::rescale(value, scale, 0).expect("a smaller scale cannot overflow")
 }
 
-pub(super) fn integer_to_numeric(value: i64, digits: Digits) -> SqlResult<i128> {
+pub(super) fn integer_to_numeric(value: i64, digits: NumericPrecision) -> SqlResult<i128> {
     let scaled = i128::from(value)
         .checked_mul(numeric::power_of_ten(digits.scale))
-        .ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?;
-    numeric::check(scaled, digits)
+        .ok_or_else(|| numeric::field_overflow_error(digits.precision, digits.scale))?;
+    numeric::check_fits(scaled, digits)
 }
 
 /// Rounds a numeric of scale `scale` to other digits.
 ///
 /// # Errors
 /// SQLSTATE 22003 if it does not fit.
-pub(super) fn fit(value: i128, scale: u8, digits: Digits) -> SqlResult<i128> {
+pub(super) fn rescale_checked(value: i128, scale: u8, digits: NumericPrecision) -> SqlResult<i128> {
     let rescaled = numeric::rescale(value, scale, digits.scale)
-        .ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?;
-    numeric::check(rescaled, digits)
+        .ok_or_else(|| numeric::field_overflow_error(digits.precision, digits.scale))?;
+    numeric::check_fits(rescaled, digits)
 }
 
 /// Converts numerics that arrive with other digits than their type's, as parameters do; `None` for all other values.
-pub(crate) fn with_digits(values: &ArrayRef, sql_type: &SqlType) -> Option<SqlResult<ArrayRef>> {
+pub(crate) fn rescale_numeric(values: &ArrayRef, sql_type: &SqlType) -> Option<SqlResult<ArrayRef>> {
     match (values.data_type(), sql_type) {
         (DataType::Decimal128(_, scale), SqlType::Numeric { .. }) => {
             Some(from_numeric(values, u8::try_from(*scale).ok()?, sql_type))
@@ -160,7 +160,7 @@ pub(crate) fn with_digits(values: &ArrayRef, sql_type: &SqlType) -> Option<SqlRe
 
 /// Casts a float to numeric through its decimal form, as PostgreSQL does; `decimals` is one less than the number of
 /// significant digits (15 for `double precision`, 6 for `real`).
-pub(crate) fn float_to_numeric(value: f64, decimals: usize, digits: Digits) -> SqlResult<i128> {
+pub(crate) fn float_to_numeric(value: f64, decimals: usize, digits: NumericPrecision) -> SqlResult<i128> {
     if !value.is_finite() {
         let name = if value.is_nan() { "NaN" } else { "infinity" };
         return Err(SqlError::new(Condition::FeatureNotSupported, format!("cannot convert {name} to numeric")));

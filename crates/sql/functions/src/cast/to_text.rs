@@ -8,7 +8,7 @@ use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
     Time64MicrosecondType, TimestampMicrosecondType, UInt32Type,
 };
-use session_context::Session;
+use session_context::EvaluationContext;
 use types::text::{
     ArrayWriter, format_bytea, format_date, format_float4, format_float8, format_int, format_interval, format_numeric,
     format_time, format_timestamp, format_timestamptz, format_uuid,
@@ -34,14 +34,14 @@ impl<'a> TextWriter<'a> {
     }
 
     /// Adds names for the values of `reg…` types.
-    pub(crate) fn naming(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
+    pub(crate) fn with_names(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
         self.names = names;
         self
     }
 
     /// Checks the memory limit before a row's value is appended to `out`, if its text may be far longer than its
     /// memory: the elements of an array can share theirs.
-    pub(crate) fn check(&self, row: usize, out: &str) -> SqlResult<()> {
+    pub(crate) fn check_memory(&self, row: usize, out: &str) -> SqlResult<()> {
         match self.sql_type {
             SqlType::Array(_) if self.values.is_valid(row) => {
                 check_growth(out, value_bytes(self.values.slice(row, 1).as_ref()))
@@ -83,8 +83,8 @@ impl<'a> TextWriter<'a> {
             }
             sql_type if sql_type.is_oid() => {
                 let number = values.as_primitive::<UInt32Type>().value(row);
-                match self.names.filter(|_| sql_type.names_objects()) {
-                    Some(names) => out.push_str(&names.show(self.sql_type, number)),
+                match self.names.filter(|_| sql_type.is_reg_type()) {
+                    Some(names) => out.push_str(&names.format(self.sql_type, number)),
                     None => write!(out, "{number}").expect("writing to a String cannot fail"),
                 }
             }
@@ -136,7 +136,7 @@ pub(super) fn convert(
     from: &SqlType,
     to: &SqlType,
     kind: CastKind,
-    session: &Session,
+    session: &EvaluationContext,
 ) -> SqlResult<ArrayRef> {
     let is_same = match (from, to) {
         (from, SqlType::Char(None)) => is_text(from),
@@ -147,15 +147,15 @@ pub(super) fn convert(
     if is_same {
         return Ok(Arc::clone(values));
     }
-    let writer = TextWriter::new(values, from, session.zone).naming(session.names());
+    let writer = TextWriter::new(values, from, session.zone).with_names(session.names());
     let mut builder = StringViewBuilder::with_capacity(values.len());
     let (mut text, mut guard) = (String::new(), ValueGuard::default());
     for row in 0..values.len() {
         text.clear();
-        writer.check(row, &text)?;
+        writer.check_memory(row, &text)?;
         match writer.write(row, &mut text) {
             Some(()) => {
-                fit(&mut text, from, to, kind)?;
+                fit_length(&mut text, from, to, kind)?;
                 guard.add_text(text.len())?;
                 builder.append_value(&text);
             }
@@ -166,7 +166,7 @@ pub(super) fn convert(
 }
 
 /// Truncates or pads to the target's length. An assignment truncates blanks only.
-pub(super) fn fit(text: &mut String, from: &SqlType, to: &SqlType, kind: CastKind) -> SqlResult<()> {
+pub(super) fn fit_length(text: &mut String, from: &SqlType, to: &SqlType, kind: CastKind) -> SqlResult<()> {
     let (length, is_padded) = match to {
         SqlType::Varchar(Some(length)) => (*length, false),
         SqlType::Char(Some(length)) => (*length, true),

@@ -28,7 +28,7 @@ fn day(year: i32, month: i32, day: i32) -> SqlResult<i32> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "seconds lie between 0 and 60")]
-fn clock(hour: i32, minute: i32, second: f64) -> SqlResult<i64> {
+fn time_of_day(hour: i32, minute: i32, second: f64) -> SqlResult<i64> {
     let is_valid = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&second);
     let us = (i64::from(hour) * 60 + i64::from(minute)) * 60_000_000 + (second * 1e6).round_ties_even() as i64;
     if !is_valid || US_PER_DAY < us {
@@ -37,49 +37,53 @@ fn clock(hour: i32, minute: i32, second: f64) -> SqlResult<i64> {
     Ok(us)
 }
 
-fn whole(call: &Call<'_>, index: usize, row: usize) -> Option<i32> {
+fn int_argument(call: &Call<'_>, index: usize, row: usize) -> Option<i32> {
     call.column::<Int32Type>(index).get(row)
 }
 
 pub(super) fn date(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<Date32Type>(|row| match (whole(call, 0, row), whole(call, 1, row), whole(call, 2, row)) {
-        (Some(year), Some(month), Some(number)) => day(year, month, number).map(Some),
-        _ => Ok(None),
+    call.build_primitive::<Date32Type>(|row| {
+        match (int_argument(call, 0, row), int_argument(call, 1, row), int_argument(call, 2, row)) {
+            (Some(year), Some(month), Some(number)) => day(year, month, number).map(Some),
+            _ => Ok(None),
+        }
     })
 }
 
 pub(super) fn time(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let seconds = call.column::<Float64Type>(2);
-    call.primitive::<Time64MicrosecondType>(|row| match (whole(call, 0, row), whole(call, 1, row), seconds.get(row)) {
-        (Some(hour), Some(minute), Some(second)) => clock(hour, minute, second).map(Some),
-        _ => Ok(None),
+    call.build_primitive::<Time64MicrosecondType>(|row| {
+        match (int_argument(call, 0, row), int_argument(call, 1, row), seconds.get(row)) {
+            (Some(hour), Some(minute), Some(second)) => time_of_day(hour, minute, second).map(Some),
+            _ => Ok(None),
+        }
     })
 }
 
-fn local(call: &Call<'_>, row: usize) -> SqlResult<Option<i64>> {
-    let [year, month, number, hour, minute] = [0, 1, 2, 3, 4].map(|index| whole(call, index, row));
+fn local_timestamp(call: &Call<'_>, row: usize) -> SqlResult<Option<i64>> {
+    let [year, month, number, hour, minute] = [0, 1, 2, 3, 4].map(|index| int_argument(call, index, row));
     let (Some(year), Some(month), Some(number), Some(hour), Some(minute), Some(second)) =
         (year, month, number, hour, minute, call.column::<Float64Type>(5).get(row))
     else {
         return Ok(None);
     };
-    Ok(Some(i64::from(day(year, month, number)?) * US_PER_DAY + clock(hour, minute, second)?))
+    Ok(Some(i64::from(day(year, month, number)?) * US_PER_DAY + time_of_day(hour, minute, second)?))
 }
 
 pub(super) fn timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<TimestampMicrosecondType>(|row| local(call, row))
+    call.build_primitive::<TimestampMicrosecondType>(|row| local_timestamp(call, row))
 }
 
 pub(super) fn timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<TimestampMicrosecondType>(|row| {
-        let zone = match call.count() {
+    call.build_primitive::<TimestampMicrosecondType>(|row| {
+        let zone = match call.argument_count() {
             7 => match call.text(6).get(row) {
                 Some(name) => SessionZone::parse_in_value(name)?,
                 None => return Ok(None),
             },
             _ => call.session.zone,
         };
-        Ok(local(call, row)?.map(|us| zone.to_universal(us)))
+        Ok(local_timestamp(call, row)?.map(|us| zone.to_universal(us)))
     })
 }
 
@@ -87,13 +91,13 @@ pub(super) fn timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
 pub(super) fn interval(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let error = || SqlError::new(Condition::DatetimeFieldOverflow, "interval out of range");
-    call.primitive::<IntervalMonthDayNanoType>(|row| {
+    call.build_primitive::<IntervalMonthDayNanoType>(|row| {
         let mut parts = [0_i64; 6];
-        for (index, part) in parts.iter_mut().enumerate().take(call.count().min(6)) {
-            let Some(value) = whole(call, index, row) else { return Ok(None) };
+        for (index, part) in parts.iter_mut().enumerate().take(call.argument_count().min(6)) {
+            let Some(value) = int_argument(call, index, row) else { return Ok(None) };
             *part = value.into();
         }
-        let second = if call.count() == 7 {
+        let second = if call.argument_count() == 7 {
             let Some(second) = call.column::<Float64Type>(6).get(row) else { return Ok(None) };
             (second * 1e6).round_ties_even()
         } else {
@@ -109,14 +113,14 @@ pub(super) fn interval(call: &Call<'_>) -> SqlResult<ArrayRef> {
             .checked_mul(60_000_000)
             .and_then(|us| us.checked_add(second as i64))
             .ok_or_else(error)?;
-        arithmetic::arrow(Interval::new(months, days, us)).map(Some)
+        arithmetic::interval_to_arrow(Interval::new(months, days, us)).map(Some)
     })
 }
 
 /// Evaluates `to_timestamp(float8)`.
 pub(super) fn from_epoch(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let seconds = call.column::<Float64Type>(0);
-    call.primitive::<TimestampMicrosecondType>(|row| seconds.get(row).map(at_epoch_seconds).transpose())
+    call.build_primitive::<TimestampMicrosecondType>(|row| seconds.get(row).map(micros_from_epoch_seconds).transpose())
 }
 
 /// Converts seconds since 1970 to microseconds.
@@ -124,7 +128,7 @@ pub(super) fn from_epoch(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// # Errors
 /// SQLSTATE 22008 out of range.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
-pub(crate) fn at_epoch_seconds(seconds: f64) -> SqlResult<i64> {
+pub(crate) fn micros_from_epoch_seconds(seconds: f64) -> SqlResult<i64> {
     let us = (seconds * 1e6).round_ties_even();
     if !us.is_finite() || 9e18 < us.abs() || !(TIMESTAMP_US_MIN..=TIMESTAMP_US_MAX).contains(&(us as i64)) {
         let mut shown = String::new();

@@ -15,22 +15,22 @@ use ::arrow::datatypes::{Date32Type, IntervalMonthDayNanoType, Time64Microsecond
 use types::text::US_PER_DAY;
 use types::{Interval, SessionZone, SqlResult, SqlType};
 
-pub(crate) use self::field::Field;
+pub(crate) use self::field::DateField;
 pub use self::field::extract_scale;
-pub(super) use self::make::at_epoch_seconds;
-use super::arithmetic::{arrow, interval};
+pub(super) use self::make::micros_from_epoch_seconds;
+use super::arithmetic::{interval_from_arrow, interval_to_arrow};
 use super::call::Call;
-use super::definition::{Definition, Gives, Overload, Takes as T};
+use super::definition::{Definition, Overload, ParameterType as T, ResultType};
 
-const FLOAT8: Gives = Gives::of(SqlType::Float8);
-const TEXT: Gives = Gives::of(SqlType::Text);
-const DATE: Gives = Gives::of(SqlType::Date);
-const TIME: Gives = Gives::of(SqlType::Time);
-const TIMESTAMP: Gives = Gives::of(SqlType::Timestamp);
-const TIMESTAMPTZ: Gives = Gives::of(SqlType::TimestampTz);
-const INTERVAL: Gives = Gives::of(SqlType::Interval);
-const BOOL: Gives = Gives::of(SqlType::Bool);
-const NUMERIC: Gives = Gives::of(SqlType::BARE_NUMERIC);
+const FLOAT8: ResultType = ResultType::fixed(SqlType::Float8);
+const TEXT: ResultType = ResultType::fixed(SqlType::Text);
+const DATE: ResultType = ResultType::fixed(SqlType::Date);
+const TIME: ResultType = ResultType::fixed(SqlType::Time);
+const TIMESTAMP: ResultType = ResultType::fixed(SqlType::Timestamp);
+const TIMESTAMPTZ: ResultType = ResultType::fixed(SqlType::TimestampTz);
+const INTERVAL: ResultType = ResultType::fixed(SqlType::Interval);
+const BOOL: ResultType = ResultType::fixed(SqlType::Bool);
+const NUMERIC: ResultType = ResultType::fixed(SqlType::BARE_NUMERIC);
 
 /// Defines the EXTRACT of fields of a given scale.
 macro_rules! extract {
@@ -40,27 +40,27 @@ macro_rules! extract {
             &[
                 Overload::rows(
                     &[T::Text, T::Timestamp],
-                    Gives::of(SqlType::Numeric { precision: 38, scale: $scale }),
+                    ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Date],
-                    Gives::of(SqlType::Numeric { precision: 38, scale: $scale }),
+                    ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::TimestampTz],
-                    Gives::of(SqlType::Numeric { precision: 38, scale: $scale }),
+                    ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Time],
-                    Gives::of(SqlType::Numeric { precision: 38, scale: $scale }),
+                    ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Interval],
-                    Gives::of(SqlType::Numeric { precision: 38, scale: $scale }),
+                    ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     field::extract,
                 ),
             ],
@@ -123,8 +123,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "timezone",
         &[
-            Overload::rows(&[T::Text, T::TimestampTz], TIMESTAMP, in_zone),
-            Overload::rows(&[T::Text, T::Timestamp], TIMESTAMPTZ, from_zone),
+            Overload::rows(&[T::Text, T::TimestampTz], TIMESTAMP, to_local_time),
+            Overload::rows(&[T::Text, T::Timestamp], TIMESTAMPTZ, from_local_time),
         ],
     ),
     Definition::new("make_date", &[Overload::rows(&[T::Int4, T::Int4, T::Int4], DATE, make::date)]),
@@ -192,8 +192,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
 
 fn age(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (end, start) = (call.column::<TimestampMicrosecondType>(0), call.column::<TimestampMicrosecondType>(1));
-    call.primitive::<IntervalMonthDayNanoType>(|row| match (end.get(row), start.get(row)) {
-        (Some(end), Some(start)) => arrow(Interval::age(end, start)).map(Some),
+    call.build_primitive::<IntervalMonthDayNanoType>(|row| match (end.get(row), start.get(row)) {
+        (Some(end), Some(start)) => interval_to_arrow(Interval::age(end, start)).map(Some),
         _ => Ok(None),
     })
 }
@@ -201,8 +201,10 @@ fn age(call: &Call<'_>) -> SqlResult<ArrayRef> {
 fn age_tz(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let zone = call.session.zone;
     let (end, start) = (call.column::<TimestampMicrosecondType>(0), call.column::<TimestampMicrosecondType>(1));
-    call.primitive::<IntervalMonthDayNanoType>(|row| match (end.get(row), start.get(row)) {
-        (Some(end), Some(start)) => arrow(Interval::age(zone.to_local(end), zone.to_local(start))).map(Some),
+    call.build_primitive::<IntervalMonthDayNanoType>(|row| match (end.get(row), start.get(row)) {
+        (Some(end), Some(start)) => {
+            interval_to_arrow(Interval::age(zone.to_local(end), zone.to_local(start))).map(Some)
+        }
         _ => Ok(None),
     })
 }
@@ -212,44 +214,44 @@ fn age_today(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let zone = call.session.zone;
     let midnight = zone.to_local(call.session.transaction_us).div_euclid(US_PER_DAY) * US_PER_DAY;
     let start = call.column::<TimestampMicrosecondType>(0);
-    let is_zoned = call.types[0] == SqlType::TimestampTz;
-    call.primitive::<IntervalMonthDayNanoType>(|row| {
+    let is_zoned = call.argument_types[0] == SqlType::TimestampTz;
+    call.build_primitive::<IntervalMonthDayNanoType>(|row| {
         let local = start.get(row).map(|start| if is_zoned { zone.to_local(start) } else { start });
-        local.map(|start| arrow(Interval::age(midnight, start))).transpose()
+        local.map(|start| interval_to_arrow(Interval::age(midnight, start))).transpose()
     })
 }
 
 fn justify(call: &Call<'_>, apply: fn(Interval) -> SqlResult<Interval>) -> SqlResult<ArrayRef> {
     let spans = call.column::<IntervalMonthDayNanoType>(0);
-    call.primitive::<IntervalMonthDayNanoType>(|row| {
-        spans.get(row).map(|span| apply(interval(span)).and_then(arrow)).transpose()
+    call.build_primitive::<IntervalMonthDayNanoType>(|row| {
+        spans.get(row).map(|span| apply(interval_from_arrow(span)).and_then(interval_to_arrow)).transpose()
     })
 }
 
 fn is_finite(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let values = call.column::<TimestampMicrosecondType>(0);
-    call.booleans(|row| Ok(values.get(row).map(|_| true)))
+    call.build_booleans(|row| Ok(values.get(row).map(|_| true)))
 }
 
 fn is_finite_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let values = call.column::<Date32Type>(0);
-    call.booleans(|row| Ok(values.get(row).map(|_| true)))
+    call.build_booleans(|row| Ok(values.get(row).map(|_| true)))
 }
 
 /// Converts a timestamp with time zone to local time in a zone.
-fn in_zone(call: &Call<'_>) -> SqlResult<ArrayRef> {
+fn to_local_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
     zoned(call, |zone, us| zone.to_local(us))
 }
 
 /// Converts a local time in a zone to a timestamp with time zone.
-fn from_zone(call: &Call<'_>) -> SqlResult<ArrayRef> {
+fn from_local_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
     zoned(call, |zone, us| zone.to_universal(us))
 }
 
 fn zoned(call: &Call<'_>, apply: impl Fn(&SessionZone, i64) -> i64) -> SqlResult<ArrayRef> {
     let (names, values) = (call.text(0), call.column::<TimestampMicrosecondType>(1));
     let mut last: Option<(&str, SessionZone)> = None;
-    call.primitive::<TimestampMicrosecondType>(|row| {
+    call.build_primitive::<TimestampMicrosecondType>(|row| {
         let (Some(name), Some(us)) = (names.get(row), values.get(row)) else { return Ok(None) };
         let zone = match last {
             Some((kept, zone)) if kept == name => zone,
@@ -261,23 +263,25 @@ fn zoned(call: &Call<'_>, apply: impl Fn(&SessionZone, i64) -> i64) -> SqlResult
 }
 
 fn now(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<TimestampMicrosecondType>(|_| Ok(Some(call.session.transaction_us)))
+    call.build_primitive::<TimestampMicrosecondType>(|_| Ok(Some(call.session.transaction_us)))
 }
 
 fn statement(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<TimestampMicrosecondType>(|_| Ok(Some(call.session.statement_us)))
+    call.build_primitive::<TimestampMicrosecondType>(|_| Ok(Some(call.session.statement_us)))
 }
 
 fn local(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.primitive::<TimestampMicrosecondType>(|_| Ok(Some(call.session.zone.to_local(call.session.transaction_us))))
+    call.build_primitive::<TimestampMicrosecondType>(|_| {
+        Ok(Some(call.session.zone.to_local(call.session.transaction_us)))
+    })
 }
 
 fn today(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let day = call.session.zone.to_local(call.session.transaction_us).div_euclid(US_PER_DAY);
-    call.primitive::<Date32Type>(|_| Ok(i32::try_from(day).ok()))
+    call.build_primitive::<Date32Type>(|_| Ok(i32::try_from(day).ok()))
 }
 
 fn local_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let us = call.session.zone.to_local(call.session.transaction_us).rem_euclid(US_PER_DAY);
-    call.primitive::<Time64MicrosecondType>(|_| Ok(Some(us)))
+    call.build_primitive::<Time64MicrosecondType>(|_| Ok(Some(us)))
 }

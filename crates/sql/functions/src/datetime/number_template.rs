@@ -2,7 +2,7 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Decimal128Type, Float64Type};
-use types::numeric::{self, Digits};
+use types::numeric::{self, NumericPrecision};
 use types::text::{format_numeric, parse_numeric};
 use types::{Condition, SqlError, SqlResult};
 
@@ -11,7 +11,7 @@ use crate::cast::float_to_numeric;
 
 /// Parsed template.
 #[derive(Debug, Default)]
-struct Template {
+struct NumberTemplate {
     /// `9`, `0` and `,` before the decimal point, in order.
     whole: Vec<u8>,
     /// `9` and `0` after the decimal point.
@@ -25,14 +25,14 @@ struct Template {
 enum Sign {
     #[default]
     Minus,
-    Anchored,
-    After,
+    Leading,
+    Trailing,
     Brackets,
-    MinusAt,
+    TrailingMinus,
 }
 
-fn read(template: &str) -> SqlResult<Template> {
-    let mut parts = Template { is_filled: true, ..Template::default() };
+fn parse_template(template: &str) -> SqlResult<NumberTemplate> {
+    let mut parts = NumberTemplate { is_filled: true, ..NumberTemplate::default() };
     let mut rest = template;
     while !rest.is_empty() {
         let two = rest.get(..2).unwrap_or_default().to_ascii_uppercase();
@@ -46,7 +46,7 @@ fn read(template: &str) -> SqlResult<Template> {
                 2
             }
             "MI" => {
-                parts.sign = Sign::MinusAt;
+                parts.sign = Sign::TrailingMinus;
                 2
             }
             _ => {
@@ -56,7 +56,7 @@ fn read(template: &str) -> SqlResult<Template> {
                     digit @ (b'9' | b'0') => parts.whole.push(digit),
                     b',' | b'G' if !parts.has_point => parts.whole.push(b','),
                     b'.' | b'D' if !parts.has_point => parts.has_point = true,
-                    b'S' => parts.sign = if parts.whole.is_empty() { Sign::Anchored } else { Sign::After },
+                    b'S' => parts.sign = if parts.whole.is_empty() { Sign::Leading } else { Sign::Trailing },
                     _ => return Err(SqlError::unsupported(format_args!("the number template \"{template}\""))),
                 }
                 1
@@ -67,7 +67,7 @@ fn read(template: &str) -> SqlResult<Template> {
     Ok(parts)
 }
 
-impl Template {
+impl NumberTemplate {
     fn fill(&self, value: i128, scale: u8, out: &mut String) {
         let places = u8::try_from(self.fraction.len()).unwrap_or(38).min(38);
         let rounded = numeric::rescale(value, scale, places);
@@ -130,30 +130,30 @@ impl Template {
         match (self.sign, negative) {
             (Sign::Minus, true) => out.push_str(&[blanks, "-", body].concat()),
             (Sign::Minus, false) => out.push_str(&[blank, blanks, body].concat()),
-            (Sign::Anchored, _) => out.push_str(&[blanks, if negative { "-" } else { "+" }, body].concat()),
-            (Sign::After, _) => out.push_str(&[blanks, body, if negative { "-" } else { "+" }].concat()),
+            (Sign::Leading, _) => out.push_str(&[blanks, if negative { "-" } else { "+" }, body].concat()),
+            (Sign::Trailing, _) => out.push_str(&[blanks, body, if negative { "-" } else { "+" }].concat()),
             (Sign::Brackets, true) => out.push_str(&[blanks, "<", body, ">"].concat()),
             (Sign::Brackets, false) => out.push_str(&[blank, blanks, body, blank].concat()),
-            (Sign::MinusAt, true) => out.push_str(&[blanks, body, "-"].concat()),
-            (Sign::MinusAt, false) => out.push_str(&[blanks, body, blank].concat()),
+            (Sign::TrailingMinus, true) => out.push_str(&[blanks, body, "-"].concat()),
+            (Sign::TrailingMinus, false) => out.push_str(&[blanks, body, blank].concat()),
         }
     }
 }
 
 pub(super) fn to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (values, templates, scale) = (call.column::<Decimal128Type>(0), call.text(1), call.scale(0));
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let (Some(value), Some(template)) = (values.get(row), templates.get(row)) else { return Ok(None) };
-        read(template)?.fill(value, scale, out);
+        parse_template(template)?.fill(value, scale, out);
         Ok(Some(()))
     })
 }
 
 pub(super) fn float_to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (values, templates) = (call.column::<Float64Type>(0), call.text(1));
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let (Some(value), Some(template)) = (values.get(row), templates.get(row)) else { return Ok(None) };
-        read(template)?.fill(float_to_numeric(value, 14, Digits::new(38, 15))?, 15, out);
+        parse_template(template)?.fill(float_to_numeric(value, 14, NumericPrecision::new(38, 15))?, 15, out);
         Ok(Some(()))
     })
 }
@@ -161,10 +161,10 @@ pub(super) fn float_to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Evaluates `to_number`: reads digits, decimal point and sign, and skips everything else.
 pub(super) fn to_number(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (texts, templates) = (call.text(0), call.text(1));
-    let result = Digits::of(call.gives).expect("result type of to_number is not a numeric");
-    call.primitive::<Decimal128Type>(|row| {
+    let result = NumericPrecision::from_sql_type(call.result_type).expect("result type of to_number is not a numeric");
+    call.build_primitive::<Decimal128Type>(|row| {
         let (Some(text), Some(template)) = (texts.get(row), templates.get(row)) else { return Ok(None) };
-        read(template)?;
+        parse_template(template)?;
         let mut digits = String::new();
         let is_negative = text.contains('-') || (text.contains('<') && text.contains('>'));
         digits.extend(text.chars().filter(|c| c.is_ascii_digit() || *c == '.'));

@@ -8,7 +8,7 @@ use types::text::{US_PER_DAY, civil_from_days, days_from_civil, days_in_month};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::field::iso_week;
-use crate::arithmetic::interval;
+use crate::arithmetic::interval_from_arrow;
 use crate::call::Call;
 
 const MONTHS: [&str; 12] = [
@@ -39,18 +39,18 @@ const PATTERNS: &[&str] = &[
 
 /// Element of a parsed template.
 #[derive(Debug, Clone, PartialEq)]
-enum Piece {
+enum TemplatePart {
     Pattern { name: &'static str, fill: bool, suffix: Option<bool> },
     Literal(String),
 }
 
-fn pieces(template: &str) -> SqlResult<Vec<Piece>> {
+fn parse_template(template: &str) -> SqlResult<Vec<TemplatePart>> {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some(first) = rest.chars().next() {
         if let Some(quoted) = rest.strip_prefix('"') {
             let end = quoted.find('"').unwrap_or(quoted.len());
-            pieces.push(Piece::Literal(quoted[..end].to_owned()));
+            pieces.push(TemplatePart::Literal(quoted[..end].to_owned()));
             rest = quoted.get(end + 1..).unwrap_or_default();
             continue;
         }
@@ -83,10 +83,10 @@ fn pieces(template: &str) -> SqlResult<Vec<Piece>> {
             if suffix.is_some() {
                 rest = &rest[2..];
             }
-            pieces.push(Piece::Pattern { name, fill, suffix });
+            pieces.push(TemplatePart::Pattern { name, fill, suffix });
             continue;
         }
-        pieces.push(Piece::Literal(first.to_string()));
+        pieces.push(TemplatePart::Literal(first.to_string()));
         rest = &rest[first.len_utf8()..];
     }
     Ok(pieces)
@@ -107,14 +107,14 @@ fn ordinal(number: i64) -> &'static str {
 }
 
 /// Date and time to be formatted.
-struct Moment {
+struct DateTime {
     days: i32,
     time: i64,
     /// Zone abbreviation and offset in seconds east of UTC, for timestamps with time zone.
     zone: Option<(String, i32)>,
 }
 
-impl Moment {
+impl DateTime {
     fn number(&self, name: &str) -> Option<(i64, usize)> {
         let civil = civil_from_days(self.days);
         let year = i64::from(civil.year);
@@ -224,11 +224,11 @@ impl Moment {
         Ok(())
     }
 
-    fn fill(&self, pieces: &[Piece], out: &mut String) -> SqlResult<()> {
+    fn fill(&self, pieces: &[TemplatePart], out: &mut String) -> SqlResult<()> {
         for piece in pieces {
             match piece {
-                Piece::Literal(text) => out.push_str(text),
-                Piece::Pattern { name, fill, suffix } => match self.number(name) {
+                TemplatePart::Literal(text) => out.push_str(text),
+                TemplatePart::Pattern { name, fill, suffix } => match self.number(name) {
                     Some((number, width)) => {
                         let width = if *fill { width } else { 0 };
                         write!(out, "{number:0width$}").expect("writing to a String cannot fail");
@@ -248,29 +248,29 @@ impl Moment {
 
 /// Cache of the last parsed template.
 #[derive(Default)]
-struct Template {
-    kept: Option<(String, Vec<Piece>)>,
+struct TemplateCache {
+    cached: Option<(String, Vec<TemplatePart>)>,
 }
 
-impl Template {
-    fn get(&mut self, template: &str) -> SqlResult<&[Piece]> {
-        if self.kept.as_ref().is_none_or(|(kept, _)| kept != template) {
-            self.kept = Some((template.to_owned(), pieces(template)?));
+impl TemplateCache {
+    fn get(&mut self, template: &str) -> SqlResult<&[TemplatePart]> {
+        if self.cached.as_ref().is_none_or(|(kept, _)| kept != template) {
+            self.cached = Some((template.to_owned(), parse_template(template)?));
         }
-        Ok(self.kept.as_ref().map(|(_, pieces)| pieces.as_slice()).unwrap_or_default())
+        Ok(self.cached.as_ref().map(|(_, pieces)| pieces.as_slice()).unwrap_or_default())
     }
 }
 
 pub(super) fn to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (values, templates) = (call.column::<TimestampMicrosecondType>(0), call.text(1));
-    let zone = (call.types[0] == SqlType::TimestampTz).then_some(call.session.zone);
-    let mut template = Template::default();
-    call.texts(|row, out| {
+    let zone = (call.argument_types[0] == SqlType::TimestampTz).then_some(call.session.zone);
+    let mut template = TemplateCache::default();
+    call.build_texts(|row, out| {
         let (Some(us), Some(text)) = (values.get(row), templates.get(row)) else { return Ok(None) };
         let local = zone.map_or(us, |zone| zone.to_local(us));
         let days = i32::try_from(local.div_euclid(US_PER_DAY)).expect("64-bit microseconds span 32-bit days");
         let zone = zone.map(|zone| (zone.abbreviation_at(us), zone.offset_at(us)));
-        Moment { days, time: local.rem_euclid(US_PER_DAY), zone }.fill(template.get(text)?, out)?;
+        DateTime { days, time: local.rem_euclid(US_PER_DAY), zone }.fill(template.get(text)?, out)?;
         Ok(Some(()))
     })
 }
@@ -278,18 +278,18 @@ pub(super) fn to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Formats an interval; only patterns of interval fields are supported.
 pub(super) fn interval_to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (values, templates) = (call.column::<IntervalMonthDayNanoType>(0), call.text(1));
-    let mut template = Template::default();
-    call.texts(|row, out| {
+    let mut template = TemplateCache::default();
+    call.build_texts(|row, out| {
         let (Some(span), Some(text)) = (values.get(row), templates.get(row)) else { return Ok(None) };
-        let span = interval(span);
+        let span = interval_from_arrow(span);
         let us = span.microseconds;
         for piece in template.get(text)? {
             let (name, fill) = match piece {
-                Piece::Literal(text) => {
+                TemplatePart::Literal(text) => {
                     out.push_str(text);
                     continue;
                 }
-                Piece::Pattern { name, fill, .. } => (*name, *fill),
+                TemplatePart::Pattern { name, fill, .. } => (*name, *fill),
             };
             let (number, width) = match name {
                 "YYYY" => (i64::from(span.months / 12), 4),
@@ -315,7 +315,7 @@ pub(super) fn interval_to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 /// Date and time fields parsed by a template.
 #[derive(Default)]
-struct Read {
+struct ParsedDateTime {
     year: Option<i32>,
     month: Option<u32>,
     day: Option<u32>,
@@ -341,13 +341,13 @@ fn word(rest: &str, words: &[&str], is_short: bool) -> Option<(usize, usize)> {
     })
 }
 
-impl Read {
-    fn run(text: &str, pieces: &[Piece]) -> SqlResult<Self> {
+impl ParsedDateTime {
+    fn parse(text: &str, pieces: &[TemplatePart]) -> SqlResult<Self> {
         let mut read = Self::default();
         let mut rest = text.trim_start();
         for (position, piece) in pieces.iter().enumerate() {
             match piece {
-                Piece::Literal(literal) => {
+                TemplatePart::Literal(literal) => {
                     // A separator matches any separator; other characters match any character.
                     for expected in literal.chars() {
                         let Some(found) = rest.chars().next() else { break };
@@ -358,9 +358,9 @@ impl Read {
                         }
                     }
                 }
-                Piece::Pattern { name, suffix, .. } => {
-                    let is_number_next = matches!(pieces.get(position + 1), Some(Piece::Pattern { .. }));
-                    rest = read.piece(name, rest.trim_start(), is_number_next)?;
+                TemplatePart::Pattern { name, suffix, .. } => {
+                    let is_number_next = matches!(pieces.get(position + 1), Some(TemplatePart::Pattern { .. }));
+                    rest = read.parse_pattern(name, rest.trim_start(), is_number_next)?;
                     if suffix.is_some() {
                         rest = rest.get(2..).unwrap_or_default();
                     }
@@ -370,7 +370,7 @@ impl Read {
         Ok(read)
     }
 
-    fn piece<'t>(&mut self, name: &str, rest: &'t str, is_number_next: bool) -> SqlResult<&'t str> {
+    fn parse_pattern<'t>(&mut self, name: &str, rest: &'t str, is_number_next: bool) -> SqlResult<&'t str> {
         match name {
             "MONTH" | "Month" | "month" | "MON" | "Mon" | "mon" => {
                 let is_short = name.len() == 3;
@@ -490,19 +490,19 @@ fn first_word(text: &str) -> &str {
 
 pub(super) fn to_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (texts, templates) = (call.text(0), call.text(1));
-    let mut template = Template::default();
-    call.primitive::<Date32Type>(|row| {
+    let mut template = TemplateCache::default();
+    call.build_primitive::<Date32Type>(|row| {
         let (Some(text), Some(pattern)) = (texts.get(row), templates.get(row)) else { return Ok(None) };
-        Read::run(text, template.get(pattern)?)?.days(text).map(Some)
+        ParsedDateTime::parse(text, template.get(pattern)?)?.days(text).map(Some)
     })
 }
 
 pub(super) fn to_timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (texts, templates) = (call.text(0), call.text(1));
-    let mut template = Template::default();
-    call.primitive::<TimestampMicrosecondType>(|row| {
+    let mut template = TemplateCache::default();
+    call.build_primitive::<TimestampMicrosecondType>(|row| {
         let (Some(text), Some(pattern)) = (texts.get(row), templates.get(row)) else { return Ok(None) };
-        let read = Read::run(text, template.get(pattern)?)?;
+        let read = ParsedDateTime::parse(text, template.get(pattern)?)?;
         let local = i64::from(read.days(text)?) * US_PER_DAY + read.time(text)?;
         Ok(Some(match read.east {
             Some(east) => local - i64::from(east) * 1_000_000,

@@ -40,16 +40,18 @@ fn push_text(json: Option<&str>, out: &mut String) -> Option<()> {
 
 pub(super) fn field(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (json, key) = (call.text(0), call.text(1));
-    call.slices(|row| Ok(json.get(row).zip(key.get(row)).and_then(|(json, key)| member(json, key))))
+    call.build_slices(|row| Ok(json.get(row).zip(key.get(row)).and_then(|(json, key)| member(json, key))))
 }
 
 pub(super) fn field_text(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (json, key) = (call.text(0), call.text(1));
-    call.texts(|row, out| Ok(push_text(json.get(row).zip(key.get(row)).and_then(|(json, key)| member(json, key)), out)))
+    call.build_texts(|row, out| {
+        Ok(push_text(json.get(row).zip(key.get(row)).and_then(|(json, key)| member(json, key)), out))
+    })
 }
 
 /// Returns an element of an array; a `jsonb` scalar is treated as an array of one element.
-fn nth_of<'a>(sql_type: &SqlType, json: &'a str, index: i32) -> Option<&'a str> {
+fn element_at<'a>(sql_type: &SqlType, json: &'a str, index: i32) -> Option<&'a str> {
     let is_scalar = !json.trim_start().starts_with(['{', '[']);
     if *sql_type == SqlType::Jsonb && is_scalar {
         return matches!(index, 0 | -1).then_some(json);
@@ -59,20 +61,23 @@ fn nth_of<'a>(sql_type: &SqlType, json: &'a str, index: i32) -> Option<&'a str> 
 
 pub(super) fn element(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (json, index) = (call.text(0), call.column::<Int32Type>(1));
-    call.slices(|row| {
-        Ok(json.get(row).zip(index.get(row)).and_then(|(json, index)| nth_of(&call.types[0], json, index)))
+    call.build_slices(|row| {
+        Ok(json.get(row).zip(index.get(row)).and_then(|(json, index)| element_at(&call.argument_types[0], json, index)))
     })
 }
 
 pub(super) fn element_text(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (json, index) = (call.text(0), call.column::<Int32Type>(1));
-    call.texts(|row, out| {
-        let found = json.get(row).zip(index.get(row)).and_then(|(json, index)| nth_of(&call.types[0], json, index));
+    call.build_texts(|row, out| {
+        let found = json
+            .get(row)
+            .zip(index.get(row))
+            .and_then(|(json, index)| element_at(&call.argument_types[0], json, index));
         Ok(push_text(found, out))
     })
 }
 
-fn step<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+fn path_step<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     match json.trim_start().as_bytes().first()? {
         b'{' => member(json, name),
         b'[' => nth(json, name.parse().ok()?),
@@ -80,38 +85,38 @@ fn step<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-fn walk<'a>(json: &'a str, path: &ArrayRef) -> Option<&'a str> {
-    path.as_string_view().iter().try_fold(json, |json, name| step(json, name?))
+fn follow_path<'a>(json: &'a str, path: &ArrayRef) -> Option<&'a str> {
+    path.as_string_view().iter().try_fold(json, |json, name| path_step(json, name?))
 }
 
 pub(super) fn path(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let json = call.text(0);
-    call.slices(|row| Ok(json.get(row).zip(call.list(1, row)).and_then(|(json, path)| walk(json, &path))))
+    call.build_slices(|row| Ok(json.get(row).zip(call.list(1, row)).and_then(|(json, path)| follow_path(json, &path))))
 }
 
 pub(super) fn path_text(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let json = call.text(0);
-    call.texts(|row, out| {
-        Ok(push_text(json.get(row).zip(call.list(1, row)).and_then(|(json, path)| walk(json, &path)), out))
+    call.build_texts(|row, out| {
+        Ok(push_text(json.get(row).zip(call.list(1, row)).and_then(|(json, path)| follow_path(json, &path)), out))
     })
 }
 
 fn walk_arguments<'a>(call: &Call<'a>, row: usize) -> Option<&'a str> {
     let json = call.text(0).get(row)?;
-    (1..call.count()).try_fold(json, |json, index| step(json, call.text(index).get(row)?))
+    (1..call.argument_count()).try_fold(json, |json, index| path_step(json, call.text(index).get(row)?))
 }
 
 pub(super) fn path_of_arguments(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.slices(|row| Ok(walk_arguments(call, row)))
+    call.build_slices(|row| Ok(walk_arguments(call, row)))
 }
 
 pub(super) fn path_text_of_arguments(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.texts(|row, out| Ok(push_text(walk_arguments(call, row), out)))
+    call.build_texts(|row, out| Ok(push_text(walk_arguments(call, row), out)))
 }
 
 pub(super) fn type_name(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let json = call.text(0);
-    call.slices(|row| {
+    call.build_slices(|row| {
         Ok(json.get(row).map(|json| match json.trim_start().as_bytes().first() {
             Some(b'{') => "object",
             Some(b'[') => "array",
@@ -125,7 +130,7 @@ pub(super) fn type_name(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 pub(super) fn array_length(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let json = call.text(0);
-    call.primitive::<Int32Type>(|row| {
+    call.build_primitive::<Int32Type>(|row| {
         let Some(json) = json.get(row) else { return Ok(None) };
         let elements = elements(json).ok_or_else(|| {
             let what = if json.trim_start().starts_with('{') { "an object" } else { "a scalar" };

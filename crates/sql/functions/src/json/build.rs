@@ -25,7 +25,7 @@ impl<'a> JsonWriter<'a> {
     }
 
     /// Adds names for the values of `reg…` types.
-    pub(crate) fn naming(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
+    pub(crate) fn with_names(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
         self.names = names;
         self
     }
@@ -38,7 +38,7 @@ impl<'a> JsonWriter<'a> {
             return;
         }
         let writer = TextWriter::new(self.values, self.sql_type, self.zone);
-        let writer = writer.naming(self.names);
+        let writer = writer.with_names(self.names);
         let mut text = String::new();
         match self.sql_type {
             T::Bool | T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. } | T::Json | T::Jsonb => {
@@ -89,15 +89,16 @@ impl<'a> JsonWriter<'a> {
 fn write_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) -> SqlResult<()> {
     let argument = &call.arguments[index];
     let row = if argument.is_constant { 0 } else { row };
-    let writer = JsonWriter::new(&argument.values, &call.types[index], call.session.zone).naming(call.session.names());
-    TextWriter::new(&argument.values, &call.types[index], call.session.zone).check(row, out)?;
+    let writer = JsonWriter::new(&argument.values, &call.argument_types[index], call.session.zone)
+        .with_names(call.session.names());
+    TextWriter::new(&argument.values, &call.argument_types[index], call.session.zone).check_memory(row, out)?;
     writer.write(row, out);
     check_length(out.len())
 }
 
 /// Normalizes the text if the result is `jsonb`.
 fn finish(call: &Call<'_>, out: &mut String) -> SqlResult<Option<()>> {
-    if *call.gives == SqlType::Jsonb {
+    if *call.result_type == SqlType::Jsonb {
         let normal = normalize_jsonb(out)?;
         out.clear();
         out.push_str(&normal);
@@ -106,7 +107,7 @@ fn finish(call: &Call<'_>, out: &mut String) -> SqlResult<Option<()>> {
 }
 
 pub(super) fn to_json(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let argument = &call.arguments[0];
         if argument.values.is_null(if argument.is_constant { 0 } else { row }) {
             return Ok(None);
@@ -117,9 +118,9 @@ pub(super) fn to_json(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 pub(super) fn array(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         out.push('[');
-        for index in 0..call.count() {
+        for index in 0..call.argument_count() {
             if index != 0 {
                 out.push_str(", ");
             }
@@ -131,20 +132,20 @@ pub(super) fn array(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 pub(super) fn object(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    if !call.count().is_multiple_of(2) {
+    if !call.argument_count().is_multiple_of(2) {
         return Err(SqlError::new(Condition::InvalidParameterValue, "argument list must have even number of elements"));
     }
     let mut key = String::new();
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         out.push('{');
-        for index in (0..call.count()).step_by(2) {
+        for index in (0..call.argument_count()).step_by(2) {
             if index != 0 {
                 out.push_str(", ");
             }
             let argument = &call.arguments[index];
             key.clear();
-            TextWriter::new(&argument.values, &call.types[index], call.session.zone)
-                .naming(call.session.names())
+            TextWriter::new(&argument.values, &call.argument_types[index], call.session.zone)
+                .with_names(call.session.names())
                 .write(if argument.is_constant { 0 } else { row }, &mut key)
                 .ok_or_else(|| {
                     SqlError::new(
@@ -188,7 +189,7 @@ fn write_elements<'a>(parts: impl Iterator<Item = &'a str>, out: &mut String) {
 /// Evaluates `jsonb || jsonb`: objects are merged, everything else is concatenated as arrays.
 pub(crate) fn concatenate(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (left, right) = (call.text(0), call.text(1));
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
         if let (Some(a), Some(b)) = (members(left), members(right)) {
             write_members(a.iter().chain(&b).map(|(key, value)| (key.as_ref(), *value)), out);
@@ -202,7 +203,7 @@ pub(crate) fn concatenate(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 pub(crate) fn remove_key(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (json, key) = (call.text(0), call.text(1));
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let (Some(json), Some(key)) = (json.get(row), key.get(row)) else { return Ok(None) };
         if let Some(parts) = members(json) {
             write_members(parts.iter().filter(|(name, _)| name != key).map(|(key, value)| (key.as_ref(), *value)), out);
@@ -219,7 +220,7 @@ pub(crate) fn remove_key(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 pub(crate) fn remove_index(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (json, index) = (call.text(0), call.column::<Int32Type>(1));
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let (Some(json), Some(index)) = (json.get(row), index.get(row)) else { return Ok(None) };
         let parts = elements(json).ok_or_else(|| {
             SqlError::new(Condition::InvalidParameterValue, "cannot delete from object using integer index")
@@ -250,7 +251,7 @@ fn without_nulls(value: Json<'_>) -> Json<'_> {
 
 pub(super) fn strip_nulls(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let json = call.text(0);
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let Some(json) = json.get(row) else { return Ok(None) };
         without_nulls(parse_json(json)?).write_normal(out)?;
         Ok(Some(()))
@@ -300,5 +301,5 @@ fn write_pretty(json: &str, indent: usize, out: &mut String) -> SqlResult<()> {
 
 pub(super) fn pretty(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let json = call.text(0);
-    call.texts(|row, out| json.get(row).map(|json| write_pretty(json, 0, out)).transpose())
+    call.build_texts(|row, out| json.get(row).map(|json| write_pretty(json, 0, out)).transpose())
 }

@@ -1,26 +1,26 @@
 //! Functions of `json` and `jsonb`. Both are stored as text, and operators slice it; a part of a normalized text is
 //! itself normalized.
 //!
-//! - `access.rs`: access to parts; `contain.rs`: containment and existence,
-//! - `build.rs`: construction and modification; `key.rs`: comparison keys.
+//! - `access.rs`: access to parts; `containment.rs`: containment and existence,
+//! - `build.rs`: construction and modification; `comparison_key.rs`: comparison keys.
 
 mod access;
 mod build;
-mod contain;
-mod key;
+mod comparison_key;
+mod containment;
 
 use types::SqlType;
 
 pub(crate) use self::build::JsonWriter;
 pub(super) use self::build::{concatenate, remove_index, remove_key};
-pub(super) use self::key::key;
-use super::definition::{Definition, Gives, Overload, Takes as T};
+pub(super) use self::comparison_key::comparison_key;
+use super::definition::{Definition, Overload, ParameterType as T, ResultType};
 
-const TEXT: Gives = Gives::of(SqlType::Text);
-const BOOL: Gives = Gives::of(SqlType::Bool);
-const INT4: Gives = Gives::of(SqlType::Int4);
-const JSON: Gives = Gives::of(SqlType::Json);
-const JSONB: Gives = Gives::of(SqlType::Jsonb);
+const TEXT: ResultType = ResultType::fixed(SqlType::Text);
+const BOOL: ResultType = ResultType::fixed(SqlType::Bool);
+const INT4: ResultType = ResultType::fixed(SqlType::Int4);
+const JSON: ResultType = ResultType::fixed(SqlType::Json);
+const JSONB: ResultType = ResultType::fixed(SqlType::Jsonb);
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
@@ -74,14 +74,14 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "@>",
         &[
-            Overload::rows(&[T::Jsonb, T::Jsonb], BOOL, contain::contains),
+            Overload::rows(&[T::Jsonb, T::Jsonb], BOOL, containment::contains),
             Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, super::array::has_all),
         ],
     ),
-    Definition::new("<@", &[Overload::rows(&[T::Jsonb, T::Jsonb], BOOL, contain::contained)]),
-    Definition::new("?", &[Overload::rows(&[T::Jsonb, T::Text], BOOL, contain::has_key)]),
-    Definition::new("?|", &[Overload::rows(&[T::Jsonb, T::TextArray], BOOL, contain::has_any)]),
-    Definition::new("?&", &[Overload::rows(&[T::Jsonb, T::TextArray], BOOL, contain::has_all)]),
+    Definition::new("<@", &[Overload::rows(&[T::Jsonb, T::Jsonb], BOOL, containment::contained)]),
+    Definition::new("?", &[Overload::rows(&[T::Jsonb, T::Text], BOOL, containment::has_key)]),
+    Definition::new("?|", &[Overload::rows(&[T::Jsonb, T::TextArray], BOOL, containment::has_any)]),
+    Definition::new("?&", &[Overload::rows(&[T::Jsonb, T::TextArray], BOOL, containment::has_all)]),
     Definition::new("json_typeof", &[Overload::rows(&[T::Json], TEXT, access::type_name)]),
     Definition::new("jsonb_typeof", &[Overload::rows(&[T::Jsonb], TEXT, access::type_name)]),
     Definition::new("json_array_length", &[Overload::rows(&[T::Json], INT4, access::array_length)]),

@@ -2,8 +2,8 @@ use super::*;
 
 #[test]
 fn rounding_leaves_room_for_a_carry() {
-    assert_eq!(whole(&SqlType::Numeric { precision: 4, scale: 2 }), Digits::new(3, 0));
-    assert_eq!(carried(&SqlType::Numeric { precision: 4, scale: 2 }), Digits::new(5, 2));
+    assert_eq!(whole(&SqlType::Numeric { precision: 4, scale: 2 }), NumericPrecision::new(3, 0));
+    assert_eq!(carried(&SqlType::Numeric { precision: 4, scale: 2 }), NumericPrecision::new(5, 2));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Lists of `generate_series` values, numbers or timestamps, which `rewrite` unnests.
 //!
-//! Most series never become lists: the operator `ProjectSetExec` reads the values of a [`Walk`]. The rest are parts
+//! Most series never become lists: the operator `ProjectSetExec` reads the values of a [`SeriesIter`]. The rest are parts
 //! of larger expressions.
 
-mod walk;
+mod series_iter;
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use arrow::datatypes::{
     DataType, Decimal128Type, Int32Type, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType,
 };
 use datafusion::logical_expr::Volatility;
-use types::numeric::{self, Digits};
+use types::numeric::{self, NumericPrecision};
 use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
-pub use self::walk::{Kind, Walk};
-use super::arithmetic::interval;
+pub use self::series_iter::{SeriesIter, SeriesType};
+use super::arithmetic::interval_from_arrow;
 use super::call::Call;
-use super::definition::{Definition, Gives, Overload, Takes as T};
+use super::definition::{Definition, Overload, ParameterType as T, ResultType};
 
 /// Name of the function that returns the list; `rewrite` calls it for `generate_series`.
-pub const SERIES: &str = "generate_series_list";
+pub const SERIES_FUNCTION: &str = "generate_series_list";
 
 /// Name of the function that returns the subscripts of an array; `rewrite` calls it for `generate_subscripts`.
-pub const SUBSCRIPTS: &str = "generate_subscripts_list";
+pub const SUBSCRIPTS_FUNCTION: &str = "generate_subscripts_list";
 
 /// Limit on the elements of a list; a longer series is rejected with SQLSTATE 54000.
 const ELEMENT_COUNT_MAX: usize = 10_000_000;
 
 /// Number of values generated between two checks of the memory limit.
-const CHUNK: usize = 8192;
+const CHECK_INTERVAL: usize = 8192;
 
-const LIST: Gives = Gives::Computed(|types| {
+const LIST: ResultType = ResultType::Computed(|types| {
     // The element type has the largest scale among the arguments.
-    let digits = types.iter().filter_map(Digits::of).reduce(Digits::union_with);
+    let digits = types.iter().filter_map(NumericPrecision::from_sql_type).reduce(NumericPrecision::common_type);
     let element = match (&types[0], digits) {
         (SqlType::Numeric { .. }, Some(digits)) => digits.sql_type(),
         (first, _) => first.clone(),
@@ -44,7 +44,7 @@ const LIST: Gives = Gives::Computed(|types| {
 });
 
 pub(super) const DEFINITIONS: &[Definition] = &[Definition {
-    name: SERIES,
+    name: SERIES_FUNCTION,
     // Stable, to keep it from being folded into a constant.
     volatility: Volatility::Stable,
     overloads: &[
@@ -66,14 +66,14 @@ where
 {
     let (first, last) = (call.column::<N>(0), call.column::<N>(1));
     lists::<N>(call, |row| {
-        let step = if call.count() == 3 { call.column::<N>(2).get(row).map(Into::into) } else { Some(1) };
+        let step = if call.argument_count() == 3 { call.column::<N>(2).get(row).map(Into::into) } else { Some(1) };
         let (Some(first), Some(last), Some(step)) = (first.get(row), last.get(row), step) else { return Ok(None) };
-        Walk::numbers(first.into(), last.into(), step).map(Some)
+        SeriesIter::numbers(first.into(), last.into(), step).map(Some)
     })
 }
 
 fn numerics(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    let scale = match call.gives {
+    let scale = match call.result_type {
         SqlType::Array(element) => super::call::scale_of(element),
         _ => return Err(SqlError::internal("result type of generate_series_list is not an array")),
     };
@@ -82,25 +82,25 @@ fn numerics(call: &Call<'_>) -> SqlResult<ArrayRef> {
         numeric::rescale(digits, call.scale(at), scale)
     };
     lists::<Decimal128Type>(call, |row| {
-        let step = if call.count() == 3 { value(2, row) } else { Some(numeric::power_of_ten(scale)) };
+        let step = if call.argument_count() == 3 { value(2, row) } else { Some(numeric::power_of_ten(scale)) };
         let (Some(first), Some(last), Some(step)) = (value(0, row), value(1, row), step) else { return Ok(None) };
-        Walk::numbers(first, last, step).map(Some)
+        SeriesIter::numbers(first, last, step).map(Some)
     })
 }
 
 fn times(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (first, last) = (call.column::<TimestampMicrosecondType>(0), call.column::<TimestampMicrosecondType>(1));
     let step = call.column::<IntervalMonthDayNanoType>(2);
-    let zone = (call.types[0] == SqlType::TimestampTz).then_some(call.session.zone);
+    let zone = (call.argument_types[0] == SqlType::TimestampTz).then_some(call.session.zone);
     lists::<TimestampMicrosecondType>(call, |row| {
         let (Some(first), Some(last), Some(step)) = (first.get(row), last.get(row), step.get(row)) else {
             return Ok(None);
         };
-        Walk::times(first, last, interval(step), zone).map(Some)
+        SeriesIter::times(first, last, interval_from_arrow(step), zone).map(Some)
     })
 }
 
-fn lists<N>(call: &Call<'_>, series: impl Fn(usize) -> SqlResult<Option<Walk>>) -> SqlResult<ArrayRef>
+fn lists<N>(call: &Call<'_>, series: impl Fn(usize) -> SqlResult<Option<SeriesIter>>) -> SqlResult<ArrayRef>
 where
     N: ArrowPrimitiveType,
     N::Native: TryFrom<i128>,
@@ -114,7 +114,7 @@ where
         let before = values.len();
         while let Some(walk) = &mut walk {
             let had = values.len();
-            walk.fill(CHUNK, &mut values)?;
+            walk.fill(CHECK_INTERVAL, &mut values)?;
             if values.len() == had {
                 break;
             }
@@ -126,7 +126,7 @@ where
         }
         lengths.push(values.len() - before);
     }
-    let DataType::List(item) = call.gives.arrow_type() else {
+    let DataType::List(item) = call.result_type.arrow_type() else {
         return Err(SqlError::internal("Arrow form of a series is not a list"));
     };
     let values =

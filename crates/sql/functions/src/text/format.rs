@@ -10,7 +10,7 @@ use crate::call::Call;
 
 pub(super) fn format(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let template = call.text(0);
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         let Some(template) = template.get(row) else { return Ok(None) };
         fill(call, row, template, out).map(Some)
     })
@@ -54,7 +54,7 @@ fn fill(call: &Call<'_>, row: usize, template: &str, out: &mut String) -> SqlRes
         if index == 0 {
             return Err(invalid("format specifies argument 0, but arguments are numbered from 1"));
         }
-        if call.count() <= index {
+        if call.argument_count() <= index {
             return Err(invalid("too few arguments for format()"));
         }
         let mut text = String::new();

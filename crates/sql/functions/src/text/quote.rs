@@ -5,7 +5,7 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::push_argument;
 use crate::call::Call;
-use crate::text_lists::text_lists;
+use crate::text_array::build_text_arrays;
 
 /// Keywords that must be quoted as identifiers, sorted.
 const RESERVED: &[&str] = &[
@@ -181,12 +181,12 @@ pub(super) fn push_literal(text: &str, out: &mut String) {
 
 pub(super) fn identifier(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let name = call.text(0);
-    call.texts(|row, out| Ok(name.get(row).map(|name| push_identifier(name, out))))
+    call.build_texts(|row, out| Ok(name.get(row).map(|name| push_identifier(name, out))))
 }
 
 pub(super) fn literal(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let mut text = String::new();
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         text.clear();
         Ok(push_argument(call, 0, row, &mut text)?.map(|()| push_literal(&text, out)))
     })
@@ -194,7 +194,7 @@ pub(super) fn literal(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 pub(super) fn nullable(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let mut text = String::new();
-    call.texts(|row, out| {
+    call.build_texts(|row, out| {
         text.clear();
         match push_argument(call, 0, row, &mut text)? {
             Some(()) => push_literal(&text, out),
@@ -244,7 +244,7 @@ fn split_name(name: &str) -> Option<Vec<String>> {
 
 pub(super) fn parse_identifier(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let name = call.text(0);
-    text_lists(call, |row, parts| {
+    build_text_arrays(call, |row, parts| {
         let Some(name) = name.get(row) else { return Ok(false) };
         let split = split_name(name).ok_or_else(|| {
             SqlError::new(Condition::InvalidParameterValue, format!("string is not a valid identifier: \"{name}\""))

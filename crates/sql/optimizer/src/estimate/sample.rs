@@ -13,10 +13,10 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, TableScan};
 use datafusion::physical_expr::create_physical_expr;
 use plan::ShardTable;
-use plan::estimate::Relation;
+use plan::estimate::RelationEstimate;
 
 use super::scan::with_table;
-use crate::dependent::is_dependent;
+use crate::correlated_subqueries::is_correlated_call;
 
 /// Least number of passing rows from which the sample's selectivity is used alone.
 const TRUSTED_HITS: f64 = 12.0;
@@ -25,7 +25,7 @@ const RANGE_HITS: usize = 4;
 
 /// Result of a filter on a table's sample.
 #[derive(Debug)]
-pub(super) struct Tried {
+pub(super) struct SampleResult {
     /// Per conjunct, which rows pass. Conjuncts that cannot be evaluated on the sample are left out.
     masks: Vec<BooleanArray>,
     /// Rows of the sample.
@@ -36,13 +36,13 @@ pub(super) struct Tried {
 
 /// Evaluates `predicate` on the sample of the scanned table; `None` if there is no sample or no conjunct can be
 /// evaluated.
-pub(super) fn try_filter(scan: &TableScan, predicate: &Expr) -> Option<Tried> {
+pub(super) fn evaluate_on_sample(scan: &TableScan, predicate: &Expr) -> Option<SampleResult> {
     with_table(scan, |table| {
-        let rows = table.known.sample.get_or_init(|| rows(table)).clone()?;
+        let rows = table.estimates.sample.get_or_init(|| sample_rows(table)).clone()?;
         let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), rows.schema_ref()).ok()?;
         let masks: Vec<BooleanArray> = split_conjunction(predicate)
             .into_iter()
-            .filter(|conjunct| is_plain(conjunct))
+            .filter(|conjunct| can_evaluate(conjunct))
             .filter_map(|conjunct| mask(conjunct, &schema, &rows))
             .collect();
         let is_complete = table
@@ -50,18 +50,18 @@ pub(super) fn try_filter(scan: &TableScan, predicate: &Expr) -> Option<Tried> {
             .shards
             .sample
             .as_ref()
-            .is_some_and(|sample| table.rows.len() <= sample.rows && table.rows.is_settled());
-        (!masks.is_empty() && 0 < rows.num_rows()).then_some(Tried { masks, rows, is_complete })
+            .is_some_and(|sample| table.rows.len() <= sample.rows && table.rows.is_fully_flushed());
+        (!masks.is_empty() && 0 < rows.num_rows()).then_some(SampleResult { masks, rows, is_complete })
     })
     .flatten()
 }
 
-impl Tried {
+impl SampleResult {
     /// Returns the filter's selectivity. `guessed` is its estimate from column statistics, with which the sample's
     /// result is averaged if few rows pass.
     pub(super) fn selectivity(&self, guessed: f64) -> f64 {
         let rows = self.rows.num_rows() as f64;
-        let hits = self.all().true_count() as f64;
+        let hits = self.combined_mask().true_count() as f64;
         if self.is_complete || TRUSTED_HITS <= hits {
             return hits / rows;
         }
@@ -73,9 +73,9 @@ impl Tried {
 
     /// Narrows the bounds of the columns of `kept`, within those of `scanned`, to the values of the passing rows: the
     /// rows of one year of a calendar have only that year's keys.
-    pub(super) fn narrow(&self, kept: &mut Relation, scanned: &Relation, schema: &DFSchema) {
+    pub(super) fn narrow(&self, kept: &mut RelationEstimate, scanned: &RelationEstimate, schema: &DFSchema) {
         let total = self.rows.num_rows();
-        let masks = || self.masks.iter().cloned().chain([self.all()]);
+        let masks = || self.masks.iter().cloned().chain([self.combined_mask()]);
         let Some(mask) = masks()
             .filter(|mask| RANGE_HITS <= mask.true_count())
             .min_by_key(BooleanArray::true_count)
@@ -94,23 +94,23 @@ impl Tried {
             let margin = ((high - low) / hits).max((most - least) / total as f64);
             let (low, high) = (least.max(low - margin), most.min(high + margin));
             if high - low < (most - least) / 2.0 {
-                facts.confine(before, low, high);
+                facts.restrict_to_range(before, low, high);
             }
         }
     }
 
     /// Returns which rows pass all conjuncts.
-    fn all(&self) -> BooleanArray {
+    fn combined_mask(&self) -> BooleanArray {
         let all = self.masks.iter().cloned().reduce(|a, b| and(&a, &b).unwrap_or(a));
         all.unwrap_or_else(|| BooleanArray::from(vec![true; self.rows.num_rows()]))
     }
 }
 
 /// Returns whether a condition can be evaluated on a row alone: it has no subquery, placeholder or volatile function.
-fn is_plain(conjunct: &Expr) -> bool {
+fn can_evaluate(conjunct: &Expr) -> bool {
     let reads_more = conjunct.exists(|expr| {
         let is_subquery = matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
-        Ok(is_subquery || is_dependent(expr) || matches!(expr, Expr::Placeholder(_)))
+        Ok(is_subquery || is_correlated_call(expr) || matches!(expr, Expr::Placeholder(_)))
     });
     !conjunct.is_volatile() && !reads_more.unwrap_or(true)
 }
@@ -152,7 +152,7 @@ fn range(values: &ArrayRef, mask: &BooleanArray) -> Option<(f64, f64)> {
 
 /// Returns the sample's rows with the columns' current names, without columns that were added or retyped since
 /// sampling.
-fn rows(table: &ShardTable) -> Option<RecordBatch> {
+fn sample_rows(table: &ShardTable) -> Option<RecordBatch> {
     let sample = table.rows.shards.sample.as_ref()?;
     let batch = sample.batch()?;
     let columns = table.table.columns.iter().filter_map(|column| {

@@ -8,11 +8,11 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, TableScan};
-use plan::estimate::{ColumnFacts, Relation, UNKNOWN_ROWS, position};
-use plan::{ShardTable, scalar};
+use plan::estimate::{ColumnEstimate, RelationEstimate, UNKNOWN_ROWS, position};
+use plan::{ShardTable, datum_to_scalar};
 use types::SqlType;
 
-use crate::shared::SharedTable;
+use crate::common_subplans::SharedTable;
 
 /// Default number of distinct values for columns without statistics, such as those of unflushed rows; PostgreSQL's
 /// default.
@@ -20,62 +20,65 @@ const UNKNOWN_DISTINCT: f64 = 200.0;
 
 /// Returns the estimate of a filter right above a scan of a catalog table; `None` for other scans. On first use
 /// `estimate` computes it for all columns of the table; then it is cached with the table.
-pub(super) fn filtered(
+pub(super) fn cached_filter_estimate(
     scan: &TableScan,
     predicate: &Expr,
-    estimate: impl FnOnce(Relation, &DFSchema) -> Relation,
-) -> Option<Relation> {
+    estimate: impl FnOnce(RelationEstimate, &DFSchema) -> RelationEstimate,
+) -> Option<RelationEstimate> {
     with_table(scan, |table| {
-        let known = table.known.filtered.lock().get(predicate).cloned();
+        let known = table.estimates.filtered.lock().get(predicate).cloned();
         let known = match known {
             Some(known) => known,
             None => {
                 let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table.schema()).ok()?;
-                let found = Arc::new(estimate(all(table), &schema));
-                table.known.filtered.lock().insert(predicate.clone(), Arc::clone(&found));
+                let found = Arc::new(estimate(table_relation(table), &schema));
+                table.estimates.filtered.lock().insert(predicate.clone(), Arc::clone(&found));
                 found
             }
         };
-        Some(projected(known.rows, &known.columns, scan.projection.as_deref()))
+        Some(project(known.rows, &known.columns, scan.projection.as_deref()))
     })
     .flatten()
 }
 
 /// Estimates a scan: all rows of the table, with the scan's projection. The scan's filters do not count: they only help
 /// pruning, and a filter above repeats them.
-pub(super) fn relation(scan: &TableScan) -> Relation {
+pub(super) fn relation(scan: &TableScan) -> RelationEstimate {
     if let Ok(provider) = source_as_provider(&scan.source)
         && let Some(shared) = provider.downcast_ref::<SharedTable>()
     {
         return shared.relation(scan.projection.as_ref());
     }
     let found =
-        with_table(scan, |table| projected(table.rows.len() as f64, facts_of_all(table), scan.projection.as_deref()));
-    found.unwrap_or_else(|| Relation {
+        with_table(scan, |table| project(table.rows.len() as f64, table_facts(table), scan.projection.as_deref()));
+    found.unwrap_or_else(|| RelationEstimate {
         rows: UNKNOWN_ROWS,
-        columns: scan.projected_schema.fields().iter().map(|_| ColumnFacts::unknown(UNKNOWN_ROWS)).collect(),
+        columns: scan.projected_schema.fields().iter().map(|_| ColumnEstimate::unknown(UNKNOWN_ROWS)).collect(),
     })
 }
 
 /// Returns the estimate of all rows and columns of a table. Columns of row locations have no statistics.
-fn all(table: &ShardTable) -> Relation {
+fn table_relation(table: &ShardTable) -> RelationEstimate {
     let rows = table.rows.len() as f64;
-    let mut columns = facts_of_all(table).to_vec();
-    columns.resize(table.schema().fields().len(), ColumnFacts::unknown(rows));
-    Relation { rows, columns }
+    let mut columns = table_facts(table).to_vec();
+    columns.resize(table.schema().fields().len(), ColumnEstimate::unknown(rows));
+    RelationEstimate { rows, columns }
 }
 
-fn facts_of_all(table: &ShardTable) -> &[ColumnFacts] {
-    table.known.facts.get_or_init(|| table.table.columns.iter().map(|column| facts(table, column)).collect())
+fn table_facts(table: &ShardTable) -> &[ColumnEstimate] {
+    table
+        .estimates
+        .columns
+        .get_or_init(|| table.table.columns.iter().map(|column| column_facts(table, column)).collect())
 }
 
-fn projected(rows: f64, all: &[ColumnFacts], projection: Option<&[usize]>) -> Relation {
-    let known = |index: &usize| all.get(*index).cloned().unwrap_or_else(|| ColumnFacts::unknown(rows));
+fn project(rows: f64, all: &[ColumnEstimate], projection: Option<&[usize]>) -> RelationEstimate {
+    let known = |index: &usize| all.get(*index).cloned().unwrap_or_else(|| ColumnEstimate::unknown(rows));
     let columns = match projection {
         Some(projection) => projection.iter().map(known).collect(),
         None => all.to_vec(),
     };
-    Relation { rows, columns }
+    RelationEstimate { rows, columns }
 }
 
 /// Calls `read` with the scanned table, if it is a catalog table.
@@ -85,11 +88,11 @@ pub(super) fn with_table<R>(scan: &TableScan, read: impl FnOnce(&ShardTable) -> 
 }
 
 /// Returns the statistics of a table's column.
-fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
+fn column_facts(table: &ShardTable, column: &Column) -> ColumnEstimate {
     let rows = table.rows.len() as f64;
     let summary = table.rows.shards.summary(column);
     let bound = |datum: &Option<shards::Datum>| {
-        datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type)).and_then(|value| position(&value))
+        datum.as_ref().and_then(|datum| datum_to_scalar(datum, &column.sql_type)).and_then(|value| position(&value))
     };
     let alone = |index: &[types::ColumnId]| index == [column.id];
     let distinct = if table.rows.shards.shards.is_empty() {
@@ -106,9 +109,9 @@ fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
     let frequent: Arc<[(ScalarValue, f64)]> = summary
         .heavy_hitters
         .iter()
-        .filter_map(|(datum, count)| Some((scalar(datum, &column.sql_type)?, *count as f64 / rows.max(1.0))))
+        .filter_map(|(datum, count)| Some((datum_to_scalar(datum, &column.sql_type)?, *count as f64 / rows.max(1.0))))
         .collect();
-    ColumnFacts {
+    ColumnEstimate {
         distinct,
         domain: distinct,
         nulls: summary.nulls as f64 / rows.max(1.0),

@@ -3,17 +3,17 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 
-use super::relation_of;
-use crate::expected::{Expected, ExpectedOf};
-use crate::fixtures::{Rows, Warehouse};
-use crate::shared::Optimized;
+use super::estimate_relation;
+use crate::common_subplans::OptimizedPlan;
+use crate::fixtures::{TableColumns, Warehouse};
+use crate::row_estimates::{EstimatedNodeKind, RowEstimate};
 
 fn sales() -> Warehouse {
-    let sale: Rows = vec![
+    let sale: TableColumns = vec![
         ("s_day", (0..4_000).map(|row| Some(1_000 + row % 400)).collect()),
         ("s_item", (0..4_000).map(|row| Some(row * 7 % 100)).collect()),
     ];
-    let day: Rows = vec![
+    let day: TableColumns = vec![
         ("d_id", (0..3_000).map(Some).collect()),
         ("d_year", (0..3_000).map(|day| Some(day / 200)).collect()),
         ("d_weekday", (0..3_000).map(|day| Some(day % 7)).collect()),
@@ -24,7 +24,7 @@ fn sales() -> Warehouse {
 async fn check(sql: &str, within: f64) {
     let warehouse = sales();
     let plan = warehouse.plan(sql, true).await;
-    let estimated = relation_of(&plan).rows;
+    let estimated = estimate_relation(&plan).rows;
     let actual = warehouse.rows(sql, true).await.len() as f64;
     let ratio = (estimated.max(1.0) / actual.max(1.0)).max(actual.max(1.0) / estimated.max(1.0));
     assert!(ratio <= within, "{sql}: {estimated} for {actual}\n{}", plan.display_indent());
@@ -65,19 +65,19 @@ async fn a_part_is_expected_to_give_what_it_would_alone() {
     let mut parts = Vec::new();
     let walked = plan.apply(|part| {
         let of = match part {
-            LogicalPlan::TableScan(_) => Some(ExpectedOf::Scan),
-            LogicalPlan::Filter(_) => Some(ExpectedOf::Filter),
-            LogicalPlan::Join(_) => Some(ExpectedOf::Join),
-            LogicalPlan::Aggregate(_) => Some(ExpectedOf::Groups),
-            LogicalPlan::Union(_) => Some(ExpectedOf::Union),
+            LogicalPlan::TableScan(_) => Some(EstimatedNodeKind::Scan),
+            LogicalPlan::Filter(_) => Some(EstimatedNodeKind::Filter),
+            LogicalPlan::Join(_) => Some(EstimatedNodeKind::Join),
+            LogicalPlan::Aggregate(_) => Some(EstimatedNodeKind::Aggregate),
+            LogicalPlan::Union(_) => Some(EstimatedNodeKind::Union),
             _ => None,
         };
-        parts.extend(of.map(|of| (of, relation_of(part).rows)));
+        parts.extend(of.map(|of| (of, estimate_relation(part).rows)));
         Ok(TreeNodeRecursion::Continue)
     });
     walked.unwrap();
-    let (mut found, mut left) = (Vec::new(), vec![Optimized { plan, shared: Vec::new() }.expected()]);
-    while let Some(Expected { of, rows, inputs }) = left.pop() {
+    let (mut found, mut left) = (Vec::new(), vec![OptimizedPlan { plan, shared: Vec::new() }.estimate_rows()]);
+    while let Some(RowEstimate { kind: of, rows, inputs }) = left.pop() {
         found.push((of, rows));
         left.extend(inputs.into_iter().rev());
     }

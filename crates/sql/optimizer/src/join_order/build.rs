@@ -6,12 +6,12 @@ use datafusion::common::{DFSchema, JoinType, NullEquality, Result};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, Join, JoinConstraint, LogicalPlan, Operator, Projection};
 
-use super::graph::{Attachment, Graph};
+use super::graph::{Attachment, JoinGraph};
 use super::leaf_set::LeafSet;
 use super::search::Tree;
 
 /// Returns the plan of `tree`, with the columns of `schema`.
-pub(super) fn plan(graph: &Graph, tree: &Tree, schema: &DFSchema) -> Result<LogicalPlan> {
+pub(super) fn plan(graph: &JoinGraph, tree: &Tree, schema: &DFSchema) -> Result<LogicalPlan> {
     let (plan, _) = node(graph, tree)?;
     let columns = schema.columns();
     if plan.schema().columns() == columns {
@@ -22,17 +22,17 @@ pub(super) fn plan(graph: &Graph, tree: &Tree, schema: &DFSchema) -> Result<Logi
 }
 
 /// Returns the plan of `tree`, with the columns of all leaves.
-pub(super) fn joined(graph: &Graph, tree: &Tree) -> Result<LogicalPlan> {
+pub(super) fn joined(graph: &JoinGraph, tree: &Tree) -> Result<LogicalPlan> {
     node(graph, tree).map(|(plan, _)| plan)
 }
 
 /// Returns the plan of a leaf, filtered by the conditions that read only this leaf.
-pub(super) fn leaf(graph: &Graph, leaf: usize) -> LogicalPlan {
+pub(super) fn leaf(graph: &JoinGraph, leaf: usize) -> LogicalPlan {
     let plan = LogicalPlan::clone(&graph.leaves[leaf].plan);
     if graph.leaves[leaf].attachment.is_some() {
         return plan;
     }
-    let own = LeafSet::one(leaf);
+    let own = LeafSet::from_leaf(leaf);
     let conditions = graph.conditions.iter().filter(|condition| condition.leaves == own);
     let equal = graph.classes.iter().flat_map(|class| {
         let members: Vec<&Expr> = class.members.iter().filter(|(of, _)| *of == leaf).map(|(_, expr)| expr).collect();
@@ -51,9 +51,9 @@ fn filter(predicate: Expr, plan: LogicalPlan) -> LogicalPlan {
     }
 }
 
-fn node(graph: &Graph, tree: &Tree) -> Result<(LogicalPlan, LeafSet)> {
+fn node(graph: &JoinGraph, tree: &Tree) -> Result<(LogicalPlan, LeafSet)> {
     let (left, right) = match tree {
-        Tree::Leaf(index) => return Ok((leaf(graph, *index), LeafSet::one(*index))),
+        Tree::Leaf(index) => return Ok((leaf(graph, *index), LeafSet::from_leaf(*index))),
         Tree::Join(sides) => (node(graph, &sides.0)?, node(graph, &sides.1)?),
     };
     let set = left.1.union(right.1);
@@ -68,7 +68,7 @@ fn node(graph: &Graph, tree: &Tree) -> Result<(LogicalPlan, LeafSet)> {
 }
 
 /// Returns the conditions that can be evaluated on the union of two sets but on neither alone.
-fn new_conditions(graph: &Graph, left: LeafSet, right: LeafSet) -> Vec<(LeafSet, Expr)> {
+fn new_conditions(graph: &JoinGraph, left: LeafSet, right: LeafSet) -> Vec<(LeafSet, Expr)> {
     let decides = |set: LeafSet, leaves: LeafSet| {
         let is_attached_alone = set.single().is_some_and(|leaf| graph.leaves[leaf].attachment.is_some());
         set.contains(leaves) && !is_attached_alone
@@ -86,13 +86,13 @@ fn new_conditions(graph: &Graph, left: LeafSet, right: LeafSet) -> Vec<(LeafSet,
 }
 
 fn inner(
-    graph: &Graph,
+    graph: &JoinGraph,
     left: (LogicalPlan, LeafSet),
     right: (LogicalPlan, LeafSet),
     conditions: Vec<(LeafSet, Expr)>,
 ) -> Result<LogicalPlan> {
     let member = |members: &[(usize, Expr)], set: LeafSet| {
-        members.iter().find(|(leaf, _)| set.has(*leaf)).map(|(_, expr)| expr.clone())
+        members.iter().find(|(leaf, _)| set.contains_leaf(*leaf)).map(|(_, expr)| expr.clone())
     };
     let mut on: Vec<(Expr, Expr)> = graph
         .classes

@@ -9,19 +9,19 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Filter, Join, LogicalPlan, Oper
 
 use super::leaf_set::LeafSet;
 use super::search::Tree;
-use crate::origin::is_never_null;
+use crate::column_origin::is_never_null;
 
 /// Join graph: inputs and conditions of a tree of joins.
 #[derive(Debug)]
-pub(super) struct Graph {
+pub(super) struct JoinGraph {
     /// Inputs of the joins.
     pub(super) leaves: Vec<Leaf>,
     /// Equivalence classes of expressions that inner joins equate.
-    pub(super) classes: Vec<Class>,
+    pub(super) classes: Vec<EquivalenceClass>,
     /// All other conditions that rows must fulfil.
     pub(super) conditions: Vec<Condition>,
     /// Original tree, with its build and probe sides; `None` if a condition has to move even in this order.
-    pub(super) written: Option<Tree>,
+    pub(super) original_tree: Option<Tree>,
 }
 
 /// Input of the joins.
@@ -50,7 +50,7 @@ pub(super) struct Attachment {
 
 /// Equivalence class: expressions, each over one leaf, that have the same value in every row of the result.
 #[derive(Debug, Default)]
-pub(super) struct Class {
+pub(super) struct EquivalenceClass {
     /// Expressions with the indices of their leaves.
     pub(super) members: Vec<(usize, Expr)>,
 }
@@ -62,19 +62,19 @@ pub(super) struct Condition {
     pub(super) leaves: LeafSet,
 }
 
-impl Graph {
+impl JoinGraph {
     /// Returns the graph of the joins at the top of `plan`; `None` if there is nothing to order or the graph cannot
     /// represent it.
-    pub(super) fn of(plan: &LogicalPlan) -> Option<Graph> {
+    pub(super) fn try_from_plan(plan: &LogicalPlan) -> Option<JoinGraph> {
         if !is_transparent(plan) {
             return None;
         }
-        let mut flat = Flat::default();
+        let mut flat = FlattenedJoins::default();
         let written = flat.add(plan)?;
         if flat.leaves.len() < 2 || flat.has_ambiguous_columns() {
             return None;
         }
-        flat.join_what_must_match();
+        flat.reduce_outer_joins();
         flat.into_graph(written)
     }
 }
@@ -98,7 +98,7 @@ fn is_transparent(plan: &LogicalPlan) -> bool {
 
 /// Flattened tree of joins.
 #[derive(Default)]
-struct Flat {
+struct FlattenedJoins {
     leaves: Vec<Leaf>,
     /// Conditions of inner joins and of filters between joins.
     conjuncts: Vec<Expr>,
@@ -106,11 +106,11 @@ struct Flat {
     has_filters: bool,
 }
 
-impl Flat {
+impl FlattenedJoins {
     /// Adds the leaves and conditions below `plan`; returns its tree over the leaves.
     fn add(&mut self, plan: &LogicalPlan) -> Option<Tree> {
         match plan {
-            _ if !is_transparent(plan) => self.leaf(Leaf { plan: Arc::new(plan.clone()), attachment: None }),
+            _ if !is_transparent(plan) => self.add_leaf(Leaf { plan: Arc::new(plan.clone()), attachment: None }),
             LogicalPlan::Projection(projection) => self.add(&projection.input),
             LogicalPlan::Filter(filter) => {
                 self.has_filters = true;
@@ -131,7 +131,7 @@ impl Flat {
     }
 
     /// Adds a leaf; `None` if there are too many.
-    fn leaf(&mut self, leaf: Leaf) -> Option<Tree> {
+    fn add_leaf(&mut self, leaf: Leaf) -> Option<Tree> {
         self.leaves.push(leaf);
         (self.leaves.len() <= LeafSet::COUNT_MAX).then(|| Tree::Leaf(self.leaves.len() - 1))
     }
@@ -143,7 +143,7 @@ impl Flat {
         let (kept, attached) = if is_right { (&join.right, &join.left) } else { (&join.left, &join.right) };
         let before = self.leaves.len();
         let tree = self.add(kept)?;
-        let present = LeafSet::first(self.leaves.len()).minus(LeafSet::first(before));
+        let present = LeafSet::first(self.leaves.len()).difference(LeafSet::first(before));
         let on = join.on.iter().cloned().map(|(left, right)| if is_right { (right, left) } else { (left, right) });
         let on: Vec<(Expr, Expr)> = on.collect();
         let mut required = LeafSet::EMPTY;
@@ -151,7 +151,7 @@ impl Flat {
         let read = on.iter().map(|(theirs, _)| theirs).chain(&join.filter);
         for column in read.flat_map(Expr::column_refs) {
             match (self.leaf_of(column), own.has_column(column)) {
-                (Some(leaf), false) => required = required.union(LeafSet::one(leaf)),
+                (Some(leaf), false) => required = required.union(LeafSet::from_leaf(leaf)),
                 (None, true) => {}
                 // The column belongs to neither side, or to both.
                 _ => return None,
@@ -163,7 +163,7 @@ impl Flat {
             join.null_aware && on.iter().any(|(theirs, own)| may_be_null(theirs, kept) || may_be_null(own, attached));
         // The join differs from the original one even if it stays in its position.
         self.has_filters |= null_aware != join.null_aware;
-        let leaf = self.leaf(Leaf {
+        let leaf = self.add_leaf(Leaf {
             plan: Arc::clone(attached),
             attachment: Some(Attachment {
                 join_type: if is_right { join.join_type.swap() } else { join.join_type },
@@ -179,18 +179,18 @@ impl Flat {
 
     /// Returns the leaf that provides a column to nodes above the joins.
     fn leaf_of(&self, column: &Column) -> Option<usize> {
-        self.leaves.iter().position(|leaf| leaf.shows(column))
+        self.leaves.iter().position(|leaf| leaf.provides(column))
     }
 
     /// Returns whether two leaves have a column of the same name: dropping a projection may uncover names that it hid.
     fn has_ambiguous_columns(&self) -> bool {
         let mut seen = HashSet::new();
-        self.leaves.iter().any(|leaf| leaf.shown().iter().any(|column| !seen.insert(column.clone())))
+        self.leaves.iter().any(|leaf| leaf.provided_columns().iter().any(|column| !seen.insert(column.clone())))
     }
 
     /// Turns outer joins into inner ones where a condition above rejects NULLs in the columns that they add.
-    fn join_what_must_match(&mut self) {
-        while let Some(leaf) = (0..self.leaves.len()).find(|leaf| self.must_match(*leaf)) {
+    fn reduce_outer_joins(&mut self) {
+        while let Some(leaf) = (0..self.leaves.len()).find(|leaf| self.is_reducible_outer(*leaf)) {
             let Some(attachment) = self.leaves[leaf].attachment.take() else { return };
             self.has_filters = true;
             self.conjuncts.extend(attachment.on.into_iter().map(|(theirs, own)| theirs.eq(own)));
@@ -199,20 +199,20 @@ impl Flat {
     }
 
     /// Returns whether a leaf is added by an outer join and a condition above rejects its NULLs.
-    fn must_match(&self, leaf: usize) -> bool {
+    fn is_reducible_outer(&self, leaf: usize) -> bool {
         let leaf = &self.leaves[leaf];
         let is_outer = leaf.attachment.as_ref().is_some_and(|attachment| {
             attachment.join_type == JoinType::Left && attachment.null_equality == NullEquality::NullEqualsNothing
         });
-        is_outer && self.conjuncts.iter().any(|conjunct| fails_for_null(conjunct, |column| leaf.shows(column)))
+        is_outer && self.conjuncts.iter().any(|conjunct| is_null_rejecting(conjunct, |column| leaf.provides(column)))
     }
 
     fn leaves_of(&self, expr: &Expr) -> Option<LeafSet> {
         expr.column_refs().into_iter().map(|column| self.leaf_of(column)).collect()
     }
 
-    fn into_graph(self, written: Tree) -> Option<Graph> {
-        let mut classes: Vec<Class> = Vec::new();
+    fn into_graph(self, written: Tree) -> Option<JoinGraph> {
+        let mut classes: Vec<EquivalenceClass> = Vec::new();
         let mut conditions = Vec::new();
         let mut is_as_written = !self.has_filters;
         for conjunct in &self.conjuncts {
@@ -220,7 +220,7 @@ impl Flat {
             // A condition that reads no leaf applies to complete rows.
             let leaves = if leaves.is_empty() { LeafSet::first(self.leaves.len()) } else { leaves };
             match self.equality(conjunct)? {
-                Some((left, right)) => join_classes(&mut classes, left, right),
+                Some((left, right)) => merge_classes(&mut classes, left, right),
                 None => {
                     is_as_written &= 1 < leaves.count();
                     conditions.push(Condition { expr: conjunct.clone(), leaves });
@@ -228,7 +228,7 @@ impl Flat {
             }
         }
         let written = is_as_written.then_some(written);
-        Some(Graph { leaves: self.leaves, classes, conditions, written })
+        Some(JoinGraph { leaves: self.leaves, classes, conditions, original_tree: written })
     }
 
     /// Returns both sides of a condition `a = b` between two different inner leaves, with their leaves. The outer
@@ -249,15 +249,15 @@ impl Flat {
 
 impl Leaf {
     /// Returns whether joins and conditions above can read the column from this leaf.
-    fn shows(&self, column: &Column) -> bool {
+    fn provides(&self, column: &Column) -> bool {
         match (&self.attachment, &column.relation) {
             (None, Some(_)) => self.plan.schema().has_column(column),
-            _ => self.shown().contains(column),
+            _ => self.provided_columns().contains(column),
         }
     }
 
     /// Returns the columns that joins and conditions above can read from this leaf.
-    fn shown(&self) -> Vec<Column> {
+    fn provided_columns(&self) -> Vec<Column> {
         match self.attachment.as_ref().map(|attachment| attachment.join_type) {
             Some(JoinType::LeftSemi | JoinType::LeftAnti) => Vec::new(),
             // A mark join gives only the column that says whether there was a match.
@@ -278,7 +278,7 @@ fn may_be_null(expr: &Expr, plan: &LogicalPlan) -> bool {
 }
 
 /// Returns whether a condition is not true for any row in which the columns that fulfil `is_null` are NULL.
-fn fails_for_null(condition: &Expr, is_null: impl Fn(&Column) -> bool) -> bool {
+fn is_null_rejecting(condition: &Expr, is_null: impl Fn(&Column) -> bool) -> bool {
     let null = |mut expr: &Expr| {
         while let Expr::Cast(cast) = expr {
             expr = &cast.expr;
@@ -299,9 +299,9 @@ fn fails_for_null(condition: &Expr, is_null: impl Fn(&Column) -> bool) -> bool {
 }
 
 /// Puts both expressions into one class, merging the classes that contain either.
-fn join_classes(classes: &mut Vec<Class>, left: (usize, Expr), right: (usize, Expr)) {
-    let mut joined = Class { members: vec![left, right] };
-    let (meeting, apart): (Vec<Class>, Vec<Class>) = std::mem::take(classes)
+fn merge_classes(classes: &mut Vec<EquivalenceClass>, left: (usize, Expr), right: (usize, Expr)) {
+    let mut joined = EquivalenceClass { members: vec![left, right] };
+    let (meeting, apart): (Vec<EquivalenceClass>, Vec<EquivalenceClass>) = std::mem::take(classes)
         .into_iter()
         .partition(|class| class.members.iter().any(|member| joined.members.contains(member)));
     *classes = apart;

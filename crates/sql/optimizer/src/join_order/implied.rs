@@ -13,23 +13,23 @@ use datafusion::common::{Column, ExprSchema, JoinType, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use types::SqlType;
 
-use super::graph::Graph;
-use crate::origin::{asked, conditions_on, renamed};
+use super::graph::JoinGraph;
+use crate::column_origin::{conditions_on, normalize_condition, push_condition};
 
 /// Adds implied conditions to the graph's leaves. Returns whether there were any.
-pub(super) fn add(graph: &mut Graph) -> bool {
+pub(super) fn add_implied_conditions(graph: &mut JoinGraph) -> bool {
     let mut is_changed = false;
     for class in classes(graph) {
         let mut known = Vec::new();
-        for member in class.iter().filter(|member| member.gives) {
-            known.extend(of_member(graph, member));
+        for member in class.iter().filter(|member| member.propagates) {
+            known.extend(conditions_on_member(graph, member));
         }
         let known = tightest(known);
-        for member in class.iter().filter(|member| member.takes) {
-            let own = of_member(graph, member);
+        for member in class.iter().filter(|member| member.accepts) {
+            let own = conditions_on_member(graph, member);
             for condition in known.iter().filter(|condition| !own.iter().any(|own| implies(own, condition))) {
                 let leaf = &mut graph.leaves[member.leaf];
-                if let Some(plan) = asked(&leaf.plan, &member.column, condition) {
+                if let Some(plan) = push_condition(&leaf.plan, &member.column, condition) {
                     leaf.plan = Arc::new(plan);
                     is_changed = true;
                 }
@@ -41,22 +41,22 @@ pub(super) fn add(graph: &mut Graph) -> bool {
 
 /// Column of a leaf in an equivalence class.
 #[derive(Debug, Clone)]
-struct Member {
+struct ClassMember {
     leaf: usize,
     column: Column,
     /// Whether conditions on this column apply to the other members too.
-    gives: bool,
+    propagates: bool,
     /// Whether conditions on the other members may filter this leaf.
-    takes: bool,
+    accepts: bool,
 }
 
 /// Returns the equivalence classes of columns, those of semi, anti and outer joins included, divided by type.
-fn classes(graph: &Graph) -> Vec<Vec<Member>> {
-    let mut classes: Vec<Vec<Member>> = Vec::new();
+fn classes(graph: &JoinGraph) -> Vec<Vec<ClassMember>> {
+    let mut classes: Vec<Vec<ClassMember>> = Vec::new();
     for class in &graph.classes {
         let members = class.members.iter().filter_map(|(leaf, expr)| {
             let column = column(graph, *leaf, expr)?;
-            Some(Member { leaf: *leaf, column, gives: true, takes: true })
+            Some(ClassMember { leaf: *leaf, column, propagates: true, accepts: true })
         });
         classes.push(members.collect());
     }
@@ -70,9 +70,9 @@ fn classes(graph: &Graph) -> Vec<Vec<Member>> {
         };
         for (theirs, own) in &attachment.on {
             let Some(column) = column(graph, leaf, own) else { continue };
-            let member = Member { leaf, column, gives, takes };
+            let member = ClassMember { leaf, column, propagates: gives, accepts: takes };
             let Some(partner) = partner(graph, leaf, theirs) else { continue };
-            let is_partner = |other: &Member| other.leaf == partner.leaf && other.column == partner.column;
+            let is_partner = |other: &ClassMember| other.leaf == partner.leaf && other.column == partner.column;
             match classes.iter_mut().find(|class| class.iter().any(is_partner)) {
                 Some(class) => class.push(member),
                 None => classes.push(vec![partner, member]),
@@ -80,20 +80,20 @@ fn classes(graph: &Graph) -> Vec<Vec<Member>> {
         }
     }
     // A condition means the same only for columns of the same type.
-    classes.into_iter().flat_map(|class| by_type(graph, class)).filter(|class| 1 < class.len()).collect()
+    classes.into_iter().flat_map(|class| split_by_type(graph, class)).filter(|class| 1 < class.len()).collect()
 }
 
 /// Returns the member for `expr` if it is a column of another leaf.
-fn partner(graph: &Graph, leaf: usize, expr: &Expr) -> Option<Member> {
+fn partner(graph: &JoinGraph, leaf: usize, expr: &Expr) -> Option<ClassMember> {
     (0..graph.leaves.len()).filter(|other| *other != leaf).find_map(|other| {
         let column = column(graph, other, expr)?;
         // Conditions on an attached leaf propagate, but conditions of others must not remove its rows.
         let takes = graph.leaves[other].attachment.is_none();
-        Some(Member { leaf: other, column, gives: true, takes })
+        Some(ClassMember { leaf: other, column, propagates: true, accepts: takes })
     })
 }
 
-fn column(graph: &Graph, leaf: usize, expr: &Expr) -> Option<Column> {
+fn column(graph: &JoinGraph, leaf: usize, expr: &Expr) -> Option<Column> {
     match expr {
         Expr::Column(column) if graph.leaves[leaf].plan.schema().has_column(column) => Some(column.clone()),
         _ => None,
@@ -101,8 +101,8 @@ fn column(graph: &Graph, leaf: usize, expr: &Expr) -> Option<Column> {
 }
 
 /// Divides a class by SQL type, without columns of inexact types.
-fn by_type(graph: &Graph, class: Vec<Member>) -> Vec<Vec<Member>> {
-    let mut groups: Vec<(Option<SqlType>, Vec<Member>)> = Vec::new();
+fn split_by_type(graph: &JoinGraph, class: Vec<ClassMember>) -> Vec<Vec<ClassMember>> {
+    let mut groups: Vec<(Option<SqlType>, Vec<ClassMember>)> = Vec::new();
     for member in class {
         let schema = graph.leaves[member.leaf].plan.schema();
         let Ok(field) = schema.field_from_column(&member.column) else { continue };
@@ -134,13 +134,13 @@ fn is_exact(field: &Field) -> bool {
     )
 }
 
-/// Returns the conditions on a member alone, normalized by [`renamed`].
-fn of_member(graph: &Graph, member: &Member) -> Vec<Expr> {
+/// Returns the conditions on a member alone, normalized by [`normalize_condition`].
+fn conditions_on_member(graph: &JoinGraph, member: &ClassMember) -> Vec<Expr> {
     let leaf = &graph.leaves[member.leaf];
     let mut conditions = conditions_on(&leaf.plan, &member.column);
     if leaf.attachment.is_none() {
         let own = graph.conditions.iter().filter(|condition| condition.leaves.single() == Some(member.leaf));
-        conditions.extend(own.filter_map(|condition| renamed(&condition.expr, &member.column)));
+        conditions.extend(own.filter_map(|condition| normalize_condition(&condition.expr, &member.column)));
     }
     conditions
 }

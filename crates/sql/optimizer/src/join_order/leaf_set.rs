@@ -8,7 +8,7 @@ impl LeafSet {
     pub(super) const EMPTY: LeafSet = LeafSet(0);
     pub(super) const COUNT_MAX: usize = 64;
 
-    pub(super) fn one(leaf: usize) -> Self {
+    pub(super) fn from_leaf(leaf: usize) -> Self {
         Self(1 << leaf)
     }
 
@@ -21,7 +21,7 @@ impl LeafSet {
         Self(self.0 | other.0)
     }
 
-    pub(super) fn minus(self, other: Self) -> Self {
+    pub(super) fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
@@ -30,14 +30,14 @@ impl LeafSet {
     }
 
     pub(super) fn contains(self, other: Self) -> bool {
-        other.minus(self).is_empty()
+        other.difference(self).is_empty()
     }
 
-    pub(super) fn has(self, leaf: usize) -> bool {
-        self.contains(Self::one(leaf))
+    pub(super) fn contains_leaf(self, leaf: usize) -> bool {
+        self.contains(Self::from_leaf(leaf))
     }
 
-    pub(super) fn meets(self, other: Self) -> bool {
+    pub(super) fn intersects(self, other: Self) -> bool {
         !self.intersection(other).is_empty()
     }
 
@@ -77,7 +77,7 @@ pub(super) struct Leaves(LeafSet);
 impl Leaves {
     fn remove(&mut self, leaf: u32) -> usize {
         let leaf = leaf as usize;
-        self.0 = self.0.minus(LeafSet::one(leaf));
+        self.0 = self.0.difference(LeafSet::from_leaf(leaf));
         leaf
     }
 }
@@ -100,6 +100,6 @@ impl DoubleEndedIterator for Leaves {
 
 impl FromIterator<usize> for LeafSet {
     fn from_iter<I: IntoIterator<Item = usize>>(leaves: I) -> Self {
-        leaves.into_iter().fold(Self::EMPTY, |set, leaf| set.union(Self::one(leaf)))
+        leaves.into_iter().fold(Self::EMPTY, |set, leaf| set.union(Self::from_leaf(leaf)))
     }
 }

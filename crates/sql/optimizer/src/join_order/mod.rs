@@ -4,18 +4,18 @@
 //!
 //! - `graph.rs` turns a tree of joins into a join graph, whose leaves `leaf_set.rs` represents as bit sets,
 //! - `implied.rs` adds to leaves the filters that follow from join equalities (transitivity),
-//! - `sizes.rs` estimates the size of every subset of leaves, `confined.rs` that of dimensions restricted by others,
+//! - `sizes.rs` estimates the size of every subset of leaves, `restricted_leaves.rs` that of dimensions restricted by others,
 //! - `search.rs` searches for the cheapest tree,
 //! - `build.rs` makes a plan of the tree; the smaller input is on the left, which is the build side of hash joins,
-//! - `early.rs` and, for outer joins, `early_outer.rs` aggregate one input before the joins (eager aggregation).
+//! - `eager_aggregation.rs` and, for outer joins, `eager_aggregation_outer.rs` aggregate one input before the joins (eager aggregation).
 
 mod build;
-mod confined;
-mod early;
-mod early_outer;
+mod eager_aggregation;
+mod eager_aggregation_outer;
 mod graph;
 mod implied;
 mod leaf_set;
+mod restricted_leaves;
 mod search;
 mod sizes;
 
@@ -29,9 +29,9 @@ use datafusion::common::{HashSet, JoinType, Result};
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use self::graph::Graph;
-use self::sizes::Sizes;
-use crate::relation_of;
+use self::graph::JoinGraph;
+use self::sizes::SizeEstimates;
+use crate::estimate_relation;
 
 /// Optimizer rule that orders joins by cost. It runs after filters were pushed down.
 #[derive(Debug, Default)]
@@ -56,13 +56,14 @@ fn reorder(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let inside = plan.map_subqueries(reorder)?;
     inside.transform_data(|plan| {
         if let LogicalPlan::Aggregate(aggregate) = &plan
-            && let Some(early) =
-                early::aggregated(aggregate).transpose().or_else(|| early_outer::aggregated(aggregate).transpose())
+            && let Some(early) = eager_aggregation::push_down_aggregate(aggregate)
+                .transpose()
+                .or_else(|| eager_aggregation_outer::push_down_aggregate(aggregate).transpose())
         {
             let early = early?;
             return Ok(Transformed::yes(reorder(early)?.data));
         }
-        match Graph::of(&plan) {
+        match JoinGraph::try_from_plan(&plan) {
             Some(graph) => reorder_joins(plan, graph),
             None => plan.map_children(reorder)?.transform_data(smaller_first),
         }
@@ -76,7 +77,7 @@ fn smaller_first(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         plan => return Ok(Transformed::no(plan)),
     };
     let bytes = |input: &LogicalPlan| {
-        let relation = relation_of(input);
+        let relation = estimate_relation(input);
         relation.rows * relation.row_bytes()
     };
     let columns = join.schema.columns();
@@ -102,17 +103,17 @@ fn smaller_first(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// Orders the joins of `graph`, the join graph of `plan`.
-fn reorder_joins(plan: LogicalPlan, mut graph: Graph) -> Result<Transformed<LogicalPlan>> {
+fn reorder_joins(plan: LogicalPlan, mut graph: JoinGraph) -> Result<Transformed<LogicalPlan>> {
     let mut is_changed = false;
     for leaf in &mut graph.leaves {
         let ordered = reorder(Arc::unwrap_or_clone(Arc::clone(&leaf.plan)))?;
         is_changed |= ordered.transformed;
         leaf.plan = Arc::new(ordered.data);
     }
-    is_changed |= implied::add(&mut graph);
-    let sizes = Sizes::of(&graph);
-    let tree = search::cheapest(&graph, &sizes);
-    if !is_changed && graph.written.as_ref() == Some(&tree) {
+    is_changed |= implied::add_implied_conditions(&mut graph);
+    let sizes = SizeEstimates::new(&graph);
+    let tree = search::find_cheapest(&graph, &sizes);
+    if !is_changed && graph.original_tree.as_ref() == Some(&tree) {
         return Ok(Transformed::no(plan));
     }
     // Columns that a dropped projection had hidden may clash in a way that only schema construction detects: then the

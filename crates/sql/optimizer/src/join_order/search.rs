@@ -7,9 +7,9 @@
 
 use datafusion::common::HashMap;
 
-use super::graph::Graph;
+use super::graph::JoinGraph;
 use super::leaf_set::LeafSet;
-use super::sizes::Sizes;
+use super::sizes::SizeEstimates;
 
 #[cfg(test)]
 mod tests;
@@ -32,16 +32,18 @@ impl Tree {
 const PAIR_COUNT_MAX: usize = 12_000;
 
 /// Returns the cheapest join tree that the search finds.
-pub(super) fn cheapest(graph: &Graph, sizes: &Sizes) -> Tree {
+pub(super) fn find_cheapest(graph: &JoinGraph, sizes: &SizeEstimates) -> Tree {
     let search = Search::new(graph, sizes);
     let mut parts = Vec::new();
     let mut rest = LeafSet::first(graph.leaves.len());
     while let Some(leaf) = rest.iter().next() {
         let component = search.component(leaf);
-        rest = rest.minus(component);
+        rest = rest.difference(component);
         match search.exhaustive(component) {
             Some(part) => parts.push(part),
-            None => parts.extend(component.iter().map(|leaf| Part { set: LeafSet::one(leaf), tree: Tree::Leaf(leaf) })),
+            None => parts.extend(
+                component.iter().map(|leaf| JoinedSet { set: LeafSet::from_leaf(leaf), tree: Tree::Leaf(leaf) }),
+            ),
         }
     }
     search.greedy(parts)
@@ -49,15 +51,15 @@ pub(super) fn cheapest(graph: &Graph, sizes: &Sizes) -> Tree {
 
 /// Set of leaves with the tree that joins them.
 #[derive(Debug, Clone)]
-struct Part {
+struct JoinedSet {
     set: LeafSet,
     tree: Tree,
 }
 
 /// Join graph with the indices that the search uses.
 struct Search<'a> {
-    graph: &'a Graph,
-    sizes: &'a Sizes,
+    graph: &'a JoinGraph,
+    sizes: &'a SizeEstimates,
     /// Per leaf, the leaves that conditions connect it with.
     neighbours: Vec<LeafSet>,
     /// Per equivalence class, the leaves that have a member.
@@ -66,7 +68,7 @@ struct Search<'a> {
 
 /// Cheapest known join of a set of leaves.
 #[derive(Debug, Clone, Copy)]
-struct Best {
+struct BestJoin {
     /// Cost in rows touched, with all joins below.
     cost: f64,
     /// Build side and probe side; `None` for a leaf.
@@ -74,14 +76,14 @@ struct Best {
 }
 
 impl<'a> Search<'a> {
-    fn new(graph: &'a Graph, sizes: &'a Sizes) -> Self {
+    fn new(graph: &'a JoinGraph, sizes: &'a SizeEstimates) -> Self {
         let classes = graph.classes.iter().map(|class| class.members.iter().map(|(leaf, _)| *leaf).collect());
         Self { graph, sizes, neighbours: neighbours(graph), classes: classes.collect() }
     }
 
     /// Returns the connected component of `leaf`.
     fn component(&self, leaf: usize) -> LeafSet {
-        let mut set = LeafSet::one(leaf);
+        let mut set = LeafSet::from_leaf(leaf);
         loop {
             let wider = set.union(self.neighbours_of(set));
             if wider == set {
@@ -92,27 +94,27 @@ impl<'a> Search<'a> {
     }
 
     fn neighbours_of(&self, set: LeafSet) -> LeafSet {
-        set.iter().fold(LeafSet::EMPTY, |near, leaf| near.union(self.neighbours[leaf])).minus(set)
+        set.iter().fold(LeafSet::EMPTY, |near, leaf| near.union(self.neighbours[leaf])).difference(set)
     }
 
     /// Returns the cheapest tree without cross products; `None` if there are too many pairs to search, or if the
     /// attached leaves allow no such tree.
-    fn exhaustive(&self, component: LeafSet) -> Option<Part> {
-        let mut table = Table { search: self, best: HashMap::new(), pair_count: 0 };
+    fn exhaustive(&self, component: LeafSet) -> Option<JoinedSet> {
+        let mut table = MemoTable { search: self, best: HashMap::new(), pair_count: 0 };
         for leaf in component.iter() {
-            table.best.insert(LeafSet::one(leaf), Best { cost: 0.0, sides: None });
+            table.best.insert(LeafSet::from_leaf(leaf), BestJoin { cost: 0.0, sides: None });
         }
         for leaf in component.iter().rev() {
-            let start = LeafSet::one(leaf);
-            table.pairs_with(start)?;
-            table.grow(start, LeafSet::first(leaf + 1))?;
+            let start = LeafSet::from_leaf(leaf);
+            table.enumerate_pairs(start)?;
+            table.enumerate_supersets(start, LeafSet::first(leaf + 1))?;
         }
         let tree = table.tree(component)?;
-        Some(Part { set: component, tree })
+        Some(JoinedSet { set: component, tree })
     }
 
     /// Joins parts until one is left: connected pairs first, then cross products, each by the smallest result.
-    fn greedy(&self, mut parts: Vec<Part>) -> Tree {
+    fn greedy(&self, mut parts: Vec<JoinedSet>) -> Tree {
         while 1 < parts.len() {
             let mut best: Option<((bool, f64), usize, usize)> = None;
             for left in 0..parts.len() {
@@ -121,7 +123,7 @@ impl<'a> Search<'a> {
                     if !self.is_allowed(a, b) {
                         continue;
                     }
-                    let is_cross = !self.neighbours_of(a).meets(b);
+                    let is_cross = !self.neighbours_of(a).intersects(b);
                     let rank = (is_cross, self.sizes.rows(a.union(b)));
                     if best.is_none_or(|(least, ..)| (rank.0, rank.1) < least) {
                         best = Some((rank, left, right));
@@ -131,8 +133,8 @@ impl<'a> Search<'a> {
             let (_, left, right) = best.expect("no two parts of the join graph may be joined");
             let b = parts.swap_remove(right);
             let a = parts.swap_remove(left);
-            let (build, probe) = if self.builds(a.set, b.set) { (a, b) } else { (b, a) };
-            parts.push(Part { set: build.set.union(probe.set), tree: Tree::join(build.tree, probe.tree) });
+            let (build, probe) = if self.is_build_side(a.set, b.set) { (a, b) } else { (b, a) };
+            parts.push(JoinedSet { set: build.set.union(probe.set), tree: Tree::join(build.tree, probe.tree) });
         }
         parts.pop().expect("the join graph has no leaves").tree
     }
@@ -150,7 +152,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns whether `a`, rather than `b`, is to be the build side.
-    fn builds(&self, a: LeafSet, b: LeafSet) -> bool {
+    fn is_build_side(&self, a: LeafSet, b: LeafSet) -> bool {
         let is_null_aware = |set: LeafSet| {
             let leaf = set.single().and_then(|leaf| self.graph.leaves[leaf].attachment.as_ref());
             leaf.is_some_and(|attachment| attachment.null_aware)
@@ -171,7 +173,7 @@ impl<'a> Search<'a> {
         }
         // Probes of hash tables that exceed the CPU caches wait for memory.
         let misses = (build_rows / 20_000.0).log2().clamp(0.0, 10.0) * 0.2;
-        let probed = probe_rows * self.sizes.reached(build, probe);
+        let probed = probe_rows * self.sizes.runtime_filter_selectivity(build, probe);
         2.0 * build_rows + 0.1 * probe_rows + 0.9 * probed * (1.0 + misses) + out
     }
 
@@ -181,53 +183,53 @@ impl<'a> Search<'a> {
         if let Some(attachment) = attached(a).or_else(|| attached(b)) {
             return !attachment.on.is_empty();
         }
-        self.classes.iter().any(|class| class.meets(a) && class.meets(b))
+        self.classes.iter().any(|class| class.intersects(a) && class.intersects(b))
     }
 }
 
 /// Dynamic programming table: the cheapest join of each connected set of leaves.
-struct Table<'a> {
+struct MemoTable<'a> {
     search: &'a Search<'a>,
-    best: HashMap<LeafSet, Best>,
+    best: HashMap<LeafSet, BestJoin>,
     /// Number of pairs examined so far.
     pair_count: usize,
 }
 
-impl Table<'_> {
+impl MemoTable<'_> {
     /// Visits all connected supersets of `set` that add no leaf of `excluded`; `None` if there are too many pairs.
-    fn grow(&mut self, set: LeafSet, excluded: LeafSet) -> Option<()> {
-        let near = self.search.neighbours_of(set).minus(excluded);
+    fn enumerate_supersets(&mut self, set: LeafSet, excluded: LeafSet) -> Option<()> {
+        let near = self.search.neighbours_of(set).difference(excluded);
         for more in near.subsets() {
-            self.pairs_with(set.union(more))?;
+            self.enumerate_pairs(set.union(more))?;
         }
         for more in near.subsets() {
-            self.grow(set.union(more), excluded.union(near))?;
+            self.enumerate_supersets(set.union(more), excluded.union(near))?;
         }
         Some(())
     }
 
     /// Pairs `set` with all connected sets next to it whose leaves all come after its first leaf.
-    fn pairs_with(&mut self, set: LeafSet) -> Option<()> {
+    fn enumerate_pairs(&mut self, set: LeafSet) -> Option<()> {
         let first = set.iter().next()?;
         let excluded = set.union(LeafSet::first(first + 1));
-        let near = self.search.neighbours_of(set).minus(excluded);
+        let near = self.search.neighbours_of(set).difference(excluded);
         for leaf in near.iter().rev() {
-            let other = LeafSet::one(leaf);
+            let other = LeafSet::from_leaf(leaf);
             self.offer(set, other)?;
             let earlier = LeafSet::first(leaf + 1).intersection(near);
-            self.grow_other(set, other, excluded.union(earlier))?;
+            self.enumerate_pair_supersets(set, other, excluded.union(earlier))?;
         }
         Some(())
     }
 
     /// Pairs `set` with all connected supersets of `other` that add no leaf of `excluded`.
-    fn grow_other(&mut self, set: LeafSet, other: LeafSet, excluded: LeafSet) -> Option<()> {
-        let near = self.search.neighbours_of(other).minus(excluded);
+    fn enumerate_pair_supersets(&mut self, set: LeafSet, other: LeafSet, excluded: LeafSet) -> Option<()> {
+        let near = self.search.neighbours_of(other).difference(excluded);
         for more in near.subsets() {
             self.offer(set, other.union(more))?;
         }
         for more in near.subsets() {
-            self.grow_other(set, other.union(more), excluded.union(near))?;
+            self.enumerate_pair_supersets(set, other.union(more), excluded.union(near))?;
         }
         Some(())
     }
@@ -242,11 +244,11 @@ impl Table<'_> {
         if !self.search.is_allowed(a, b) {
             return Some(());
         }
-        let (build, probe) = if self.search.builds(a, b) { (a, b) } else { (b, a) };
+        let (build, probe) = if self.search.is_build_side(a, b) { (a, b) } else { (b, a) };
         let cost = best_a.cost + best_b.cost + self.search.cost(build, probe);
         let union = a.union(b);
         if self.best.get(&union).is_none_or(|best| cost < best.cost) {
-            self.best.insert(union, Best { cost, sides: Some((build, probe)) });
+            self.best.insert(union, BestJoin { cost, sides: Some((build, probe)) });
         }
         Some(())
     }
@@ -261,11 +263,11 @@ impl Table<'_> {
 }
 
 /// Returns, per leaf, the leaves that conditions connect it with.
-fn neighbours(graph: &Graph) -> Vec<LeafSet> {
+fn neighbours(graph: &JoinGraph) -> Vec<LeafSet> {
     let mut neighbours = vec![LeafSet::EMPTY; graph.leaves.len()];
     let mut connect = |leaves: LeafSet| {
         for leaf in leaves.iter() {
-            neighbours[leaf] = neighbours[leaf].union(leaves.minus(LeafSet::one(leaf)));
+            neighbours[leaf] = neighbours[leaf].union(leaves.difference(LeafSet::from_leaf(leaf)));
         }
     };
     for class in &graph.classes {

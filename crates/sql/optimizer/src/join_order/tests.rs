@@ -3,11 +3,11 @@
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 
-use super::graph::Graph;
+use super::graph::JoinGraph;
 use super::leaf_set::LeafSet;
-use super::sizes::Sizes;
-use crate::fixtures::{Rows, Warehouse};
-use crate::relation_of;
+use super::sizes::SizeEstimates;
+use crate::estimate_relation;
+use crate::fixtures::{TableColumns, Warehouse};
 
 /// Returns pseudorandom numbers below `below`, some of them NULL.
 fn numbers(seed: u64, count: usize, below: i32) -> Vec<Option<i32>> {
@@ -27,19 +27,19 @@ fn keys(count: i32) -> Vec<Option<i32>> {
 
 /// Returns a snowflake schema: a fact table with two dimensions, one of which has a dimension itself.
 fn star() -> Warehouse {
-    let fact: Rows = vec![
+    let fact: TableColumns = vec![
         ("f_id", keys(4_000)),
         ("f_day", numbers(1, 4_000, 300)),
         ("f_item", numbers(2, 4_000, 50)),
         ("f_value", numbers(3, 4_000, 1_000)),
     ];
-    let day: Rows = vec![("d_id", keys(300)), ("d_year", (0..300).map(|day| Some(day / 100)).collect())];
-    let item: Rows = vec![("i_id", keys(50)), ("i_brand", numbers(4, 50, 5)), ("i_price", numbers(5, 50, 90))];
-    let brand: Rows = vec![("b_id", keys(5)), ("b_country", vec![Some(1), Some(1), Some(2), None, Some(3)])];
+    let day: TableColumns = vec![("d_id", keys(300)), ("d_year", (0..300).map(|day| Some(day / 100)).collect())];
+    let item: TableColumns = vec![("i_id", keys(50)), ("i_brand", numbers(4, 50, 5)), ("i_price", numbers(5, 50, 90))];
+    let brand: TableColumns = vec![("b_id", keys(5)), ("b_country", vec![Some(1), Some(1), Some(2), None, Some(3)])];
     Warehouse::new(&[("fact", fact), ("day", day), ("item", item), ("brand", brand)])
 }
 
-async fn same(warehouse: &Warehouse, sql: &str) {
+async fn check_same_rows(warehouse: &Warehouse, sql: &str) {
     assert_eq!(warehouse.rows(sql, true).await, warehouse.rows(sql, false).await, "{sql}");
 }
 
@@ -85,12 +85,12 @@ async fn orders_do_not_change_results() {
         "SELECT count(*) FROM fact WHERE EXISTS (SELECT 1 FROM brand WHERE b_country = 2)",
         "SELECT count(*) FROM day LEFT JOIN brand ON true JOIN item ON i_id = d_id",
     ] {
-        same(&warehouse, sql).await;
+        check_same_rows(&warehouse, sql).await;
     }
 }
 
 /// Returns the filter right above the scan of a table.
-async fn asked(sql: &str, table: &str) -> String {
+async fn filter_above_scan(sql: &str, table: &str) -> String {
     let plan = star().plan(sql, true).await;
     let mut asked = String::new();
     let walked = plan.apply_with_subqueries(|node| {
@@ -143,8 +143,12 @@ async fn conditions_follow_from_equalities() {
         ("SELECT 1 FROM fact, day WHERE f_day = d_id AND d_id < 5 AND f_day < 4", "fact", "fact.f_day < Int32(4)"),
         ("SELECT 1 FROM fact, day WHERE f_day = d_id AND d_id < 5 AND f_day < 4", "day", "day.d_id < Int32(4)"),
     ] {
-        assert!(asked(sql, table).await.ends_with(condition), "{sql}: {}", asked(sql, table).await);
-        same(&star(), sql).await;
+        assert!(
+            filter_above_scan(sql, table).await.ends_with(condition),
+            "{sql}: {}",
+            filter_above_scan(sql, table).await
+        );
+        check_same_rows(&star(), sql).await;
     }
 }
 
@@ -166,8 +170,8 @@ async fn conditions_do_not_follow_where_rows_stay_without_partners() {
             "fact",
         ),
     ] {
-        assert_eq!(asked(sql, table).await, "", "{sql}");
-        same(&star(), sql).await;
+        assert_eq!(filter_above_scan(sql, table).await, "", "{sql}");
+        check_same_rows(&star(), sql).await;
     }
 }
 
@@ -180,7 +184,7 @@ async fn conditions_that_follow_are_not_counted_twice() {
         "SELECT f_id FROM fact, day, item WHERE f_day = d_id AND d_id = i_id AND i_id < 25",
     ] {
         let warehouse = star();
-        let estimated = relation_of(&warehouse.plan(sql, true).await).rows;
+        let estimated = estimate_relation(&warehouse.plan(sql, true).await).rows;
         let actual = warehouse.rows(sql, true).await.len() as f64;
         assert!((actual / 2.0..=actual * 2.0).contains(&estimated), "{sql}: {estimated} for {actual}");
     }
@@ -207,7 +211,7 @@ async fn outer_joins_whose_columns_must_not_be_null_are_inner() {
         let plan = warehouse.plan(sql, true).await.display_indent().to_string();
         let has_outer = plan.contains("Left Join") || plan.contains("Right Join");
         assert_eq!(has_outer, is_outer, "{sql}\n{plan}");
-        same(&warehouse, sql).await;
+        check_same_rows(&warehouse, sql).await;
     }
 }
 
@@ -215,9 +219,9 @@ async fn outer_joins_whose_columns_must_not_be_null_are_inner() {
 async fn a_range_that_confines_a_leaf_is_known_of_its_other_columns() {
     // The condition selects the weeks of 70 days out of 3,000, and with them about a quarter of the sales, though the
     // calendar `d` itself has no filter.
-    let day: Rows = vec![("d_id", keys(3_000)), ("d_week", (0..3_000).map(|day| Some(day / 7)).collect())];
+    let day: TableColumns = vec![("d_id", keys(3_000)), ("d_week", (0..3_000).map(|day| Some(day / 7)).collect())];
     // The days with sales are a narrow range of the calendar too, but a wider one.
-    let sale: Rows = vec![("s_id", keys(9_000)), ("s_day", (0..9_000).map(|sale| Some(sale % 250)).collect())];
+    let sale: TableColumns = vec![("s_id", keys(9_000)), ("s_day", (0..9_000).map(|sale| Some(sale % 250)).collect())];
     let warehouse = Warehouse::new(&[("day", day), ("sale", sale)]);
     let sql = "SELECT s_id FROM sale, day AS d, day AS w WHERE s_day = d.d_id AND d.d_week = w.d_week AND w.d_id < 70";
     let plan = warehouse.plan(sql, true).await;
@@ -225,39 +229,40 @@ async fn a_range_that_confines_a_leaf_is_known_of_its_other_columns() {
     while let LogicalPlan::Projection(projection) = joins {
         joins = &projection.input;
     }
-    let graph = Graph::of(joins).expect("three tables are joined");
-    let sizes = Sizes::of(&graph);
+    let graph = JoinGraph::try_from_plan(joins).expect("three tables are joined");
+    let sizes = SizeEstimates::new(&graph);
     let estimated = sizes.rows(LeafSet::first(3));
     let actual = warehouse.rows(sql, true).await.len() as f64;
     assert!((actual / 2.0..=actual * 2.0).contains(&estimated), "{estimated} for {actual}");
     let at = |name: &str| {
         let shows = |leaf: &LogicalPlan| leaf.schema().field_names().iter().any(|column| column.contains(name));
-        LeafSet::one(graph.leaves.iter().position(|leaf| shows(&leaf.plan)).expect("a leaf of each table"))
+        LeafSet::from_leaf(graph.leaves.iter().position(|leaf| shows(&leaf.plan)).expect("a leaf of each table"))
     };
     let sale = at("s_day");
-    let days = (0..3).map(LeafSet::one).filter(|leaf| *leaf != sale).fold(LeafSet::EMPTY, LeafSet::union);
+    let days = (0..3).map(LeafSet::from_leaf).filter(|leaf| *leaf != sale).fold(LeafSet::EMPTY, LeafSet::union);
     // The build side's min/max filter restricts the scan of sales.
-    assert!(sizes.reached(days, sale) < 0.4, "{}", sizes.reached(days, sale));
-    assert!((sizes.reached(LeafSet::EMPTY, sale) - 1.0).abs() < f64::EPSILON);
+    assert!(sizes.runtime_filter_selectivity(days, sale) < 0.4, "{}", sizes.runtime_filter_selectivity(days, sale));
+    assert!((sizes.runtime_filter_selectivity(LeafSet::EMPTY, sale) - 1.0).abs() < f64::EPSILON);
 }
 
 /// Returns a star schema with many facts per item.
-fn many() -> Warehouse {
-    let fact: Rows = vec![
+fn many_facts_per_item() -> Warehouse {
+    let fact: TableColumns = vec![
         ("f_id", keys(120_000)),
         ("f_item", numbers(2, 120_000, 50)),
         ("f_day", numbers(6, 120_000, 300)),
         ("f_value", numbers(3, 120_000, 1_000)),
     ];
-    let day: Rows = vec![("d_id", keys(300)), ("d_year", (0..300).map(|day| Some(day / 100)).collect())];
+    let day: TableColumns = vec![("d_id", keys(300)), ("d_year", (0..300).map(|day| Some(day / 100)).collect())];
     // Some item ids occur twice.
-    let item: Rows = vec![("i_id", (0..60).map(|item| Some(item * 5 / 6)).collect()), ("i_brand", numbers(4, 60, 5))];
+    let item: TableColumns =
+        vec![("i_id", (0..60).map(|item| Some(item * 5 / 6)).collect()), ("i_brand", numbers(4, 60, 5))];
     Warehouse::new(&[("fact", fact), ("day", day), ("item", item)])
 }
 
 #[tokio::test]
 async fn groups_are_made_before_outer_joins_too() {
-    let warehouse = many();
+    let warehouse = many_facts_per_item();
     let joined = |side: &str| format!("FROM item LEFT JOIN {side} ON f_item = i_id GROUP BY i_brand");
     let fact = "(SELECT * FROM fact WHERE f_value IS NULL OR f_value < 990) AS f";
     for (sql, aggregates) in [
@@ -277,13 +282,13 @@ async fn groups_are_made_before_outer_joins_too() {
     ] {
         let plan = warehouse.plan(&sql, true).await.display_indent().to_string();
         assert_eq!(plan.matches("Aggregate:").count(), aggregates, "{sql}\n{plan}");
-        same(&warehouse, &sql).await;
+        check_same_rows(&warehouse, &sql).await;
     }
 }
 
 #[tokio::test]
 async fn groups_are_made_before_joins_where_that_leaves_few() {
-    let warehouse = many();
+    let warehouse = many_facts_per_item();
     for (sql, aggregates) in [
         (
             "SELECT i_brand, sum(f_value), count(*), count(f_value), min(f_id), max(f_value) FROM fact, item WHERE f_item = i_id GROUP BY i_brand",
@@ -322,6 +327,6 @@ async fn groups_are_made_before_joins_where_that_leaves_few() {
     ] {
         let plan = warehouse.plan(sql, true).await.display_indent().to_string();
         assert_eq!(plan.matches("Aggregate:").count(), aggregates, "{sql}\n{plan}");
-        same(&warehouse, sql).await;
+        check_same_rows(&warehouse, sql).await;
     }
 }

@@ -5,7 +5,7 @@
 //! bounded length.
 
 mod lateral;
-mod node;
+mod project_set;
 
-pub(crate) use self::lateral::beside;
-pub use self::node::{ProjectSet, SetColumn};
+pub(crate) use self::lateral::lower_lateral;
+pub use self::project_set::{ProjectSet, SetColumn};

@@ -6,7 +6,7 @@ use datafusion::common::ScalarValue;
 
 /// Estimate of the values of one column of a plan.
 #[derive(Debug, Clone)]
-pub struct ColumnFacts {
+pub struct ColumnEstimate {
     /// Number of distinct non-NULL values among the plan's rows.
     pub distinct: f64,
     /// Number of distinct values without conditions on other columns: the set that the other side of a join draws from.
@@ -23,7 +23,7 @@ pub struct ColumnFacts {
     pub width: f64,
 }
 
-impl ColumnFacts {
+impl ColumnEstimate {
     /// Creates the estimate of a column of `rows` rows without statistics: all values are distinct.
     #[must_use]
     pub fn unknown(rows: f64) -> Self {
@@ -32,24 +32,24 @@ impl ColumnFacts {
     }
 
     /// Reduces the distinct values for a random selection of `after` out of `before` rows (Cardenas' formula).
-    pub fn thin(&mut self, before: f64, after: f64) {
+    pub fn select_randomly(&mut self, before: f64, after: f64) {
         if before <= 0.0 || self.distinct <= 0.0 {
             return;
         }
         let rows_per_value = (before / self.distinct).max(1.0);
-        let kept = (after / before).clamp(0.0, 1.0);
-        self.distinct = (self.distinct * (1.0 - (1.0 - kept).powf(rows_per_value))).min(after.max(1.0)).max(1.0);
+        let fraction = (after / before).clamp(0.0, 1.0);
+        self.distinct = (self.distinct * (1.0 - (1.0 - fraction).powf(rows_per_value))).min(after.max(1.0)).max(1.0);
     }
 
     /// Reduces the distinct values to a fraction, for a condition on the column itself.
-    pub fn narrow(&mut self, share: f64) {
+    pub fn scale_distinct(&mut self, share: f64) {
         self.distinct = (self.distinct * share).max(1.0);
         self.domain = (self.domain * share).max(1.0);
         self.frequent = Arc::new([]);
     }
 
-    /// Intersects the bounds with a range; the distinct values must be reduced separately, see [`ColumnFacts::narrow`].
-    pub fn limit(&mut self, low: f64, high: f64) {
+    /// Intersects the bounds with a range; the distinct values must be reduced separately, see [`ColumnEstimate::scale_distinct`].
+    pub fn intersect_bounds(&mut self, low: f64, high: f64) {
         if let (Some(min), Some(max)) = (self.min, self.max)
             && low.max(min) <= high.min(max)
         {
@@ -58,7 +58,7 @@ impl ColumnFacts {
     }
 
     /// Restricts the column to a range; `before` is its estimate without any condition.
-    pub fn confine(&mut self, before: &ColumnFacts, low: f64, high: f64) {
+    pub fn restrict_to_range(&mut self, before: &ColumnEstimate, low: f64, high: f64) {
         if let (Some(min), Some(max)) = (before.min, before.max)
             && min < max
         {
@@ -72,10 +72,10 @@ impl ColumnFacts {
 
     /// Estimates the column of a UNION ALL of several inputs.
     #[must_use]
-    pub fn union<'a>(inputs: impl Iterator<Item = &'a ColumnFacts>) -> ColumnFacts {
+    pub fn union<'a>(inputs: impl Iterator<Item = &'a ColumnEstimate>) -> ColumnEstimate {
         inputs
             .cloned()
-            .reduce(|a, b| ColumnFacts {
+            .reduce(|a, b| ColumnEstimate {
                 // The inputs of a union mostly draw from one set of values.
                 distinct: a.distinct.max(b.distinct),
                 domain: a.domain.max(b.domain),
@@ -85,7 +85,7 @@ impl ColumnFacts {
                 frequent: Arc::new([]),
                 width: a.width.max(b.width),
             })
-            .unwrap_or_else(|| ColumnFacts::unknown(1.0))
+            .unwrap_or_else(|| ColumnEstimate::unknown(1.0))
     }
 }
 

@@ -10,15 +10,15 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use parking_lot::Mutex;
 
-pub use self::column::{ColumnFacts, position};
+pub use self::column::{ColumnEstimate, position};
 
 /// Estimate of the rows of a plan. Counts may be fractional.
 #[derive(Debug, Clone)]
-pub struct Relation {
+pub struct RelationEstimate {
     /// Number of rows.
     pub rows: f64,
     /// Estimates of the columns, one per field of the plan's schema.
-    pub columns: Vec<ColumnFacts>,
+    pub columns: Vec<ColumnEstimate>,
 }
 
 /// Estimated number of rows without any statistics.
@@ -26,36 +26,36 @@ pub const UNKNOWN_ROWS: f64 = 1_000.0;
 
 /// Cache of estimates about the rows of one table in a statement, because many rules need them.
 #[derive(Debug, Default)]
-pub struct KnownRows {
+pub struct EstimateCache {
     /// Estimates of all columns.
-    pub facts: OnceLock<Vec<ColumnFacts>>,
+    pub columns: OnceLock<Vec<ColumnEstimate>>,
     /// Estimates of the rows that pass a filter, with all columns, by filter.
-    pub filtered: Mutex<HashMap<Expr, Arc<Relation>>>,
+    pub filtered: Mutex<HashMap<Expr, Arc<RelationEstimate>>>,
     /// Decoded rows of the table's sample.
     pub sample: OnceLock<Option<RecordBatch>>,
 }
 
-impl Relation {
+impl RelationEstimate {
     /// Creates the estimate of a plan of which only the number of rows is known.
     #[must_use]
-    pub fn unknown(plan: &LogicalPlan, rows: f64) -> Relation {
-        Relation { rows, columns: vec![ColumnFacts::unknown(rows); plan.schema().fields().len()] }
+    pub fn unknown(plan: &LogicalPlan, rows: f64) -> RelationEstimate {
+        RelationEstimate { rows, columns: vec![ColumnEstimate::unknown(rows); plan.schema().fields().len()] }
     }
 
     /// Extends the columns to those of `plan`, for nodes that add columns to their input's.
     #[must_use]
-    pub fn with_width(mut self, plan: &LogicalPlan) -> Relation {
-        let unknown = ColumnFacts::unknown(self.rows);
+    pub fn with_width(mut self, plan: &LogicalPlan) -> RelationEstimate {
+        let unknown = ColumnEstimate::unknown(self.rows);
         self.columns.resize(plan.schema().fields().len(), unknown);
         self
     }
 
     /// Sets the number of rows; a smaller one is assumed to be a random selection.
     #[must_use]
-    pub fn with_rows(mut self, rows: f64) -> Relation {
+    pub fn with_rows(mut self, rows: f64) -> RelationEstimate {
         if rows < self.rows {
             let before = self.rows;
-            self.columns.iter_mut().for_each(|column| column.thin(before, rows));
+            self.columns.iter_mut().for_each(|column| column.select_randomly(before, rows));
         }
         self.rows = rows;
         self
@@ -63,16 +63,16 @@ impl Relation {
 
     /// Estimates the values of an expression over the columns of `schema`.
     #[must_use]
-    pub fn facts(&self, expr: &Expr, schema: &DFSchema) -> ColumnFacts {
+    pub fn expression_estimate(&self, expr: &Expr, schema: &DFSchema) -> ColumnEstimate {
         match expr {
             Expr::Column(column) => schema
                 .maybe_index_of_column(column)
                 .and_then(|index| self.columns.get(index).cloned())
-                .unwrap_or_else(|| ColumnFacts::unknown(self.rows)),
-            Expr::Alias(alias) => self.facts(&alias.expr, schema),
-            Expr::Cast(cast) => self.facts(&cast.expr, schema),
-            Expr::TryCast(cast) => self.facts(&cast.expr, schema),
-            Expr::Literal(..) => ColumnFacts { distinct: 1.0, domain: 1.0, ..ColumnFacts::unknown(self.rows) },
+                .unwrap_or_else(|| ColumnEstimate::unknown(self.rows)),
+            Expr::Alias(alias) => self.expression_estimate(&alias.expr, schema),
+            Expr::Cast(cast) => self.expression_estimate(&cast.expr, schema),
+            Expr::TryCast(cast) => self.expression_estimate(&cast.expr, schema),
+            Expr::Literal(..) => ColumnEstimate { distinct: 1.0, domain: 1.0, ..ColumnEstimate::unknown(self.rows) },
             other => {
                 let distinct: f64 = other
                     .column_refs()
@@ -81,7 +81,7 @@ impl Relation {
                     .map(|facts| facts.distinct.max(1.0))
                     .product();
                 let distinct = distinct.min(self.rows.max(1.0));
-                ColumnFacts { distinct, domain: distinct, ..ColumnFacts::unknown(self.rows) }
+                ColumnEstimate { distinct, domain: distinct, ..ColumnEstimate::unknown(self.rows) }
             }
         }
     }

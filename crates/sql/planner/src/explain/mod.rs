@@ -1,6 +1,6 @@
 //! Options of EXPLAIN.
 
-use binder::{ExplainFormat, ExplainPlan, Planned};
+use binder::{ExplainFormat, ExplainPlan, StatementPlan};
 use settings::parse_bool;
 use syntax::statement::StatementOption;
 use types::{Condition, SqlError, SqlResult};
@@ -13,10 +13,14 @@ mod tests;
 /// # Errors
 /// `42601` for an unknown option or an invalid value, `22023` for options that contradict each other, `0A000` for
 /// options that Kiln does not support.
-pub(crate) fn explain(options: &[StatementOption], inner: Planned) -> SqlResult<ExplainPlan> {
+pub(crate) fn plan_explain(options: &[StatementOption], inner: StatementPlan) -> SqlResult<ExplainPlan> {
     let is_explained = matches!(
         inner,
-        Planned::Query(_) | Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_) | Planned::CopyTo(_)
+        StatementPlan::Query(_)
+            | StatementPlan::Write(_)
+            | StatementPlan::Modify(_)
+            | StatementPlan::CopyFrom(_)
+            | StatementPlan::CopyTo(_)
     );
     if !is_explained {
         return Err(SqlError::unsupported("EXPLAIN of this statement"));
@@ -27,14 +31,14 @@ pub(crate) fn explain(options: &[StatementOption], inner: Planned) -> SqlResult<
     for option in options {
         let name = option.name.value.as_str();
         match name {
-            "analyze" | "analyse" => analyze = switch(option)?,
-            "verbose" => verbose = switch(option)?,
-            "costs" => costs = switch(option)?,
-            "timing" => timing = Some(switch(option)?),
-            "summary" => summary = Some(switch(option)?),
-            "format" => format = format_of(option)?,
+            "analyze" | "analyse" => analyze = parse_switch(option)?,
+            "verbose" => verbose = parse_switch(option)?,
+            "costs" => costs = parse_switch(option)?,
+            "timing" => timing = Some(parse_switch(option)?),
+            "summary" => summary = Some(parse_switch(option)?),
+            "format" => format = parse_format(option)?,
             "buffers" | "wal" | "settings" | "generic_plan" | "memory" | "serialize" => {
-                if option.value.is_none() || switch(option).unwrap_or(true) {
+                if option.value.is_none() || parse_switch(option).unwrap_or(true) {
                     return Err(SqlError::unsupported(format_args!("EXPLAIN option {}", name.to_uppercase())));
                 }
             }
@@ -60,7 +64,7 @@ pub(crate) fn explain(options: &[StatementOption], inner: Planned) -> SqlResult<
 }
 
 /// Reads a Boolean option; without a value it is on.
-fn switch(option: &StatementOption) -> SqlResult<bool> {
+fn parse_switch(option: &StatementOption) -> SqlResult<bool> {
     let Some(value) = &option.value else { return Ok(true) };
     value
         .text()
@@ -68,7 +72,7 @@ fn switch(option: &StatementOption) -> SqlResult<bool> {
         .ok_or_else(|| SqlError::new(Condition::SyntaxError, format!("{} requires a Boolean value", option.name.value)))
 }
 
-fn format_of(option: &StatementOption) -> SqlResult<ExplainFormat> {
+fn parse_format(option: &StatementOption) -> SqlResult<ExplainFormat> {
     let value = option
         .value
         .as_ref()

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use binder::{ExplainFormat, ExplainPlan, Planned, WritePlan};
+use binder::{ExplainFormat, ExplainPlan, StatementPlan, WritePlan};
 use syntax::{Statement, parse};
 use types::Condition;
 
-use super::explain;
+use super::plan_explain;
 
 /// Plans EXPLAIN with these options, of an INSERT that writes nothing.
 fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
@@ -30,14 +30,14 @@ fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
     });
     let inner = WritePlan {
         table,
-        before: Vec::new(),
+        changes_before: Vec::new(),
         input: None,
-        tag: "INSERT",
+        command_tag: "INSERT",
         notices: Vec::new(),
         returning: None,
         conflict: None,
     };
-    explain(&statement.options, Planned::Write(inner))
+    plan_explain(&statement.options, StatementPlan::Write(inner))
 }
 
 #[test]

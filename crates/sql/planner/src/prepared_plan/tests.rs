@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use binder::Planned;
+use binder::StatementPlan;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
 use plan::ShardTable;
-use session_context::{FetchedInputs, PastState, StatementContext};
-use types::{CommitTs, Moment};
+use session_context::{FetchedInputs, HistoricalState, StatementContext};
+use types::{CommitTs, TimeTravelTarget};
 
 use super::{BYTES_MAX, PreparedPlan};
 use crate::tests::fixture::Fixture;
@@ -23,11 +23,11 @@ fn prepared(fixture: &Fixture, sql: &str) -> Option<PreparedPlan> {
     let mut context = StatementContext::clone(&fixture.context);
     context.snapshot = Arc::new(context.snapshot.without_rows());
     // Earlier states are equal to the present one.
-    let state = PastState { state: Arc::clone(&context.snapshot), pin: Arc::new(()) };
-    let moments = [Moment::Newest, Moment::Commit(CommitTs(1))];
+    let state = HistoricalState { state: Arc::clone(&context.snapshot), pin: Arc::new(()) };
+    let moments = [TimeTravelTarget::Newest, TimeTravelTarget::Commit(CommitTs(1))];
     let states = moments.into_iter().map(|moment| (moment, Ok(state.clone()))).collect();
     context.inputs = Arc::new(FetchedInputs { states, ..FetchedInputs::default() });
-    let planned: Planned = fixture.planner.plan(&parsed, &[], &Arc::new(context)).expect("it can be planned");
+    let planned: StatementPlan = fixture.planner.plan(&parsed, &[], &Arc::new(context)).expect("it can be planned");
     PreparedPlan::new(planned, &fixture.planner)
 }
 

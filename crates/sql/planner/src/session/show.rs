@@ -10,7 +10,7 @@ use types::{SqlError, SqlResult};
 ///
 /// # Errors
 /// `42704` for an unknown setting.
-pub(super) fn one(binder: &Binder<'_>, name: &str) -> SqlResult<QueryPlan> {
+pub(super) fn show_setting(binder: &Binder<'_>, name: &str) -> SqlResult<QueryPlan> {
     let context = binder.context();
     let (column, value) = match name.to_ascii_lowercase().as_str() {
         "role" if context.role.oid == context.session_role.oid => ("role".to_owned(), "none".to_owned()),
@@ -23,24 +23,24 @@ pub(super) fn one(binder: &Binder<'_>, name: &str) -> SqlResult<QueryPlan> {
         _ => (Settings::canonical_name(name)?, context.settings.get(name)?),
     };
     let text = format!("SELECT {}::text AS \"{}\"", literal(&value), column.replace('"', "\"\""));
-    binder.query(&*query(&text)?, &[])
+    binder.plan_query(&*parse_query(&text)?, &[])
 }
 
 /// Plans SHOW ALL: name, value and description of every setting.
 ///
 /// # Errors
 /// None that a client could cause.
-pub(super) fn all(binder: &Binder<'_>) -> SqlResult<QueryPlan> {
+pub(super) fn show_all(binder: &Binder<'_>) -> SqlResult<QueryPlan> {
     let rows = binder.context().settings.all();
     let rows: Vec<String> = rows
         .iter()
-        .map(|row| format!("({}, {}, {})", literal(&row.name), literal(&row.shown), literal(row.description)))
+        .map(|row| format!("({}, {}, {})", literal(&row.name), literal(&row.display_value), literal(row.description)))
         .collect();
     let text = format!("SELECT * FROM (VALUES {}) AS settings (name, setting, description)", rows.join(", "));
-    binder.query(&*query(&text)?, &[])
+    binder.plan_query(&*parse_query(&text)?, &[])
 }
 
-fn query(text: &str) -> SqlResult<Box<Query>> {
+fn parse_query(text: &str) -> SqlResult<Box<Query>> {
     match parse(text)?.pop().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => Ok(query),
         _ => Err(SqlError::internal("the text of SHOW did not parse as a query")),

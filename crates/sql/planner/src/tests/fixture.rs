@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use binder::Planned;
+use binder::StatementPlan;
 use catalog::{CatalogState, Role};
 use datafusion::catalog::Session;
 use datafusion::common::Result as DfResult;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
-use plan::{OperatorPlanning, PlanScan, ShardTable};
+use plan::{OperatorPlanning, ShardTable, TableScanPlanner};
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use types::random::SeededRandom;
@@ -28,17 +28,17 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn of(definitions: &str) -> Self {
         let planner = planner_without_rows();
-        let fresh = Arc::new(CatalogState::fresh());
+        let fresh = Arc::new(CatalogState::new_warehouse());
         let role = Arc::clone(fresh.role(Role::BOOTSTRAP).expect("the fixture is sound"));
         let next = AtomicU32::new(30_000);
         let mut context = StatementContext {
             has_rows: true,
             commit: types::CommitTs(1),
-            past: Arc::new(session_context::NoPast),
+            time_travel: Arc::new(session_context::NoTimeTravel),
             inputs: Arc::default(),
             arguments: Arc::default(),
             assignments: Arc::default(),
-            sequences: Arc::new(session_context::NoNumbers),
+            sequences: Arc::new(session_context::NoSequenceNumbers),
             settings: Arc::new(Settings::default()),
             session_role: Arc::clone(&role),
             role,
@@ -54,7 +54,7 @@ impl Fixture {
             clock: Arc::new(types::SystemClock::new()),
         };
         for parsed in planner.parse(definitions).expect("the fixture is sound") {
-            let Planned::Define(plan) =
+            let StatementPlan::Define(plan) =
                 planner.plan(&parsed, &[], &Arc::new(context.clone())).expect("the fixture is sound")
             else {
                 panic!("{} defines nothing", parsed.text);
@@ -66,7 +66,7 @@ impl Fixture {
         Self { planner, context: Arc::new(context) }
     }
 
-    pub(crate) fn plan(&self, sql: &str) -> SqlResult<Planned> {
+    pub(crate) fn plan(&self, sql: &str) -> SqlResult<StatementPlan> {
         self.planner.plan(&self.planner.parse(sql)?[0], &[], &self.context)
     }
 }
@@ -90,7 +90,7 @@ impl QueryPlanner for NoOperators {
 #[derive(Debug)]
 struct NoScans;
 
-impl PlanScan for NoScans {
+impl TableScanPlanner for NoScans {
     fn plan_scan(
         &self,
         _: &ShardTable,

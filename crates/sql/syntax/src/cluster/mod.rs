@@ -60,7 +60,7 @@ impl Cursor<'_> {
             (false, true) => IfExists::Keep,
             (false, false) => IfExists::Refuse,
         };
-        Ok(of(ClusterStatement::Create { name, options, if_exists }))
+        Ok(cluster_statement(ClusterStatement::Create { name, options, if_exists }))
     }
 
     /// Parses ALTER CLUSTER, after ALTER.
@@ -79,7 +79,7 @@ impl Cursor<'_> {
             self.expect("resume")?;
             AlterClusterAction::Resume
         };
-        Ok(of(ClusterStatement::Alter { name, action }))
+        Ok(cluster_statement(ClusterStatement::Alter { name, action }))
     }
 
     /// Parses DROP CLUSTER, after DROP.
@@ -87,14 +87,14 @@ impl Cursor<'_> {
         self.expect("cluster")?;
         let if_exists = self.eat("if exists");
         let names = self.list(Self::cluster_name)?;
-        Ok(of(ClusterStatement::Drop { names, if_exists }))
+        Ok(cluster_statement(ClusterStatement::Drop { names, if_exists }))
     }
 
     /// Parses USE CLUSTER; the unquoted word DEFAULT is not a name here.
     pub(super) fn use_cluster(&mut self) -> SqlResult<Statement> {
         self.expect("use cluster")?;
         let name = if self.eat("default") { None } else { Some(self.cluster_name()?) };
-        Ok(of(ClusterStatement::Use(name)))
+        Ok(cluster_statement(ClusterStatement::Use(name)))
     }
 
     /// Parses GRANT and REVOKE of privileges on clusters; `0A000` for privileges on other objects, which Kiln does not
@@ -119,7 +119,7 @@ impl Cursor<'_> {
         if revoke {
             self.cascade();
         }
-        Ok(of(ClusterStatement::Grant { privileges, clusters, to, revoke }))
+        Ok(cluster_statement(ClusterStatement::Grant { privileges, clusters, to, revoke }))
     }
 
     /// Parses `SET` or `RESET DEFAULT_CLUSTER` of ALTER ROLE; `None`, with nothing consumed, for another setting.
@@ -134,7 +134,7 @@ impl Cursor<'_> {
         } else {
             return Ok(None);
         };
-        Ok(Some(of(ClusterStatement::SetDefault { role: role.clone(), clusters })))
+        Ok(Some(cluster_statement(ClusterStatement::SetDefault { role: role.clone(), clusters })))
     }
 
     /// Parses `USAGE, OPERATE ON CLUSTER` or `ALL [PRIVILEGES] ON CLUSTER`; `None` for other privileges.
@@ -197,6 +197,6 @@ impl Cursor<'_> {
     }
 }
 
-fn of(statement: ClusterStatement) -> Statement {
+fn cluster_statement(statement: ClusterStatement) -> Statement {
     Statement::Cluster(Box::new(statement))
 }

@@ -32,20 +32,20 @@ impl Cursor<'_> {
             "hardware_instance" => options.hardware_instance.replace(self.option_name()?).is_none(),
             "wlm_profile" => options.wlm_profile.replace(self.option_name()?).is_none(),
             "auto_suspend" => options.auto_suspend.replace(self.count_or_null()?).is_none(),
-            "auto_resume" => options.auto_resume.replace(self.truth()?).is_none(),
+            "auto_resume" => options.auto_resume.replace(self.boolean()?).is_none(),
             "max_spill_pct" => options.max_spill_pct.replace(self.count_or_null()?).is_none(),
             "max_cache_pct" => options.max_cache_pct.replace(self.count_or_null()?).is_none(),
             unknown => {
                 self.at = start;
                 let message = format!("unrecognized cluster option \"{unknown}\"");
-                return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+                return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
             }
         };
         if is_first {
             return Ok(());
         }
         self.at = start;
-        Err(self.here(SqlError::new(Condition::SyntaxError, "conflicting or redundant options")))
+        Err(self.with_next_position(SqlError::new(Condition::SyntaxError, "conflicting or redundant options")))
     }
 
     /// Parses an integer; one beyond 64 bits becomes `i64::MAX`, which every option refuses.
@@ -61,7 +61,7 @@ impl Cursor<'_> {
         if self.eat("null") { Ok(None) } else { self.count().map(Some) }
     }
 
-    fn truth(&mut self) -> SqlResult<bool> {
+    fn boolean(&mut self) -> SqlResult<bool> {
         match self.eat_one_of(&["true", "on", "false", "off"]) {
             Some(word) => Ok(matches!(word, "true" | "on")),
             None => Err(self.syntax_error()),

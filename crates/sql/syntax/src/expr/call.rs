@@ -17,11 +17,11 @@ impl Cursor<'_> {
     pub(super) fn special_call(&mut self, word: &str, opens: bool) -> SqlResult<Option<Expr>> {
         let call = match word {
             "current_date" | "current_user" | "session_user" | "user" | "current_role" | "current_catalog" => {
-                Expr::Function(self.without_parentheses()?)
+                Expr::Function(self.call_without_parentheses()?)
             }
-            "current_schema" if !opens => Expr::Function(self.without_parentheses()?),
+            "current_schema" if !opens => Expr::Function(self.call_without_parentheses()?),
             "current_time" | "current_timestamp" | "localtime" | "localtimestamp" => {
-                let mut function = self.without_parentheses()?;
+                let mut function = self.call_without_parentheses()?;
                 if self.eat_symbol('(') {
                     let span = self.lexeme().span;
                     let precision = value(Value::Number(self.integer()?.to_string(), false), span);
@@ -35,7 +35,7 @@ impl Cursor<'_> {
             "coalesce" | "greatest" | "least" | "nullif" | "grouping" => {
                 let name = ObjectName::from(vec![self.label()?]);
                 let args = self.parenthesized(|cursor| cursor.expr().map(unnamed))?;
-                Expr::Function(Function { args: arguments(args), ..function(name) })
+                Expr::Function(Function { args: arguments(args), ..new_function(name) })
             }
             "extract" => self.extract()?,
             "position" => self.position()?,
@@ -51,9 +51,9 @@ impl Cursor<'_> {
         Ok(Some(call))
     }
 
-    fn without_parentheses(&mut self) -> SqlResult<Function> {
+    fn call_without_parentheses(&mut self) -> SqlResult<Function> {
         let name = self.label()?;
-        Ok(function(ObjectName::from(vec![name])))
+        Ok(new_function(ObjectName::from(vec![name])))
     }
 
     /// Parses the arguments of a call and the clauses after them (WITHIN GROUP, FILTER, OVER), after the name.
@@ -80,7 +80,7 @@ impl Cursor<'_> {
             list.clauses.push(FunctionArgumentClause::OrderBy(self.list(Self::order_by_expr)?));
         }
         self.expect_symbol(')')?;
-        let mut call = Function { args: FunctionArguments::List(list), ..function(name) };
+        let mut call = Function { args: FunctionArguments::List(list), ..new_function(name) };
         if self.eat("within group") {
             self.expect_symbol('(')?;
             self.expect("order by")?;
@@ -305,12 +305,12 @@ impl Cursor<'_> {
             args.push(value(Value::SingleQuotedString(form.to_uppercase()), span));
         }
         self.expect_symbol(')')?;
-        Ok(plain("normalize", args))
+        Ok(call_by_name("normalize", args))
     }
 }
 
 /// Builds a call with a name and no arguments or clauses.
-pub(super) fn function(name: ObjectName) -> Function {
+pub(super) fn new_function(name: ObjectName) -> Function {
     Function {
         name,
         uses_odbc_syntax: false,
@@ -324,9 +324,9 @@ pub(super) fn function(name: ObjectName) -> Function {
 }
 
 /// Builds a call of a function by its unqualified name.
-pub(super) fn plain(name: &str, args: Vec<Expr>) -> Expr {
+pub(super) fn call_by_name(name: &str, args: Vec<Expr>) -> Expr {
     let args = arguments(args.into_iter().map(unnamed).collect());
-    Expr::Function(Function { args, ..function(ObjectName::from(vec![Ident::new(name)])) })
+    Expr::Function(Function { args, ..new_function(ObjectName::from(vec![Ident::new(name)])) })
 }
 
 fn arguments(args: Vec<FunctionArg>) -> FunctionArguments {

@@ -11,16 +11,16 @@ mod window;
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 use types::{SqlError, SqlResult};
 
-use self::operator::{Level, binary, level, prefix};
+use self::operator::{Precedence, binary_operator, precedence, prefix_operator};
 use super::cursor::Cursor;
 use super::lex::Token;
 
 /// Number of operands of AND or OR from which the tree is balanced; shorter chains have PostgreSQL's left-deep shape.
-const BALANCED_FROM: usize = 32;
+const CHAIN_BALANCED_MIN: usize = 32;
 
 /// Nonterminal of PostgreSQL's grammar that an expression is parsed as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum ExprGrammar {
     /// `a_expr`: any expression.
     Any,
     /// `b_expr`: without AND, OR, NOT, IS NULL, LIKE, IN and BETWEEN, which mean something else in its context.
@@ -30,59 +30,59 @@ enum Room {
 impl Cursor<'_> {
     /// Parses an expression.
     pub(super) fn expr(&mut self) -> SqlResult<Expr> {
-        self.nested(|cursor| cursor.climb_from_prefix(Level::None, Room::Any))
+        self.nested(|cursor| cursor.climb_from_prefix(Precedence::None, ExprGrammar::Any))
     }
 
     /// Parses an expression in a context that uses AND, IN and NOT NULL itself: a DEFAULT, a bound of BETWEEN.
     pub(super) fn restricted_expr(&mut self) -> SqlResult<Expr> {
-        self.nested(|cursor| cursor.climb_from_prefix(Level::None, Room::Restricted))
+        self.nested(|cursor| cursor.climb_from_prefix(Precedence::None, ExprGrammar::Restricted))
     }
 
     /// Parses an operand whose operators bind tighter than `level`.
-    fn operand(&mut self, level: Level, room: Room) -> SqlResult<Expr> {
+    fn operand(&mut self, level: Precedence, room: ExprGrammar) -> SqlResult<Expr> {
         self.nested(|cursor| cursor.climb_from_prefix(level, room))
     }
 
-    fn climb_from_prefix(&mut self, least: Level, room: Room) -> SqlResult<Expr> {
+    fn climb_from_prefix(&mut self, least: Precedence, room: ExprGrammar) -> SqlResult<Expr> {
         let first = self.prefix(room)?;
         self.climb(first, least, room)
     }
 
     /// Parses the remainder of an expression whose first operand is parsed already.
-    pub(super) fn rest_of_expr(&mut self, first: Expr) -> SqlResult<Expr> {
+    pub(super) fn continue_expr(&mut self, first: Expr) -> SqlResult<Expr> {
         let first = self.postfix(first)?;
-        self.climb(first, Level::None, Room::Any)
+        self.climb(first, Precedence::None, ExprGrammar::Any)
     }
 
     /// Parses an operand with its prefix operators.
-    fn prefix(&mut self, room: Room) -> SqlResult<Expr> {
-        if self.is("not") && room == Room::Any {
+    fn prefix(&mut self, room: ExprGrammar) -> SqlResult<Expr> {
+        if self.is("not") && room == ExprGrammar::Any {
             self.advance();
             if self.is("exists") {
-                return match self.operand(Level::Not, room)? {
+                return match self.operand(Precedence::Not, room)? {
                     Expr::Exists { subquery, negated } => Ok(Expr::Exists { subquery, negated: !negated }),
                     other => Ok(unary(UnaryOperator::Not, other)),
                 };
             }
-            let operand = self.operand(Level::Not, room)?;
+            let operand = self.operand(Precedence::Not, room)?;
             return Ok(unary(UnaryOperator::Not, operand));
         }
         if let Some(sign) = self.operator().filter(|operator| matches!(*operator, "+" | "-")) {
             self.advance();
-            let operand = self.operand(Level::Sign, room)?;
+            let operand = self.operand(Precedence::Sign, room)?;
             let operator = if sign == "-" { UnaryOperator::Minus } else { UnaryOperator::Plus };
             return Ok(unary(operator, operand));
         }
         let named = self.named_operator()?;
         if let Some(name) = named.as_deref().or_else(|| self.operator()) {
             if named.is_none() {
-                if level(name) != Level::Other || matches!(name, "::" | ":=" | "=>" | "..") {
+                if precedence(name) != Precedence::Other || matches!(name, "::" | ":=" | "=>" | "..") {
                     return Err(self.syntax_error());
                 }
                 self.advance();
             }
-            let operand = self.operand(Level::Other, room)?;
-            return match prefix(name) {
+            let operand = self.operand(Precedence::Other, room)?;
+            return match prefix_operator(name) {
                 Some(operator) => Ok(unary(operator, operand)),
                 None => Err(SqlError::unsupported(format_args!("the prefix operator {name}"))),
             };
@@ -91,22 +91,22 @@ impl Cursor<'_> {
     }
 
     /// Parses the operators after `left` that bind tighter than `least`.
-    fn climb(&mut self, mut left: Expr, least: Level, room: Room) -> SqlResult<Expr> {
+    fn climb(&mut self, mut left: Expr, least: Precedence, room: ExprGrammar) -> SqlResult<Expr> {
         loop {
             let (level, next) = self.infix(room);
             if level <= least {
                 return Ok(left);
             }
-            self.grow()?;
+            self.add_level()?;
             left = match next {
-                Infix::Or => self.chain(left, "or", Level::Or, BinaryOperator::Or)?,
-                Infix::And => self.chain(left, "and", Level::And, BinaryOperator::And)?,
+                Infix::Or => self.chain(left, "or", Precedence::Or, BinaryOperator::Or)?,
+                Infix::And => self.chain(left, "and", Precedence::And, BinaryOperator::And)?,
                 Infix::Is => self.is_test(left)?,
                 Infix::Match => self.match_test(left)?,
                 Infix::Operator => self.binary(left, level, room)?,
                 Infix::AtTimeZone => {
                     self.expect("at time zone")?;
-                    let time_zone = Box::new(self.operand(Level::At, room)?);
+                    let time_zone = Box::new(self.operand(Precedence::At, room)?);
                     Expr::AtTimeZone { timestamp: Box::new(left), time_zone }
                 }
                 Infix::Collate => {
@@ -121,42 +121,42 @@ impl Cursor<'_> {
     }
 
     /// Classifies the next token as an infix operator, with its precedence.
-    fn infix(&self, room: Room) -> (Level, Infix) {
+    fn infix(&self, room: ExprGrammar) -> (Precedence, Infix) {
         match self.peek() {
             Token::Operator(operator) if !matches!(operator.as_str(), "::" | ":=" | "=>" | "..") => {
-                (level(operator), Infix::Operator)
+                (precedence(operator), Infix::Operator)
             }
             Token::Word(word) => match word.as_str() {
-                "operator" if *self.peek_at(1) == Token::Symbol('(') => (Level::Other, Infix::Operator),
-                "at" if self.is("at time zone") => (Level::At, Infix::AtTimeZone),
-                "collate" => (Level::Collate, Infix::Collate),
-                "is" if room == Room::Any || self.is("is distinct") || self.is("is not distinct") => {
-                    (Level::Is, Infix::Is)
+                "operator" if *self.peek_at(1) == Token::Symbol('(') => (Precedence::Other, Infix::Operator),
+                "at" if self.is("at time zone") => (Precedence::At, Infix::AtTimeZone),
+                "collate" => (Precedence::Collate, Infix::Collate),
+                "is" if room == ExprGrammar::Any || self.is("is distinct") || self.is("is not distinct") => {
+                    (Precedence::Is, Infix::Is)
                 }
-                _ if room == Room::Restricted => (Level::None, Infix::None),
-                "or" => (Level::Or, Infix::Or),
-                "and" => (Level::And, Infix::And),
-                "isnull" | "notnull" => (Level::Is, Infix::Is),
-                "between" | "in" | "like" | "ilike" => (Level::Match, Infix::Match),
-                "similar" if self.is("similar to") => (Level::Match, Infix::Match),
+                _ if room == ExprGrammar::Restricted => (Precedence::None, Infix::None),
+                "or" => (Precedence::Or, Infix::Or),
+                "and" => (Precedence::And, Infix::And),
+                "isnull" | "notnull" => (Precedence::Is, Infix::Is),
+                "between" | "in" | "like" | "ilike" => (Precedence::Match, Infix::Match),
+                "similar" if self.is("similar to") => (Precedence::Match, Infix::Match),
                 "not" if matches!(self.word_at(1), Some("between" | "in" | "like" | "ilike" | "similar")) => {
-                    (Level::Match, Infix::Match)
+                    (Precedence::Match, Infix::Match)
                 }
-                "overlaps" => (Level::Other, Infix::Overlaps),
-                _ => (Level::None, Infix::None),
+                "overlaps" => (Precedence::Other, Infix::Overlaps),
+                _ => (Precedence::None, Infix::None),
             },
-            _ => (Level::None, Infix::None),
+            _ => (Precedence::None, Infix::None),
         }
     }
 
     /// Parses the further operands of `a AND b AND c`.
-    fn chain(&mut self, first: Expr, word: &str, level: Level, operator: BinaryOperator) -> SqlResult<Expr> {
+    fn chain(&mut self, first: Expr, word: &str, level: Precedence, operator: BinaryOperator) -> SqlResult<Expr> {
         let mut operands = vec![first];
         while self.eat(word) {
-            operands.push(self.operand(level, Room::Any)?);
+            operands.push(self.operand(level, ExprGrammar::Any)?);
         }
-        if operands.len() >= BALANCED_FROM {
-            return Ok(balanced(operands, &operator));
+        if operands.len() >= CHAIN_BALANCED_MIN {
+            return Ok(balance_operands(operands, &operator));
         }
         let mut operands = operands.into_iter();
         let first = operands.next().expect("the list begins with the first operand");
@@ -191,7 +191,7 @@ impl Cursor<'_> {
             ("unknown", true) => Expr::IsNotUnknown(left),
             (_, not) => {
                 self.expect("from")?;
-                let right = Box::new(self.operand(Level::Is, Room::Any)?);
+                let right = Box::new(self.operand(Precedence::Is, ExprGrammar::Any)?);
                 if not { Expr::IsNotDistinctFrom(left, right) } else { Expr::IsDistinctFrom(left, right) }
             }
         })
@@ -207,7 +207,7 @@ impl Cursor<'_> {
             Some("in") => return self.in_test(expr, negated),
             Some("similar") => {
                 self.expect("to")?;
-                let pattern = Box::new(self.operand(Level::Match, Room::Any)?);
+                let pattern = Box::new(self.operand(Precedence::Match, ExprGrammar::Any)?);
                 let escape_char = self.escape()?;
                 Expr::SimilarTo { negated, expr, pattern, escape_char }
             }
@@ -221,7 +221,7 @@ impl Cursor<'_> {
                     };
                     return self.quantified(*expr, operator);
                 }
-                let pattern = Box::new(self.operand(Level::Match, Room::Any)?);
+                let pattern = Box::new(self.operand(Precedence::Match, ExprGrammar::Any)?);
                 let escape_char = self.escape()?;
                 if word == "like" {
                     Expr::Like { negated, any: false, expr, pattern, escape_char }
@@ -231,7 +231,7 @@ impl Cursor<'_> {
             }
             None => return Err(self.syntax_error()),
         };
-        self.refuse_chained(Level::Match)?;
+        self.refuse_chained(Precedence::Match)?;
         Ok(tested)
     }
 
@@ -240,7 +240,7 @@ impl Cursor<'_> {
         if !self.eat("escape") {
             return Ok(None);
         }
-        match self.operand(Level::Match, Room::Any)? {
+        match self.operand(Precedence::Match, ExprGrammar::Any)? {
             Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => Ok(Some(value)),
             _ => Err(self.unsupported("ESCAPE with anything but a string constant")),
         }
@@ -253,8 +253,8 @@ impl Cursor<'_> {
         }
         let low = Box::new(self.restricted_expr()?);
         self.expect("and")?;
-        let high = Box::new(self.operand(Level::Match, Room::Any)?);
-        self.refuse_chained(Level::Match)?;
+        let high = Box::new(self.operand(Precedence::Match, ExprGrammar::Any)?);
+        self.refuse_chained(Precedence::Match)?;
         if !symmetric {
             return Ok(Expr::Between { expr, negated, low, high });
         }
@@ -267,16 +267,16 @@ impl Cursor<'_> {
 
     fn in_test(&mut self, expr: Box<Expr>, negated: bool) -> SqlResult<Expr> {
         self.expect_symbol('(')?;
-        let content = self.parenthesis()?;
+        let content = self.parentheses_content()?;
         self.expect_symbol(')')?;
         Ok(match content {
-            primary::Content::Query(subquery) => Expr::InSubquery { expr, subquery, negated },
-            primary::Content::Exprs(list) => Expr::InList { expr, list, negated },
+            primary::ParenthesesContent::Query(subquery) => Expr::InSubquery { expr, subquery, negated },
+            primary::ParenthesesContent::Exprs(list) => Expr::InList { expr, list, negated },
         })
     }
 
     /// Parses `operator right` or `operator ANY (…)`, after `left`.
-    fn binary(&mut self, left: Expr, level: Level, room: Room) -> SqlResult<Expr> {
+    fn binary(&mut self, left: Expr, level: Precedence, room: ExprGrammar) -> SqlResult<Expr> {
         let name = match self.named_operator()? {
             Some(name) => name,
             None => match &self.advance().token {
@@ -289,25 +289,25 @@ impl Cursor<'_> {
             return self.quantified(left, &name);
         }
         let right = self.operand(level, room)?;
-        if level == Level::Comparison {
+        if level == Precedence::Comparison {
             self.refuse_chained(level)?;
         }
-        Ok(binary_op(left, binary(&name), right))
+        Ok(binary_op(left, binary_operator(&name), right))
     }
 
     fn quantified(&mut self, left: Expr, name: &str) -> SqlResult<Expr> {
         let word = self.eat_one_of(&["any", "some", "all"]);
         self.expect_symbol('(')?;
-        let right = Box::new(match self.parenthesis()? {
-            primary::Content::Query(query) => Expr::Subquery(query),
-            primary::Content::Exprs(mut exprs) => match (exprs.pop(), exprs.is_empty()) {
+        let right = Box::new(match self.parentheses_content()? {
+            primary::ParenthesesContent::Query(query) => Expr::Subquery(query),
+            primary::ParenthesesContent::Exprs(mut exprs) => match (exprs.pop(), exprs.is_empty()) {
                 (Some(array), true) => array,
                 _ => return Err(self.syntax_error()),
             },
         });
         self.expect_symbol(')')?;
         let left = Box::new(left);
-        let compare_op = binary(name);
+        let compare_op = binary_operator(name);
         Ok(match word {
             Some("all") => Expr::AllOp { left, compare_op, right },
             word => Expr::AnyOp { left, compare_op, right, is_some: word == Some("some") },
@@ -315,8 +315,8 @@ impl Cursor<'_> {
     }
 
     /// Refuses a second operator of the same precedence, as in `a = b = c`.
-    fn refuse_chained(&self, level: Level) -> SqlResult<()> {
-        if self.infix(Room::Any).0 == level { Err(self.syntax_error()) } else { Ok(()) }
+    fn refuse_chained(&self, level: Precedence) -> SqlResult<()> {
+        if self.infix(ExprGrammar::Any).0 == level { Err(self.syntax_error()) } else { Ok(()) }
     }
 
     /// Refuses `(a, b) OVERLAPS (c, d)`.
@@ -368,14 +368,14 @@ fn binary_op(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
 }
 
 /// Joins the operands, at least one, by the operator into a tree of minimum height.
-pub fn balanced(operands: Vec<Expr>, operator: &BinaryOperator) -> Expr {
-    under_few_levels(&mut operands.into_iter().map(Some).collect::<Vec<_>>(), operator)
+pub fn balance_operands(operands: Vec<Expr>, operator: &BinaryOperator) -> Expr {
+    balance_slice(&mut operands.into_iter().map(Some).collect::<Vec<_>>(), operator)
 }
 
-fn under_few_levels(operands: &mut [Option<Expr>], operator: &BinaryOperator) -> Expr {
+fn balance_slice(operands: &mut [Option<Expr>], operator: &BinaryOperator) -> Expr {
     if let [operand] = operands {
         return operand.take().expect("each operand is in exactly one subtree");
     }
     let (left, right) = operands.split_at_mut(operands.len() / 2);
-    binary_op(under_few_levels(left, operator), operator.clone(), under_few_levels(right, operator))
+    binary_op(balance_slice(left, operator), operator.clone(), balance_slice(right, operator))
 }

@@ -4,7 +4,7 @@ use sqlparser::ast::{BinaryOperator, UnaryOperator};
 
 /// PostgreSQL's operator precedence, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(super) enum Precedence {
     None,
     Or,
     And,
@@ -30,17 +30,17 @@ pub(super) enum Level {
     Sign,
 }
 
-pub(super) fn level(operator: &str) -> Level {
+pub(super) fn precedence(operator: &str) -> Precedence {
     match operator {
-        "<" | ">" | "=" | "<=" | ">=" | "<>" => Level::Comparison,
-        "+" | "-" => Level::Sum,
-        "*" | "/" | "%" => Level::Product,
-        "^" => Level::Power,
-        _ => Level::Other,
+        "<" | ">" | "=" | "<=" | ">=" | "<>" => Precedence::Comparison,
+        "+" | "-" => Precedence::Sum,
+        "*" | "/" | "%" => Precedence::Product,
+        "^" => Precedence::Power,
+        _ => Precedence::Other,
     }
 }
 
-pub(super) fn binary(operator: &str) -> BinaryOperator {
+pub(super) fn binary_operator(operator: &str) -> BinaryOperator {
     use BinaryOperator as B;
     match operator {
         "+" => B::Plus,
@@ -86,7 +86,7 @@ pub(super) fn binary(operator: &str) -> BinaryOperator {
 }
 
 /// Returns the prefix operator with this name; `None` if there is none.
-pub(super) fn prefix(operator: &str) -> Option<UnaryOperator> {
+pub(super) fn prefix_operator(operator: &str) -> Option<UnaryOperator> {
     Some(match operator {
         "+" => UnaryOperator::Plus,
         "-" => UnaryOperator::Minus,

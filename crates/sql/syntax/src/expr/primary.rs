@@ -14,7 +14,7 @@ use crate::keyword::{Category, category};
 use crate::lex::Token;
 
 /// Content of a pair of parentheses.
-pub(super) enum Content {
+pub(super) enum ParenthesesContent {
     Query(Box<Query>),
     Exprs(Vec<Expr>),
 }
@@ -38,7 +38,7 @@ impl Cursor<'_> {
             expr = self.access(expr)?;
         }
         while self.eat_operator("::") {
-            self.grow()?;
+            self.add_level()?;
             let data_type = self.data_type()?;
             let kind = CastKind::DoubleColon;
             expr = Expr::Cast { kind, expr: Box::new(expr), data_type, array: false, format: None };
@@ -110,11 +110,11 @@ impl Cursor<'_> {
     /// Parses `(…)`: a subquery, a row, or an expression.
     fn in_parentheses(&mut self) -> SqlResult<Expr> {
         self.expect_symbol('(')?;
-        let content = self.parenthesis()?;
+        let content = self.parentheses_content()?;
         self.expect_symbol(')')?;
         Ok(match content {
-            Content::Query(query) => Expr::Subquery(query),
-            Content::Exprs(mut exprs) => match (exprs.pop(), exprs.is_empty()) {
+            ParenthesesContent::Query(query) => Expr::Subquery(query),
+            ParenthesesContent::Exprs(mut exprs) => match (exprs.pop(), exprs.is_empty()) {
                 (Some(one @ (Expr::Nested(_) | Expr::Subquery(_))), true) => one,
                 (Some(one), true) => Expr::Nested(Box::new(one)),
                 (last, _) => {
@@ -127,35 +127,35 @@ impl Cursor<'_> {
 
     /// Parses the content of parentheses; further parentheses may have to be parsed before it is clear whether it is a
     /// query.
-    pub(super) fn parenthesis(&mut self) -> SqlResult<Content> {
+    pub(super) fn parentheses_content(&mut self) -> SqlResult<ParenthesesContent> {
         if self.begins_query() {
-            return self.query().map(Content::Query);
+            return self.query().map(ParenthesesContent::Query);
         }
         if self.is_symbol('(') && self.begins_query_in_parentheses() {
             self.expect_symbol('(')?;
-            let inner = self.nested(Self::parenthesis)?;
+            let inner = self.nested(Self::parentheses_content)?;
             self.expect_symbol(')')?;
             let first = match inner {
-                Content::Query(query) if self.is_symbol(')') || self.goes_on_as_query() => {
-                    return self.rest_of_query(query).map(Content::Query);
+                ParenthesesContent::Query(query) if self.is_symbol(')') || self.continues_query() => {
+                    return self.continue_query(query).map(ParenthesesContent::Query);
                 }
-                Content::Query(query) => Expr::Subquery(query),
-                Content::Exprs(mut exprs) if exprs.len() == 1 => Expr::Nested(Box::new(exprs.remove(0))),
-                Content::Exprs(exprs) => Expr::Tuple(exprs),
+                ParenthesesContent::Query(query) => Expr::Subquery(query),
+                ParenthesesContent::Exprs(mut exprs) if exprs.len() == 1 => Expr::Nested(Box::new(exprs.remove(0))),
+                ParenthesesContent::Exprs(exprs) => Expr::Tuple(exprs),
             };
-            let first = self.rest_of_expr(first)?;
+            let first = self.continue_expr(first)?;
             return self.more_exprs(first);
         }
         let first = self.expr()?;
         self.more_exprs(first)
     }
 
-    fn more_exprs(&mut self, first: Expr) -> SqlResult<Content> {
+    fn more_exprs(&mut self, first: Expr) -> SqlResult<ParenthesesContent> {
         let mut exprs = vec![first];
         while self.eat_symbol(',') {
             exprs.push(self.expr()?);
         }
-        Ok(Content::Exprs(exprs))
+        Ok(ParenthesesContent::Exprs(exprs))
     }
 
     /// Parses an expression that begins with a word.
@@ -173,7 +173,7 @@ impl Cursor<'_> {
             }
             "default" => {
                 let message = "DEFAULT is not allowed in this context";
-                return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+                return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
             }
             "case" => return self.case(),
             "cast" if opens => return self.cast(),
@@ -237,7 +237,7 @@ impl Cursor<'_> {
             self.at = start;
             let data_type = self.simple_type()?;
             self.advance();
-            return Ok(typed(data_type, text.clone(), span));
+            return Ok(typed_constant_expr(data_type, text.clone(), span));
         }
         Ok(if names.len() == 1 { Expr::Identifier(names.remove(0)) } else { Expr::CompoundIdentifier(names) })
     }
@@ -254,7 +254,7 @@ impl Cursor<'_> {
             && let Token::Text(text) = self.peek()
         {
             let span = self.advance().span;
-            return Ok(Some(typed(data_type, text.clone(), span)));
+            return Ok(Some(typed_constant_expr(data_type, text.clone(), span)));
         }
         self.at = start;
         Ok(None)
@@ -351,7 +351,7 @@ impl Cursor<'_> {
         self.expect_symbol(')')?;
         Ok(Expr::Function(Function {
             args: FunctionArguments::Subquery(query),
-            ..call::function(ObjectName::from(vec![Ident { value: "array".to_owned(), quote_style: None, span }]))
+            ..call::new_function(ObjectName::from(vec![Ident { value: "array".to_owned(), quote_style: None, span }]))
         }))
     }
 
@@ -380,8 +380,12 @@ fn without_exponent(number: &str) -> String {
         format!("{whole}{}{}.{}", &fraction[..taken], "0".repeat(shift - taken), &fraction[taken..])
     } else {
         let taken = shift.min(whole.len());
-        let (kept, moved) = whole.split_at(whole.len() - taken);
-        format!("{}.{}{moved}{fraction}", if kept.is_empty() { "0" } else { kept }, "0".repeat(shift - taken))
+        let (integer_digits, moved) = whole.split_at(whole.len() - taken);
+        format!(
+            "{}.{}{moved}{fraction}",
+            if integer_digits.is_empty() { "0" } else { integer_digits },
+            "0".repeat(shift - taken)
+        )
     };
     let digits = plain.trim_start_matches(['0', '.']).bytes().filter(u8::is_ascii_digit).count();
     let decimals = plain.split_once('.').map_or(0, |(_, decimals)| decimals.len());
@@ -392,7 +396,7 @@ pub(super) fn value(value: Value, span: Span) -> Expr {
     Expr::Value(ValueWithSpan { value, span })
 }
 
-fn typed(data_type: DataType, text: String, span: Span) -> Expr {
+fn typed_constant_expr(data_type: DataType, text: String, span: Span) -> Expr {
     let value = ValueWithSpan { value: Value::SingleQuotedString(text), span };
     Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false })
 }

@@ -55,22 +55,22 @@ pub(super) struct Lexeme {
 /// # Errors
 /// `42601` and other syntax errors, with the position of an unterminated token or a malformed number.
 pub(super) fn lex(sql: &str) -> SqlResult<Vec<Lexeme>> {
-    let mut lexer = Lexer { sql, at: 0 };
+    let mut lexer = Lexer { sql, position: 0 };
     let mut lexemes = Vec::with_capacity(sql.len() / 4 + 1);
-    let mut place = Place { counted: 0, location: START };
+    let mut place = PositionTracker { byte: 0, location: START };
     let mut statement_begins = true;
     loop {
         lexer.skip_blanks()?;
         if statement_begins {
-            place = Place { counted: lexer.at, location: START };
+            place = PositionTracker { byte: lexer.position, location: START };
         }
-        let start = lexer.at;
+        let start = lexer.position;
         let token = lexer.token()?;
         let begin = place.advance(sql, start);
-        let end = place.advance(sql, lexer.at);
+        let end = place.advance(sql, lexer.position);
         statement_begins = token == Token::Symbol(';');
         let last = token == Token::End;
-        lexemes.push(Lexeme { token, start, end: lexer.at, span: Span::new(begin, end) });
+        lexemes.push(Lexeme { token, start, end: lexer.position, span: Span::new(begin, end) });
         if last {
             return Ok(lexemes);
         }
@@ -80,21 +80,21 @@ pub(super) fn lex(sql: &str) -> SqlResult<Vec<Lexeme>> {
 const START: Location = Location { line: 1, column: 1 };
 
 /// Line and column of a byte position that only moves forward.
-struct Place {
-    counted: usize,
+struct PositionTracker {
+    byte: usize,
     location: Location,
 }
 
-impl Place {
+impl PositionTracker {
     fn advance(&mut self, sql: &str, to: usize) -> Location {
-        for c in sql[self.counted..to].chars() {
+        for c in sql[self.byte..to].chars() {
             if c == '\n' {
                 self.location = Location { line: self.location.line + 1, column: 1 };
             } else {
                 self.location.column += 1;
             }
         }
-        self.counted = to;
+        self.byte = to;
         self.location
     }
 }
@@ -102,25 +102,25 @@ impl Place {
 /// Lexer state; `at` is the position of the next byte.
 struct Lexer<'a> {
     sql: &'a str,
-    at: usize,
+    position: usize,
 }
 
 impl Lexer<'_> {
-    fn rest(&self) -> &str {
-        &self.sql[self.at..]
+    fn remaining(&self) -> &str {
+        &self.sql[self.position..]
     }
 
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        self.remaining().chars().next()
     }
 
     fn byte(&self, ahead: usize) -> Option<u8> {
-        self.sql.as_bytes().get(self.at + ahead).copied()
+        self.sql.as_bytes().get(self.position + ahead).copied()
     }
 
     /// Returns `message at or near "text"`, where the text is from `start` to the current position.
     fn error(&self, message: &str, start: usize) -> SqlError {
-        at_or_near(self.sql, message, start, self.at)
+        error_at(self.sql, message, start, self.position)
     }
 
     /// Skips white space and comments; returns whether they contain a line break.
@@ -130,11 +130,11 @@ impl Lexer<'_> {
             match self.byte(0) {
                 Some(b'\n' | b'\r') => {
                     line_break = true;
-                    self.at += 1;
+                    self.position += 1;
                 }
-                Some(b' ' | b'\t' | 0x0b | 0x0c) => self.at += 1,
+                Some(b' ' | b'\t' | 0x0b | 0x0c) => self.position += 1,
                 Some(b'-') if self.byte(1) == Some(b'-') => {
-                    self.at += self.rest().find(['\n', '\r']).unwrap_or_else(|| self.rest().len());
+                    self.position += self.remaining().find(['\n', '\r']).unwrap_or_else(|| self.remaining().len());
                 }
                 Some(b'/') if self.byte(1) == Some(b'*') => self.skip_comment()?,
                 _ => return Ok(line_break),
@@ -144,22 +144,22 @@ impl Lexer<'_> {
 
     /// Skips a `/* … */` comment, which may be nested.
     fn skip_comment(&mut self) -> SqlResult<()> {
-        let start = self.at;
+        let start = self.position;
         let mut depth = 0_usize;
         loop {
             match (self.byte(0), self.byte(1)) {
                 (Some(b'/'), Some(b'*')) => {
                     depth += 1;
-                    self.at += 2;
+                    self.position += 2;
                 }
                 (Some(b'*'), Some(b'/')) => {
                     depth -= 1;
-                    self.at += 2;
+                    self.position += 2;
                     if depth == 0 {
                         return Ok(());
                     }
                 }
-                (Some(_), _) => self.at += 1,
+                (Some(_), _) => self.position += 1,
                 (None, _) => return Err(self.error("unterminated /* comment", start)),
             }
         }
@@ -179,8 +179,8 @@ impl Lexer<'_> {
             '.' if self.byte(1).is_some_and(|b| b.is_ascii_digit()) => self.number(),
             '.' | ':' | '(' | ')' | '[' | ']' | ',' | ';' => {
                 for pair in ["..", "::", ":="] {
-                    if self.rest().starts_with(pair) {
-                        self.at += pair.len();
+                    if self.remaining().starts_with(pair) {
+                        self.position += pair.len();
                         return Ok(Token::Operator(pair.to_owned()));
                     }
                 }
@@ -193,7 +193,7 @@ impl Lexer<'_> {
     }
 
     fn symbol(&mut self, c: char) -> Token {
-        self.at += c.len_utf8();
+        self.position += c.len_utf8();
         Token::Symbol(c)
     }
 
@@ -202,7 +202,7 @@ impl Lexer<'_> {
         match (self.byte(0), self.byte(1), self.byte(2)) {
             (Some(b'e' | b'E'), Some(b'\''), _) => return self.escaped_string().map(Token::Text),
             (Some(b'n' | b'N'), Some(b'\''), _) => {
-                self.at += 1;
+                self.position += 1;
                 return self.plain_string().map(Token::Text);
             }
             (Some(b'b' | b'B' | b'x' | b'X'), Some(b'\''), _) => return self.bit_string().map(Token::Bits),
@@ -210,53 +210,53 @@ impl Lexer<'_> {
             (Some(b'u' | b'U'), Some(b'&'), Some(b'"')) => return self.unicode_name().map(Token::Quoted),
             _ => {}
         }
-        let length = self.rest().find(|c| !is_name_part(c)).unwrap_or_else(|| self.rest().len());
-        let word = self.rest()[..length].to_ascii_lowercase();
-        self.at += length;
-        Ok(Token::Word(cut(word)))
+        let length = self.remaining().find(|c| !is_name_part(c)).unwrap_or_else(|| self.remaining().len());
+        let word = self.remaining()[..length].to_ascii_lowercase();
+        self.position += length;
+        Ok(Token::Word(truncate_name(word)))
     }
 
     fn parameter(&mut self) -> SqlResult<Token> {
-        let start = self.at;
-        self.at += 1;
+        let start = self.position;
+        self.position += 1;
         self.skip_digits();
-        let text = self.sql[start..self.at].to_owned();
+        let text = self.sql[start..self.position].to_owned();
         self.refuse_junk("trailing junk after parameter", start)?;
         // PostgreSQL's grammar counts parameters in 32 bits, the wire protocol in 16.
         if text[1..].parse::<u16>().is_err() {
             let message = format!("there is no parameter {text}");
-            let position = character(self.sql, start);
+            let position = char_position(self.sql, start);
             return Err(SqlError::new(Condition::UndefinedParameter, message).with_position(position));
         }
         Ok(Token::Parameter(text))
     }
 
     fn number(&mut self) -> SqlResult<Token> {
-        let start = self.at;
+        let start = self.position;
         self.skip_digits();
         let mut whole = true;
         // `1..10` is a range of integers.
         if self.byte(0) == Some(b'.') && self.byte(1) != Some(b'.') {
             whole = false;
-            self.at += 1;
+            self.position += 1;
             self.skip_digits();
         }
         if matches!(self.byte(0), Some(b'e' | b'E')) {
             let sign = usize::from(matches!(self.byte(1), Some(b'+' | b'-')));
             if self.byte(1 + sign).is_some_and(|b| b.is_ascii_digit()) {
                 whole = false;
-                self.at += 1 + sign;
+                self.position += 1 + sign;
                 self.skip_digits();
             }
         }
-        let text = self.sql[start..self.at].to_owned();
+        let text = self.sql[start..self.position].to_owned();
         self.refuse_junk("trailing junk after numeric literal", start)?;
         Ok(if whole { Token::Integer(text) } else { Token::Decimal(text) })
     }
 
     fn skip_digits(&mut self) {
         while self.byte(0).is_some_and(|b| b.is_ascii_digit()) {
-            self.at += 1;
+            self.position += 1;
         }
     }
 
@@ -264,22 +264,22 @@ impl Lexer<'_> {
         if !self.peek().is_some_and(is_name_start) {
             return Ok(());
         }
-        self.at += self.rest().find(|c| !is_name_part(c)).unwrap_or_else(|| self.rest().len());
+        self.position += self.remaining().find(|c| !is_name_part(c)).unwrap_or_else(|| self.remaining().len());
         Err(self.error(message, start))
     }
 }
 
 /// Returns `message at or near "text"`, or `at end of input`.
-pub(super) fn at_or_near(sql: &str, message: &str, start: usize, end: usize) -> SqlError {
+pub(super) fn error_at(sql: &str, message: &str, start: usize, end: usize) -> SqlError {
     let message = match &sql[start..end] {
         "" => format!("{message} at end of input"),
         text => format!("{message} at or near \"{text}\""),
     };
-    SqlError::new(Condition::SyntaxError, message).with_position(character(sql, start))
+    SqlError::new(Condition::SyntaxError, message).with_position(char_position(sql, start))
 }
 
 /// Returns the position of a byte in characters, from 1.
-pub(super) fn character(sql: &str, byte: usize) -> u32 {
+pub(super) fn char_position(sql: &str, byte: usize) -> u32 {
     u32::try_from(sql[..byte].chars().count() + 1).unwrap_or(u32::MAX)
 }
 
@@ -291,7 +291,7 @@ fn is_name_part(c: char) -> bool {
     is_name_start(c) || c.is_ascii_digit() || c == '$'
 }
 
-fn cut(mut name: String) -> String {
+fn truncate_name(mut name: String) -> String {
     let mut end = name.len().min(NAME_BYTES_MAX);
     while !name.is_char_boundary(end) {
         end -= 1;

@@ -4,15 +4,15 @@
 use super::Lexer;
 
 /// Characters whose presence allows an operator to end in `+` or `-`.
-const LETS_SIGN_END: [char; 9] = ['~', '!', '@', '#', '^', '&', '|', '`', '?'];
+const SIGN_ENDING_CHARS: [char; 9] = ['~', '!', '@', '#', '^', '&', '|', '`', '?'];
 
 pub(super) fn is_operator_char(c: char) -> bool {
-    LETS_SIGN_END.contains(&c) || matches!(c, '+' | '-' | '*' | '/' | '%' | '<' | '>' | '=')
+    SIGN_ENDING_CHARS.contains(&c) || matches!(c, '+' | '-' | '*' | '/' | '%' | '<' | '>' | '=')
 }
 
 impl Lexer<'_> {
     pub(super) fn operator(&mut self) -> String {
-        let rest = self.rest();
+        let rest = self.remaining();
         let mut length = rest.find(|c| !is_operator_char(c)).unwrap_or(rest.len());
         // A comment ends the operator.
         for comment in ["--", "/*"] {
@@ -21,7 +21,7 @@ impl Lexer<'_> {
         // `a=-1` is an equality and a unary minus.
         while length > 1
             && rest[..length].ends_with(['+', '-'])
-            && !rest[..length].contains(|c| LETS_SIGN_END.contains(&c) || c == '%')
+            && !rest[..length].contains(|c| SIGN_ENDING_CHARS.contains(&c) || c == '%')
         {
             length -= 1;
         }
@@ -29,7 +29,7 @@ impl Lexer<'_> {
             "!=" => "<>".to_owned(),
             other => other.to_owned(),
         };
-        self.at += length;
+        self.position += length;
         operator
     }
 }

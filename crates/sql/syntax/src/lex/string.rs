@@ -2,15 +2,15 @@
 
 use types::{Condition, SqlError, SqlResult};
 
-use super::{Lexer, character, cut, is_name_part, is_name_start};
+use super::{Lexer, char_position, is_name_part, is_name_start, truncate_name};
 
 impl Lexer<'_> {
     /// Reads `'…'`, where only `''` is an escape.
     pub(super) fn plain_string(&mut self) -> SqlResult<String> {
-        let start = self.at;
+        let start = self.position;
         let mut text = String::new();
         loop {
-            self.quoted_piece('\'', &mut text, "unterminated quoted string", start)?;
+            self.quoted_part('\'', &mut text, "unterminated quoted string", start)?;
             if !self.continues()? {
                 return Ok(text);
             }
@@ -19,13 +19,13 @@ impl Lexer<'_> {
 
     /// Reads `E'…'`, with backslash escapes.
     pub(super) fn escaped_string(&mut self) -> SqlResult<String> {
-        let start = self.at;
-        self.at += 1;
+        let start = self.position;
+        self.position += 1;
         // Collected as bytes, because `\x` escapes are bytes.
         let mut bytes = Vec::new();
         loop {
-            self.at += 1;
-            self.escaped_piece(&mut bytes, start)?;
+            self.position += 1;
+            self.escaped_part(&mut bytes, start)?;
             if !self.continues()? {
                 break;
             }
@@ -46,44 +46,45 @@ impl Lexer<'_> {
 
     /// Reads `B'01'` or `X'1f'`; returns the letter in lower case and the digits.
     pub(super) fn bit_string(&mut self) -> SqlResult<String> {
-        let start = self.at;
-        let letter = self.rest()[..1].to_ascii_lowercase();
-        self.at += 1;
+        let start = self.position;
+        let letter = self.remaining()[..1].to_ascii_lowercase();
+        self.position += 1;
         let message =
             if letter == "b" { "unterminated bit string literal" } else { "unterminated hexadecimal string literal" };
         let mut digits = letter;
-        self.quoted_piece('\'', &mut digits, message, start)?;
+        self.quoted_part('\'', &mut digits, message, start)?;
         Ok(digits)
     }
 
     /// Reads `U&'…'` and an optional `UESCAPE`.
     pub(super) fn unicode_string(&mut self) -> SqlResult<String> {
-        self.at += 2;
-        let start = self.at;
+        self.position += 2;
+        let start = self.position;
         let text = self.plain_string()?;
         let escape = self.unicode_escape()?;
-        unescape_unicode(&text, escape).map_err(|error| error.with_position(character(self.sql, start)))
+        unescape_unicode(&text, escape).map_err(|error| error.with_position(char_position(self.sql, start)))
     }
 
     /// Reads `U&"…"` and an optional `UESCAPE`.
     pub(super) fn unicode_name(&mut self) -> SqlResult<String> {
-        self.at += 2;
-        let start = self.at;
+        self.position += 2;
+        let start = self.position;
         let mut name = String::new();
-        self.quoted_piece('"', &mut name, "unterminated quoted identifier", start)?;
+        self.quoted_part('"', &mut name, "unterminated quoted identifier", start)?;
         let escape = self.unicode_escape()?;
-        let name = unescape_unicode(&name, escape).map_err(|error| error.with_position(character(self.sql, start)))?;
+        let name =
+            unescape_unicode(&name, escape).map_err(|error| error.with_position(char_position(self.sql, start)))?;
         self.refuse_empty_name(&name, start)?;
-        Ok(cut(name))
+        Ok(truncate_name(name))
     }
 
     /// Reads `"…"`, where only `""` is an escape.
     pub(super) fn quoted_name(&mut self) -> SqlResult<String> {
-        let start = self.at;
+        let start = self.position;
         let mut name = String::new();
-        self.quoted_piece('"', &mut name, "unterminated quoted identifier", start)?;
+        self.quoted_part('"', &mut name, "unterminated quoted identifier", start)?;
         self.refuse_empty_name(&name, start)?;
-        Ok(cut(name))
+        Ok(truncate_name(name))
     }
 
     fn refuse_empty_name(&self, name: &str, start: usize) -> SqlResult<()> {
@@ -92,7 +93,7 @@ impl Lexer<'_> {
 
     /// Reads `$$…$$` or `$tag$…$tag$`; `None` if the dollar sign begins neither.
     pub(super) fn dollar_string(&mut self) -> SqlResult<Option<String>> {
-        let rest = self.rest();
+        let rest = self.remaining();
         let Some(length) = rest[1..].find('$') else { return Ok(None) };
         let tag = &rest[1..=length];
         let is_tag = tag.is_empty() || (tag.starts_with(is_name_start) && tag.chars().all(is_name_part));
@@ -104,62 +105,62 @@ impl Lexer<'_> {
         match body.find(fence) {
             Some(end) => {
                 let text = body[..end].to_owned();
-                self.at += 2 * fence.len() + end;
+                self.position += 2 * fence.len() + end;
                 Ok(Some(text))
             }
             None => {
-                let start = self.at;
-                self.at = self.sql.len();
+                let start = self.position;
+                self.position = self.sql.len();
                 Err(self.error("unterminated dollar-quoted string", start))
             }
         }
     }
 
     /// Reads from an opening quote to the closing one, where a doubled quote is an escape.
-    fn quoted_piece(&mut self, quote: char, text: &mut String, unterminated: &str, start: usize) -> SqlResult<()> {
-        self.at += 1;
+    fn quoted_part(&mut self, quote: char, text: &mut String, unterminated: &str, start: usize) -> SqlResult<()> {
+        self.position += 1;
         loop {
-            let Some(end) = self.rest().find(quote) else {
-                self.at = self.sql.len();
+            let Some(end) = self.remaining().find(quote) else {
+                self.position = self.sql.len();
                 return Err(self.error(unterminated, start));
             };
-            text.push_str(&self.sql[self.at..self.at + end]);
-            self.at += end + 1;
+            text.push_str(&self.sql[self.position..self.position + end]);
+            self.position += end + 1;
             if self.peek() != Some(quote) {
                 return Ok(());
             }
             text.push(quote);
-            self.at += 1;
+            self.position += 1;
         }
     }
 
     /// Whether the string continues with another quoted part on a following line; moves to its quote.
     fn continues(&mut self) -> SqlResult<bool> {
-        let end = self.at;
+        let end = self.position;
         // An unterminated comment is reported when the lexer gets to it.
         let line_break = self.skip_blanks().unwrap_or(false);
         // Only `--` comments are allowed between the parts.
-        let joined = line_break && !self.sql[end..self.at].contains("/*");
+        let joined = line_break && !self.sql[end..self.position].contains("/*");
         if joined && self.byte(0) == Some(b'\'') {
             return Ok(true);
         }
-        self.at = end;
+        self.position = end;
         Ok(false)
     }
 
     /// Reads from after the opening quote to the closing one, with backslash escapes.
-    fn escaped_piece(&mut self, bytes: &mut Vec<u8>, start: usize) -> SqlResult<()> {
+    fn escaped_part(&mut self, bytes: &mut Vec<u8>, start: usize) -> SqlResult<()> {
         loop {
             let Some(c) = self.peek() else { return Err(self.error("unterminated quoted string", start)) };
-            self.at += c.len_utf8();
+            self.position += c.len_utf8();
             match c {
                 '\'' if self.byte(0) == Some(b'\'') => {
-                    self.at += 1;
+                    self.position += 1;
                     bytes.push(b'\'');
                 }
                 '\'' => return Ok(()),
                 '\\' => self.escape(bytes, start)?,
-                c => push(bytes, c),
+                c => push_char(bytes, c),
             }
         }
     }
@@ -167,8 +168,8 @@ impl Lexer<'_> {
     /// Reads the escape after a backslash.
     fn escape(&mut self, bytes: &mut Vec<u8>, start: usize) -> SqlResult<()> {
         let Some(c) = self.peek() else { return Err(self.error("unterminated quoted string", start)) };
-        let escape_at = self.at - 1;
-        self.at += c.len_utf8();
+        let escape_at = self.position - 1;
+        self.position += c.len_utf8();
         match c {
             'b' => bytes.push(8),
             'f' => bytes.push(12),
@@ -180,7 +181,7 @@ impl Lexer<'_> {
                 for _ in 0..2 {
                     let Some(digit) = self.peek().and_then(|c| c.to_digit(8)) else { break };
                     value = value * 8 + digit;
-                    self.at += 1;
+                    self.position += 1;
                 }
                 // Three octal digits can exceed a byte: PostgreSQL uses the low byte.
                 bytes.push((value & 0xff) as u8);
@@ -195,52 +196,52 @@ impl Lexer<'_> {
                 let Some(first) = first else {
                     return Err(SqlError::new(Condition::InvalidEscapeSequence, "invalid Unicode escape")
                         .with_hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
-                        .with_position(character(self.sql, escape_at)));
+                        .with_position(char_position(self.sql, escape_at)));
                 };
                 let c = match first {
                     0xd800..0xdc00 if self.byte(0) == Some(b'\\') => {
                         let digits = if self.byte(1) == Some(b'U') { 8 } else { 4 };
-                        self.at += 2.min(self.rest().len());
-                        while !self.sql.is_char_boundary(self.at) {
-                            self.at += 1;
+                        self.position += 2.min(self.remaining().len());
+                        while !self.sql.is_char_boundary(self.position) {
+                            self.position += 1;
                         }
-                        self.hex_digits(digits, digits).and_then(|second| surrogates(first, second))
+                        self.hex_digits(digits, digits).and_then(|second| combine_surrogates(first, second))
                     }
                     value => char::from_u32(value).filter(|c| *c != '\0'),
                 };
                 let Some(c) = c else {
                     let what = if (0xd800..0xe000).contains(&first) { "surrogate pair" } else { "escape value" };
                     return Err(SqlError::new(Condition::SyntaxError, format!("invalid Unicode {what}"))
-                        .with_position(character(self.sql, escape_at)));
+                        .with_position(char_position(self.sql, escape_at)));
                 };
-                push(bytes, c);
+                push_char(bytes, c);
             }
-            c => push(bytes, c),
+            c => push_char(bytes, c),
         }
         Ok(())
     }
 
     /// Reads `least` to `most` hexadecimal digits; `None`, with nothing consumed, if there are fewer.
     fn hex_digits(&mut self, least: usize, most: usize) -> Option<u32> {
-        let rest = self.rest();
+        let rest = self.remaining();
         let count = rest.bytes().take(most).take_while(u8::is_ascii_hexdigit).count();
         let value = u32::from_str_radix(&rest[..count], 16).ok().filter(|_| count >= least)?;
-        self.at += count;
+        self.position += count;
         Some(value)
     }
 
     /// Reads an optional `UESCAPE 'c'`; the default is a backslash.
     fn unicode_escape(&mut self) -> SqlResult<char> {
-        let end = self.at;
+        let end = self.position;
         self.skip_blanks()?;
-        let word = self.rest().get(..7).filter(|word| word.eq_ignore_ascii_case("uescape"));
+        let word = self.remaining().get(..7).filter(|word| word.eq_ignore_ascii_case("uescape"));
         if word.is_none() {
-            self.at = end;
+            self.position = end;
             return Ok('\\');
         }
-        self.at += 7;
+        self.position += 7;
         self.skip_blanks()?;
-        let start = self.at;
+        let start = self.position;
         let text = if self.byte(0) == Some(b'\'') { self.plain_string()? } else { String::new() };
         let mut chars = text.chars();
         match (chars.next(), chars.next()) {
@@ -252,7 +253,7 @@ impl Lexer<'_> {
     }
 }
 
-fn push(bytes: &mut Vec<u8>, c: char) {
+fn push_char(bytes: &mut Vec<u8>, c: char) {
     bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
@@ -286,7 +287,7 @@ fn unescape_unicode(text: &str, escape: char) -> SqlResult<String> {
         match (high.take(), value) {
             (None, 0xd800..0xdc00) => high = Some(value),
             (Some(first), second) => out.push(
-                surrogates(first, second)
+                combine_surrogates(first, second)
                     .ok_or_else(|| SqlError::new(Condition::SyntaxError, "invalid Unicode surrogate pair"))?,
             ),
             (None, value) => out.push(
@@ -302,7 +303,7 @@ fn unescape_unicode(text: &str, escape: char) -> SqlResult<String> {
     Ok(out)
 }
 
-fn surrogates(high: u32, low: u32) -> Option<char> {
+fn combine_surrogates(high: u32, low: u32) -> Option<char> {
     if !(0xdc00..0xe000).contains(&low) {
         return None;
     }

@@ -5,7 +5,7 @@ use sqlparser::ast::{
     TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins,
 };
 use types::SqlResult;
-use types::stack::too_complex;
+use types::stack::too_complex_error;
 
 use super::Cursor;
 use crate::keyword::{Category, category};
@@ -15,7 +15,7 @@ use crate::lex::Token;
 const JOINS_MAX: usize = 500;
 
 /// Kind of a join, before its condition is parsed.
-enum Kind {
+enum JoinKind {
     Cross,
     Natural(fn(JoinConstraint) -> JoinOperator),
     Qualified(fn(JoinConstraint) -> JoinOperator),
@@ -26,7 +26,7 @@ impl Cursor<'_> {
     pub(crate) fn parse_from_items(&mut self) -> SqlResult<Vec<TableWithJoins>> {
         let mut items = vec![self.table_with_joins()?];
         while self.eat_symbol(',') {
-            self.grow()?;
+            self.add_level()?;
             items.push(self.table_with_joins()?);
         }
         Ok(items)
@@ -43,18 +43,18 @@ impl Cursor<'_> {
     }
 
     /// Parses one join, including its condition.
-    fn join(&mut self, joined: &mut TableWithJoins, kind: Kind) -> SqlResult<()> {
+    fn join(&mut self, joined: &mut TableWithJoins, kind: JoinKind) -> SqlResult<()> {
         if joined.joins.len() >= JOINS_MAX {
-            return Err(too_complex());
+            return Err(too_complex_error());
         }
-        self.grow()?;
+        self.add_level()?;
         let relation = self.table_factor()?;
         let (relation, join_operator) = match kind {
-            Kind::Cross => (relation, JoinOperator::CrossJoin(JoinConstraint::None)),
-            Kind::Natural(operator) => (relation, operator(JoinConstraint::Natural)),
-            Kind::Qualified(operator) => {
+            JoinKind::Cross => (relation, JoinOperator::CrossJoin(JoinConstraint::None)),
+            JoinKind::Natural(operator) => (relation, operator(JoinConstraint::Natural)),
+            JoinKind::Qualified(operator) => {
                 // In `a JOIN b JOIN c ON x ON y` the second operand is a join itself.
-                let relation = self.nested(|cursor| cursor.joined_before_condition(relation))?;
+                let relation = self.nested(|cursor| cursor.join_operand(relation))?;
                 (relation, operator(self.join_condition()?))
             }
         };
@@ -62,7 +62,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    fn joined_before_condition(&mut self, relation: TableFactor) -> SqlResult<TableFactor> {
+    fn join_operand(&mut self, relation: TableFactor) -> SqlResult<TableFactor> {
         let mut inner = TableWithJoins { relation, joins: Vec::new() };
         while !matches!(self.word(), Some("on" | "using")) {
             let Some(kind) = self.join_kind()? else { break };
@@ -76,15 +76,15 @@ impl Cursor<'_> {
     }
 
     /// Parses the keywords of a join; `None` if no join comes next.
-    fn join_kind(&mut self) -> SqlResult<Option<Kind>> {
+    fn join_kind(&mut self) -> SqlResult<Option<JoinKind>> {
         if self.eat("cross") {
             self.expect("join")?;
-            return Ok(Some(Kind::Cross));
+            return Ok(Some(JoinKind::Cross));
         }
         let natural = self.eat("natural");
         let operator: fn(JoinConstraint) -> JoinOperator =
             match self.eat_one_of(&["inner", "left", "right", "full", "join"]) {
-                Some("join") => return Ok(Some(kind(natural, JoinOperator::Inner))),
+                Some("join") => return Ok(Some(new_join_kind(natural, JoinOperator::Inner))),
                 Some("inner") => JoinOperator::Inner,
                 Some("left") => JoinOperator::LeftOuter,
                 Some("right") => JoinOperator::RightOuter,
@@ -92,11 +92,11 @@ impl Cursor<'_> {
                 None if natural => return Err(self.syntax_error()),
                 None => return Ok(None),
             };
-        if self.word_at(0) == Some("outer") && self.last().token != Token::Word("inner".to_owned()) {
+        if self.word_at(0) == Some("outer") && self.previous_lexeme().token != Token::Word("inner".to_owned()) {
             self.advance();
         }
         self.expect("join")?;
-        Ok(Some(kind(natural, operator)))
+        Ok(Some(new_join_kind(natural, operator)))
     }
 
     fn join_condition(&mut self) -> SqlResult<JoinConstraint> {
@@ -122,7 +122,7 @@ impl Cursor<'_> {
         if self.is("xmltable") || self.is("json_table") && *self.peek_at(1) == Token::Symbol('(') {
             return Err(self.unsupported("XMLTABLE and JSON_TABLE"));
         }
-        let is_function = self.function_name_comes();
+        let is_function = self.begins_function_call();
         if is_function {
             return self.function_in_from(lateral);
         }
@@ -132,7 +132,7 @@ impl Cursor<'_> {
         let mut table = self.relation()?;
         if let TableFactor::Table { name, alias, version, .. } = &mut table {
             *version = self.as_of()?;
-            self.reads(name, version.as_ref());
+            self.record_read(name, version.as_ref());
             *alias = self.table_alias()?;
         }
         if self.is("tablesample") {
@@ -151,11 +151,11 @@ impl Cursor<'_> {
         } else if !only {
             self.eat_operator("*");
         }
-        Ok(table(name, None, false))
+        Ok(new_table_factor(name, None, false))
     }
 
     /// Whether a function name and `(` come next.
-    fn function_name_comes(&self) -> bool {
+    fn begins_function_call(&self) -> bool {
         let mut ahead = 0;
         while matches!(self.peek_at(ahead), Token::Word(_) | Token::Quoted(_)) {
             match self.peek_at(ahead + 1) {
@@ -196,7 +196,7 @@ impl Cursor<'_> {
                 with_ordinality,
             });
         }
-        let mut function = table(name, Some(TableFunctionArgs { args, settings: None }), with_ordinality);
+        let mut function = new_table_factor(name, Some(TableFunctionArgs { args, settings: None }), with_ordinality);
         if let TableFactor::Table { alias: place, .. } = &mut function {
             *place = alias;
         }
@@ -207,7 +207,8 @@ impl Cursor<'_> {
     fn factor_in_parentheses(&mut self, lateral: bool) -> SqlResult<TableFactor> {
         let start = self.at;
         self.expect_symbol('(')?;
-        let is_query = self.begins_query() || (self.begins_query_in_parentheses() && self.query_closes(start));
+        let is_query =
+            self.begins_query() || (self.begins_query_in_parentheses() && self.parentheses_hold_query(start));
         if is_query {
             let subquery = self.query()?;
             self.expect_symbol(')')?;
@@ -228,7 +229,7 @@ impl Cursor<'_> {
     }
 
     /// Whether the parentheses at `start` contain only a query, unlike those of `((SELECT 1) a JOIN b …)`.
-    fn query_closes(&mut self, start: usize) -> bool {
+    fn parentheses_hold_query(&mut self, start: usize) -> bool {
         // Behind the first inner pair of parentheses, a query must end or continue.
         let place = self.at;
         self.at = start + 1;
@@ -245,7 +246,7 @@ impl Cursor<'_> {
                 break;
             }
         }
-        let closes = self.is_symbol(')') || self.goes_on_as_query();
+        let closes = self.is_symbol(')') || self.continues_query();
         self.at = place;
         closes
     }
@@ -256,7 +257,7 @@ impl Cursor<'_> {
         if explicit && self.is_symbol('(') {
             return Err(self.unsupported("a column definition list without a name"));
         }
-        if !explicit && !self.alias_comes() {
+        if !explicit && !self.begins_alias() {
             return Ok(None);
         }
         let name = self.name()?;
@@ -264,7 +265,7 @@ impl Cursor<'_> {
         Ok(Some(TableAlias { explicit, name, columns, at: None }))
     }
 
-    fn alias_comes(&self) -> bool {
+    fn begins_alias(&self) -> bool {
         match self.peek() {
             Token::Quoted(_) => true,
             Token::Word(word) => {
@@ -283,11 +284,11 @@ impl Cursor<'_> {
     }
 }
 
-fn kind(natural: bool, operator: fn(JoinConstraint) -> JoinOperator) -> Kind {
-    if natural { Kind::Natural(operator) } else { Kind::Qualified(operator) }
+fn new_join_kind(natural: bool, operator: fn(JoinConstraint) -> JoinOperator) -> JoinKind {
+    if natural { JoinKind::Natural(operator) } else { JoinKind::Qualified(operator) }
 }
 
-fn table(name: ObjectName, args: Option<TableFunctionArgs>, with_ordinality: bool) -> TableFactor {
+fn new_table_factor(name: ObjectName, args: Option<TableFunctionArgs>, with_ordinality: bool) -> TableFactor {
     TableFactor::Table {
         name,
         alias: None,

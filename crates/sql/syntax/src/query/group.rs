@@ -2,14 +2,14 @@
 
 use sqlparser::ast::Expr;
 use types::SqlResult;
-use types::stack::too_complex;
+use types::stack::too_complex_error;
 
 use super::Cursor;
 use crate::lex::Token;
 
 /// Maximum number of elements of a CUBE in GROUPING SETS, which is expanded into its sets; PostgreSQL has the same
 /// limit.
-const CUBE_MAX: usize = 12;
+const CUBE_COLUMNS_MAX: usize = 12;
 
 impl Cursor<'_> {
     pub(super) fn group_by(&mut self) -> SqlResult<Vec<Expr>> {
@@ -34,7 +34,7 @@ impl Cursor<'_> {
         }
         if self.eat("grouping sets") {
             let sets = self.parenthesized(|cursor| cursor.nested(Self::grouping))?;
-            return Ok(Expr::GroupingSets(sets.into_iter().map(sets_of).collect::<SqlResult<Vec<_>>>()?.concat()));
+            return Ok(Expr::GroupingSets(sets.into_iter().map(expand_sets).collect::<SqlResult<Vec<_>>>()?.concat()));
         }
         let opens = *self.peek_at(1) == Token::Symbol('(');
         if opens && self.eat("rollup") {
@@ -47,16 +47,16 @@ impl Cursor<'_> {
     }
 
     fn grouping_element(&mut self) -> SqlResult<Vec<Expr>> {
-        self.expr().map(columns)
+        self.expr().map(split_columns)
     }
 }
 
 /// Expands one element of GROUPING SETS into its grouping sets.
-fn sets_of(element: Expr) -> SqlResult<Vec<Vec<Expr>>> {
+fn expand_sets(element: Expr) -> SqlResult<Vec<Vec<Expr>>> {
     Ok(match element {
         Expr::GroupingSets(sets) => sets,
         Expr::Rollup(levels) => (0..=levels.len()).rev().map(|count| levels[..count].concat()).collect(),
-        Expr::Cube(levels) if levels.len() > CUBE_MAX => return Err(too_complex()),
+        Expr::Cube(levels) if levels.len() > CUBE_COLUMNS_MAX => return Err(too_complex_error()),
         Expr::Cube(levels) => {
             let all = 1_usize << levels.len();
             let chosen = |subset: usize| {
@@ -65,12 +65,12 @@ fn sets_of(element: Expr) -> SqlResult<Vec<Vec<Expr>>> {
             };
             (0..all).rev().map(chosen).collect()
         }
-        other => vec![columns(other)],
+        other => vec![split_columns(other)],
     })
 }
 
 /// Splits a grouping element into columns: `(a, b)` has two, `(a)` one.
-fn columns(expr: Expr) -> Vec<Expr> {
+fn split_columns(expr: Expr) -> Vec<Expr> {
     match expr {
         Expr::Tuple(columns) => columns,
         Expr::Nested(inner) => vec![*inner],

@@ -36,7 +36,7 @@ impl LockedRelation {
     ///
     /// # Errors
     /// `XX000` for a clause from another parser.
-    pub fn of(clause: &LockClause) -> SqlResult<Self> {
+    pub fn from_clause(clause: &LockClause) -> SqlResult<Self> {
         let parts = clause.of.iter().flat_map(|name| &name.0).filter_map(|part| part.as_ident());
         let parts: Vec<&str> = parts.map(|part| part.value.as_str()).collect();
         let mode = parts.first().and_then(|word| MODES.iter().find(|(words, _)| words == word));
@@ -52,7 +52,7 @@ impl LockedRelation {
 
 impl Cursor<'_> {
     /// Parses the lock clauses that come next; FOR READ ONLY clears them.
-    pub(super) fn locks(&mut self) -> SqlResult<Vec<LockClause>> {
+    pub(super) fn lock_clauses(&mut self) -> SqlResult<Vec<LockClause>> {
         let mut clauses = Vec::new();
         while self.is("for") && !self.is("for read only") {
             self.advance();
@@ -87,7 +87,7 @@ impl Cursor<'_> {
         let name = self.name()?;
         if self.is_symbol('.') {
             let error = "row locks must specify unqualified relation names";
-            return Err(self.here(SqlError::new(types::Condition::SyntaxError, error)));
+            return Err(self.with_next_position(SqlError::new(types::Condition::SyntaxError, error)));
         }
         Ok(name)
     }

@@ -18,7 +18,7 @@ use sqlparser::ast::{
 };
 use types::{Condition, SqlError, SqlResult};
 
-pub use self::union::BALANCED_FROM;
+pub use self::union::UNION_BALANCED_MIN;
 use self::union::UnionChain;
 use super::cursor::Cursor;
 use super::lex::Token;
@@ -47,7 +47,7 @@ impl Cursor<'_> {
     }
 
     /// Whether the next word continues a query that was in parentheses: a set operator or a clause after the rows.
-    pub(super) fn goes_on_as_query(&self) -> bool {
+    pub(super) fn continues_query(&self) -> bool {
         matches!(self.word(), Some("union" | "intersect" | "except" | "order" | "limit" | "offset" | "fetch" | "for"))
     }
 
@@ -62,23 +62,23 @@ impl Cursor<'_> {
                 }
                 return Err(SqlError::unsupported(format_args!("{} in a query", word.to_uppercase())));
             }
-            cursor.query_after(with)
+            cursor.query_after_with(with)
         })
     }
 
     /// Parses a query whose WITH is parsed already.
-    pub(super) fn query_after(&mut self, with: Option<With>) -> SqlResult<Box<Query>> {
+    pub(super) fn query_after_with(&mut self, with: Option<With>) -> SqlResult<Box<Query>> {
         let body = self.set_expr(0)?;
-        self.tail(with, body)
+        self.finish_query(with, body)
     }
 
     /// Parses the remainder of a query that begins with a parenthesized query.
-    pub(super) fn rest_of_query(&mut self, first: Box<Query>) -> SqlResult<Box<Query>> {
-        if !self.goes_on_as_query() {
+    pub(super) fn continue_query(&mut self, first: Box<Query>) -> SqlResult<Box<Query>> {
+        if !self.continues_query() {
             return Ok(first);
         }
         let body = self.set_operations(SetExpr::Query(first), 0)?;
-        self.tail(None, body)
+        self.finish_query(None, body)
     }
 
     /// Parses an optional WITH clause.
@@ -134,10 +134,10 @@ impl Cursor<'_> {
                 return Ok(left);
             }
             left = if op == SetOperator::Union {
-                self.unions(left)?
+                self.union_chain(left)?
             } else {
                 self.advance();
-                self.grow()?;
+                self.add_level()?;
                 let set_quantifier = self.set_quantifier();
                 let right = Box::new(self.set_expr(level)?);
                 SetExpr::SetOperation { op, set_quantifier, left: Box::new(left), right }
@@ -154,16 +154,16 @@ impl Cursor<'_> {
     }
 
     /// Parses `first UNION … UNION …`, up to another operator.
-    fn unions(&mut self, first: SetExpr) -> SqlResult<SetExpr> {
+    fn union_chain(&mut self, first: SetExpr) -> SqlResult<SetExpr> {
         let mut chain = UnionChain::new(first);
         while self.eat("union") {
             let quantifier = self.set_quantifier();
             chain.push(quantifier, self.set_expr(1)?);
         }
-        for _ in 0..chain.levels() {
-            self.grow()?;
+        for _ in 0..chain.height() {
+            self.add_level()?;
         }
-        Ok(chain.joined())
+        Ok(chain.into_tree())
     }
 
     fn set_operand(&mut self) -> SqlResult<SetExpr> {
@@ -174,9 +174,9 @@ impl Cursor<'_> {
                 self.advance();
                 let table = self.relation()?;
                 if let TableFactor::Table { name, .. } = &table {
-                    self.reads(name, None);
+                    self.record_read(name, None);
                 }
-                Ok(SetExpr::Select(Box::new(select::all_of(table))))
+                Ok(SetExpr::Select(Box::new(select::select_all(table))))
             }
             _ if self.eat_symbol('(') => {
                 let query = self.query()?;
@@ -193,11 +193,11 @@ impl Cursor<'_> {
         let mut width = None;
         let rows = self.list(|cursor| {
             let place = cursor.at;
-            let content = cursor.parenthesized(|cursor| cursor.field(defaults))?;
+            let content = cursor.parenthesized(|cursor| cursor.row_value(defaults))?;
             if *width.get_or_insert(content.len()) != content.len() {
                 cursor.at = place + 1;
                 let message = "VALUES lists must all be the same length";
-                return Err(cursor.here(SqlError::new(Condition::SyntaxError, message)));
+                return Err(cursor.with_next_position(SqlError::new(Condition::SyntaxError, message)));
             }
             Ok(Parens { opening_token: AttachedToken::empty(), content, closing_token: AttachedToken::empty() })
         })?;
@@ -205,19 +205,19 @@ impl Cursor<'_> {
     }
 
     /// Parses one value of a row; `defaults` says whether it may be DEFAULT.
-    pub(crate) fn field(&mut self, defaults: bool) -> SqlResult<Expr> {
+    pub(crate) fn row_value(&mut self, defaults: bool) -> SqlResult<Expr> {
         if !self.is("default") {
             return self.expr();
         }
         if !defaults {
             let message = "DEFAULT is not allowed in this context";
-            return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+            return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
         }
         self.label().map(Expr::Identifier)
     }
 
     /// Parses ORDER BY, LIMIT, OFFSET, FETCH and FOR, and builds the query.
-    pub(super) fn tail(&mut self, with: Option<With>, body: SetExpr) -> SqlResult<Box<Query>> {
+    pub(super) fn finish_query(&mut self, with: Option<With>, body: SetExpr) -> SqlResult<Box<Query>> {
         let order_by = if self.eat("order by") {
             let kind = OrderByKind::Expressions(self.list(Self::order_by_expr)?);
             Some(OrderBy { kind, interpolate: None })
@@ -225,9 +225,9 @@ impl Cursor<'_> {
             None
         };
         // LIMIT and FOR may be in either order.
-        let mut locks = self.locks()?;
+        let mut locks = self.lock_clauses()?;
         let (limit_clause, fetch) = self.limit()?;
-        locks.extend(self.locks()?);
+        locks.extend(self.lock_clauses()?);
         Ok(Box::new(Query {
             with,
             body: Box::new(body),
@@ -255,7 +255,7 @@ impl Cursor<'_> {
                 if self.is_symbol(',') {
                     let message = "LIMIT #,# syntax is not supported";
                     let error = SqlError::new(Condition::SyntaxError, message);
-                    return Err(self.here(error.with_hint("Use separate LIMIT and OFFSET clauses.")));
+                    return Err(self.with_next_position(error.with_hint("Use separate LIMIT and OFFSET clauses.")));
                 }
             } else if !limited && self.eat("fetch") {
                 limited = true;

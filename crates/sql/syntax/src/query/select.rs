@@ -16,7 +16,7 @@ impl Cursor<'_> {
         self.expect("select")?;
         // INTO is only allowed in the first SELECT of a statement, not in later or nested ones.
         let may_select_into = std::mem::take(&mut self.may_select_into);
-        let mut select = empty();
+        let mut select = empty_select();
         let distinct = self.eat("distinct");
         if distinct {
             select.distinct =
@@ -28,9 +28,9 @@ impl Cursor<'_> {
         let ends = self.is_over() || self.is_symbol(')');
         let nothing = ends || matches!(self.word(), Some("from" | "where" | "into" | "union" | "except" | "intersect"));
         if distinct || !nothing {
-            select.projection = self.list(Self::target)?;
+            select.projection = self.list(Self::select_item)?;
         }
-        select.into = self.into(may_select_into)?;
+        select.into = self.select_into(may_select_into)?;
         if self.eat("from") {
             select.from = self.parse_from_items()?;
         }
@@ -51,7 +51,7 @@ impl Cursor<'_> {
     }
 
     /// Parses one item of a select list: `*`, `table.*`, or an expression with an optional alias.
-    pub(crate) fn target(&mut self) -> SqlResult<SelectItem> {
+    pub(crate) fn select_item(&mut self) -> SqlResult<SelectItem> {
         if self.eat_operator("*") {
             return Ok(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
         }
@@ -60,13 +60,13 @@ impl Cursor<'_> {
             return Ok(SelectItem::QualifiedWildcard(kind, WildcardAdditionalOptions::default()));
         }
         let expr = self.expr()?;
-        Ok(match self.target_name()? {
+        Ok(match self.select_alias()? {
             Some(alias) => SelectItem::ExprWithAlias { expr, alias },
             None => SelectItem::UnnamedExpr(expr),
         })
     }
 
-    fn target_name(&mut self) -> SqlResult<Option<Ident>> {
+    fn select_alias(&mut self) -> SqlResult<Option<Ident>> {
         if self.eat("as") {
             return self.label().map(Some);
         }
@@ -79,13 +79,13 @@ impl Cursor<'_> {
     }
 
     /// Parses the INTO clause of SELECT INTO.
-    fn into(&mut self, allowed: bool) -> SqlResult<Option<SelectInto>> {
+    fn select_into(&mut self, allowed: bool) -> SqlResult<Option<SelectInto>> {
         if !self.eat("into") {
             return Ok(None);
         }
         if !allowed {
             let message = "SELECT ... INTO is not allowed here";
-            return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+            return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
         }
         let temporary = self.temporary()?;
         let unlogged = self.is("unlogged") && !matches!(self.peek_at(1), Token::Word(word) if word == "from");
@@ -99,16 +99,16 @@ impl Cursor<'_> {
 }
 
 /// Builds `SELECT * FROM table`.
-pub(super) fn all_of(table: TableFactor) -> Select {
+pub(super) fn select_all(table: TableFactor) -> Select {
     Select {
         projection: vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
         from: vec![TableWithJoins { relation: table, joins: Vec::new() }],
-        ..empty()
+        ..empty_select()
     }
 }
 
 /// Builds a SELECT without a select list or clauses.
-fn empty() -> Select {
+fn empty_select() -> Select {
     Select {
         select_token: AttachedToken::empty(),
         optimizer_hints: Vec::new(),

@@ -1,9 +1,9 @@
 //! Views of features that Kiln does not have, which are always empty.
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::view;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_440,
         "triggers",
@@ -12,7 +12,7 @@ pub(super) const TABLES: &[Definition] = &[
          action_condition varchar, action_statement varchar, action_orientation varchar, action_timing varchar, \
          action_reference_old_table name, action_reference_new_table name, action_reference_old_row name, \
          action_reference_new_row name, created timestamptz",
-        nothing,
+        no_rows,
     ),
     view(
         13_320,
@@ -23,14 +23,14 @@ pub(super) const TABLES: &[Definition] = &[
          numeric_precision_radix int4, numeric_scale int4, datetime_precision int4, interval_type varchar, \
          interval_precision int4, domain_default varchar, udt_catalog name, udt_schema name, udt_name name, \
          scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, dtd_identifier name",
-        nothing,
+        no_rows,
     ),
     view(
         13_310,
         "domain_constraints",
         "constraint_catalog name, constraint_schema name, constraint_name name, domain_catalog name, domain_schema name, \
          domain_name name, is_deferrable char3, initially_deferred char3",
-        nothing,
+        no_rows,
     ),
     view(
         13_463,
@@ -38,14 +38,14 @@ pub(super) const TABLES: &[Definition] = &[
         "user_defined_type_catalog name, user_defined_type_schema name, user_defined_type_name name, \
          user_defined_type_category varchar, is_instantiable char3, is_final char3, ordering_form varchar, \
          ordering_category varchar, data_type varchar",
-        nothing,
+        no_rows,
     ),
     view(
         13_541,
         "foreign_tables",
         "foreign_table_catalog name, foreign_table_schema name, foreign_table_name name, foreign_server_catalog name, \
          foreign_server_name name",
-        nothing,
+        no_rows,
     ),
     view(
         13_528,
@@ -53,6 +53,6 @@ pub(super) const TABLES: &[Definition] = &[
         "foreign_server_catalog name, foreign_server_name name, foreign_data_wrapper_catalog name, \
          foreign_data_wrapper_name name, foreign_server_type varchar, foreign_server_version varchar, \
          authorization_identifier name",
-        nothing,
+        no_rows,
     ),
 ];

@@ -2,13 +2,13 @@
 
 use types::SqlType;
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Cell, Rows, row};
 use super::super::source::{Attribute, Relation, Source};
 use super::{view, yes_or_no};
-use crate::sequence_default::shown_default;
+use crate::sequence_default::display_default;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_295,
         "columns",
@@ -58,8 +58,8 @@ fn for_each_column(source: &Source<'_>, mut visit: impl FnMut(&Relation<'_>, &At
 fn columns(source: &Source<'_>, rows: &mut Rows) {
     let database = &source.context.database;
     for_each_column(source, |relation, attribute| {
-        let described = TypeColumns::of(&attribute.sql_type);
-        let default = attribute.default.map(|default| shown_default(source.relations, default).into_owned());
+        let described = TypeColumns::from_type(&attribute.sql_type);
+        let default = attribute.default.map(|default| display_default(source.relations, default).into_owned());
         let identity = attribute.identity;
         let sequence = identity.and_then(|identity| source.state().sequence(identity.sequence));
         row!(rows, table_catalog: database, table_schema: source.schema_name(relation.schema),
@@ -68,7 +68,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows) {
             data_type: described.name, character_maximum_length: described.characters,
             character_octet_length: described.octets, numeric_precision: described.precision,
             numeric_precision_radix: described.radix, numeric_scale: described.scale,
-            datetime_precision: described.fraction, udt_catalog: database, udt_name: attribute.sql_type.typname(),
+            datetime_precision: described.datetime_precision, udt_catalog: database, udt_name: attribute.sql_type.typname(),
             dtd_identifier: attribute.number.to_string(), is_identity: yes_or_no(identity.is_some()),
             identity_generation: identity.map(|identity| if identity.always { "ALWAYS" } else { "BY DEFAULT" }),
             identity_start: sequence.map(|sequence| sequence.start.to_string()),
@@ -86,7 +86,7 @@ fn element_types(source: &Source<'_>, rows: &mut Rows) {
         let SqlType::Array(element) = &attribute.sql_type else { return };
         row!(rows, object_catalog: database, object_schema: source.schema_name(relation.schema),
             object_name: relation.name, object_type: if relation.kind() == "v" { "VIEW" } else { "TABLE" },
-            collection_type_identifier: attribute.number.to_string(), data_type: TypeColumns::of(element).name,
+            collection_type_identifier: attribute.number.to_string(), data_type: TypeColumns::from_type(element).name,
             udt_catalog: database, udt_name: element.typname(), dtd_identifier: format!("a{}", attribute.number));
     });
 }
@@ -107,7 +107,7 @@ pub(super) struct TypeColumns {
     pub(super) precision: Cell,
     pub(super) radix: Cell,
     pub(super) scale: Cell,
-    pub(super) fraction: Cell,
+    pub(super) datetime_precision: Cell,
 }
 
 /// Maximum number of bytes of a character in UTF-8.
@@ -116,7 +116,7 @@ const CHARACTER_BYTES_MAX: i64 = 4;
 const VALUE_BYTES_MAX: i64 = 1 << 30;
 
 impl TypeColumns {
-    pub(super) fn of(sql_type: &SqlType) -> Self {
+    pub(super) fn from_type(sql_type: &SqlType) -> Self {
         let mut described = TypeColumns {
             name: type_name(sql_type),
             characters: Cell::Null,
@@ -124,7 +124,7 @@ impl TypeColumns {
             precision: Cell::Null,
             radix: Cell::Null,
             scale: Cell::Null,
-            fraction: Cell::Null,
+            datetime_precision: Cell::Null,
         };
         let mut number = |precision: i64, radix: i64, scale: Option<i64>| {
             described.precision = Cell::Int(precision);
@@ -146,9 +146,9 @@ impl TypeColumns {
             SqlType::Text | SqlType::Varchar(None) | SqlType::Char(None) => {
                 described.octets = Cell::Int(VALUE_BYTES_MAX)
             }
-            SqlType::Date => described.fraction = Cell::Int(0),
+            SqlType::Date => described.datetime_precision = Cell::Int(0),
             SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Interval => {
-                described.fraction = Cell::Int(6);
+                described.datetime_precision = Cell::Int(6);
             }
             _ => {}
         }

@@ -2,13 +2,13 @@
 
 use catalog::{Constraint, ConstraintKind, Table};
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::{Source, column_names, keys};
 use super::super::text::{action_code, action_words};
 use super::{view, yes_or_no};
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_411,
         "table_constraints",

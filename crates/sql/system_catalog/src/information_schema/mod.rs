@@ -12,12 +12,12 @@ mod routines;
 mod sequences;
 mod tables;
 
-use super::definition::Definition;
+use super::definition::TableDefinition;
 use super::rows::Rows;
 use super::source::Source;
 
 /// Returns the definitions of all views of the schema.
-pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
+pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
     [
         tables::TABLES,
         columns::TABLES,
@@ -31,8 +31,13 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
     .flatten()
 }
 
-const fn view(oid: u32, name: &'static str, columns: &'static str, rows: fn(&Source<'_>, &mut Rows)) -> Definition {
-    Definition { schema: "information_schema", name, oid, kind: "v", columns, rows }
+const fn view(
+    oid: u32,
+    name: &'static str,
+    columns: &'static str,
+    rows: fn(&Source<'_>, &mut Rows),
+) -> TableDefinition {
+    TableDefinition { schema: "information_schema", name, oid, kind: "v", columns, rows }
 }
 
 /// Converts a boolean to the standard's YES or NO.

@@ -1,8 +1,8 @@
 //! Views of roles and privileges: an owner has all privileges on its objects, and nothing is granted to others.
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
-use super::super::source::{Body, Source};
+use super::super::source::{RelationObject, Source};
 use super::view;
 
 const TABLE_GRANTS: &str = "grantor name, grantee name, table_catalog name, table_schema name, table_name name, \
@@ -12,16 +12,16 @@ const COLUMN_GRANTS: &str = "grantor name, grantee name, table_catalog name, tab
 const USAGE_GRANTS: &str = "grantor name, grantee name, object_catalog name, object_schema name, object_name name, \
      object_type varchar, privilege_type varchar, is_grantable char3";
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(13_325, "enabled_roles", "role_name name", enabled_roles),
-    view(13_236, "applicable_roles", "grantee name, role_name name, is_grantable char3", nothing),
-    view(13_241, "administrable_role_authorizations", "grantee name, role_name name, is_grantable char3", nothing),
+    view(13_236, "applicable_roles", "grantee name, role_name name, is_grantable char3", no_rows),
+    view(13_241, "administrable_role_authorizations", "grantee name, role_name name, is_grantable char3", no_rows),
     view(13_416, "table_privileges", TABLE_GRANTS, table_privileges),
     view(13_421, "role_table_grants", TABLE_GRANTS, table_privileges),
     view(13_285, "column_privileges", COLUMN_GRANTS, column_privileges),
     view(13_344, "role_column_grants", COLUMN_GRANTS, column_privileges),
-    view(13_454, "usage_privileges", USAGE_GRANTS, nothing),
-    view(13_459, "role_usage_grants", USAGE_GRANTS, nothing),
+    view(13_454, "usage_privileges", USAGE_GRANTS, no_rows),
+    view(13_459, "role_usage_grants", USAGE_GRANTS, no_rows),
 ];
 
 /// Privileges of an owner on a table or column.
@@ -35,11 +35,11 @@ fn enabled_roles(source: &Source<'_>, rows: &mut Rows) {
 fn table_privileges(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations.all() {
         let owner = source.role_name(relation.owner);
-        let privileges: &[&str] = match relation.body {
-            Body::Table(table) if table.external.is_some() => &["SELECT"],
-            Body::Table(_) => &TABLE_PRIVILEGES,
-            Body::View(_) | Body::System(_) => &["SELECT"],
-            Body::Sequence(_) | Body::Key(_) => &[],
+        let privileges: &[&str] = match relation.object {
+            RelationObject::Table(table) if table.external.is_some() => &["SELECT"],
+            RelationObject::Table(_) => &TABLE_PRIVILEGES,
+            RelationObject::View(_) | RelationObject::System(_) => &["SELECT"],
+            RelationObject::Sequence(_) | RelationObject::Key(_) => &[],
         };
         for privilege in privileges {
             row!(rows, grantor: &owner, grantee: &owner, table_catalog: &source.context.database,
@@ -51,11 +51,11 @@ fn table_privileges(source: &Source<'_>, rows: &mut Rows) {
 fn column_privileges(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations.all() {
         let owner = source.role_name(relation.owner);
-        let privileges: &[&str] = match relation.body {
-            Body::Table(table) if table.external.is_some() => &["SELECT"],
-            Body::Table(_) => &COLUMN_PRIVILEGES,
-            Body::View(_) | Body::System(_) => &["SELECT"],
-            Body::Sequence(_) | Body::Key(_) => &[],
+        let privileges: &[&str] = match relation.object {
+            RelationObject::Table(table) if table.external.is_some() => &["SELECT"],
+            RelationObject::Table(_) => &COLUMN_PRIVILEGES,
+            RelationObject::View(_) | RelationObject::System(_) => &["SELECT"],
+            RelationObject::Sequence(_) | RelationObject::Key(_) => &[],
         };
         for attribute in relation.attributes() {
             for privilege in privileges {

@@ -1,10 +1,10 @@
 //! Views of routines and parameters, which are empty: the standard's views contain only user-defined functions, and
 //! Kiln has none.
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::view;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_377,
         "routines",
@@ -22,7 +22,7 @@ pub(super) const TABLES: &[Definition] = &[
          is_implicitly_invocable char3, security_type varchar, to_sql_specific_catalog name, to_sql_specific_schema name, \
          to_sql_specific_name name, as_locator char3, created timestamptz, last_altered timestamptz, \
          new_savepoint_level char3, is_udt_dependent char3",
-        nothing,
+        no_rows,
     ),
     view(
         13_334,
@@ -34,13 +34,13 @@ pub(super) const TABLES: &[Definition] = &[
          numeric_precision_radix int4, numeric_scale int4, datetime_precision int4, interval_type varchar, \
          interval_precision int4, udt_catalog name, udt_schema name, udt_name name, scope_catalog name, \
          scope_schema name, scope_name name, maximum_cardinality int4, dtd_identifier name, parameter_default varchar",
-        nothing,
+        no_rows,
     ),
     view(
         13_353,
         "routine_privileges",
         "grantor name, grantee name, specific_catalog name, specific_schema name, specific_name name, routine_catalog name, \
          routine_schema name, routine_name name, privilege_type varchar, is_grantable char3",
-        nothing,
+        no_rows,
     ),
 ];

@@ -2,12 +2,12 @@
 
 use types::SqlType;
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::{view, yes_or_no};
 
-pub(super) const TABLES: &[Definition] = &[view(
+pub(super) const TABLES: &[TableDefinition] = &[view(
     13_386,
     "sequences",
     "sequence_catalog name, sequence_schema name, sequence_name name, data_type varchar, numeric_precision int4, \

@@ -1,12 +1,12 @@
 //! Views of the catalog, schemas, tables, views, character sets and collations.
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::super::view_definition::view_definition;
 use super::{view, yes_or_no};
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(13_227, "information_schema_catalog_name", "catalog_name name", catalog_name),
     view(
         13_382,
@@ -65,7 +65,7 @@ fn schemata(source: &Source<'_>, rows: &mut Rows) {
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations.all() {
-        if source.context.refuse_temporary_of_others(relation.schema).is_err() {
+        if source.context.check_not_foreign_temporary(relation.schema).is_err() {
             continue;
         }
         let table_type = match relation.kind() {
@@ -93,7 +93,7 @@ fn views(source: &Source<'_>, rows: &mut Rows) {
 fn view_table_usage(source: &Source<'_>, rows: &mut Rows) {
     let database = &source.context.database;
     for view in source.state().views() {
-        for used in view.depends_on.iter().filter_map(|oid| source.relations.numbered(*oid)) {
+        for used in view.depends_on.iter().filter_map(|oid| source.relations.find_by_oid(*oid)) {
             row!(rows, view_catalog: database, view_schema: source.schema_name(view.schema), view_name: &view.name,
                 table_catalog: database, table_schema: source.schema_name(used.schema), table_name: used.name);
         }

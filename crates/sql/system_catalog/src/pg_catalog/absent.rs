@@ -1,129 +1,129 @@
 //! Catalogs of features that Kiln does not have: they exist so that clients' queries run, and are always empty.
 
-use super::super::definition::{Definition, nothing};
-use super::declared::{catalog, view};
+use super::super::definition::{TableDefinition, no_rows};
+use super::constructors::{catalog, view};
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2620,
         "pg_trigger",
         "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, \
          tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, \
          tgattr int2vector, tgargs bytea, tgqual pg_node_tree, tgoldtable name, tgnewtable name",
-        nothing,
+        no_rows,
     ),
     catalog(
         3256,
         "pg_policy",
         "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, polroles oid[], polqual pg_node_tree, polwithcheck pg_node_tree",
-        nothing,
+        no_rows,
     ),
     catalog(
         6104,
         "pg_publication",
         "oid oid, pubname name, pubowner oid, puballtables bool, pubinsert bool, pubupdate bool, pubdelete bool, pubtruncate bool, pubviaroot bool",
-        nothing,
+        no_rows,
     ),
-    catalog(6237, "pg_publication_namespace", "oid oid, pnpubid oid, pnnspid oid", nothing),
+    catalog(6237, "pg_publication_namespace", "oid oid, pnpubid oid, pnnspid oid", no_rows),
     catalog(
         6106,
         "pg_publication_rel",
         "oid oid, prpubid oid, prrelid oid, prqual pg_node_tree, prattrs int2vector",
-        nothing,
+        no_rows,
     ),
     view(
         12_068,
         "pg_publication_tables",
         "pubname name, schemaname name, tablename name, attnames name[], rowfilter text",
-        nothing,
+        no_rows,
     ),
     catalog(
         6100,
         "pg_subscription",
         "oid oid, subdbid oid, subskiplsn pg_lsn, subname name, subowner oid, subenabled bool, subbinary bool, substream bool, \
          subtwophasestate char, subdisableonerr bool, subconninfo text, subslotname name, subsynccommit text, subpublications text[]",
-        nothing,
+        no_rows,
     ),
-    catalog(6102, "pg_subscription_rel", "srsubid oid, srrelid oid, srsubstate char, srsublsn pg_lsn", nothing),
+    catalog(6102, "pg_subscription_rel", "srsubid oid, srrelid oid, srsubstate char, srsublsn pg_lsn", no_rows),
     catalog(
         3381,
         "pg_statistic_ext",
         "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget int4, stxkeys int2vector, stxkind char[], stxexprs pg_node_tree",
-        nothing,
+        no_rows,
     ),
     catalog(
         3466,
         "pg_event_trigger",
         "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags text[]",
-        nothing,
+        no_rows,
     ),
-    catalog(1418, "pg_user_mapping", "oid oid, umuser oid, umserver oid, umoptions text[]", nothing),
+    catalog(1418, "pg_user_mapping", "oid oid, umuser oid, umserver oid, umoptions text[]", no_rows),
     view(
         12_327,
         "pg_user_mappings",
         "umid oid, srvid oid, srvname name, umuser oid, usename name, umoptions text[]",
-        nothing,
+        no_rows,
     ),
     catalog(
         3350,
         "pg_partitioned_table",
         "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2vector, partclass oidvector, partcollation oidvector, partexprs pg_node_tree",
-        nothing,
+        no_rows,
     ),
-    catalog(3576, "pg_transform", "oid oid, trftype oid, trflang oid, trffromsql regproc, trftosql regproc", nothing),
-    catalog(3596, "pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text", nothing),
+    catalog(3576, "pg_transform", "oid oid, trftype oid, trflang oid, trffromsql regproc, trftosql regproc", no_rows),
+    catalog(3596, "pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text", no_rows),
     view(
         12_099,
         "pg_seclabels",
         "objoid oid, classoid oid, objsubid int4, objtype text, objnamespace oid, objname text, provider text, label text",
-        nothing,
+        no_rows,
     ),
-    catalog(3592, "pg_shseclabel", "objoid oid, classoid oid, provider text, label text", nothing),
-    catalog(2995, "pg_largeobject_metadata", "oid oid, lomowner oid, lomacl aclitem[]", nothing),
+    catalog(3592, "pg_shseclabel", "objoid oid, classoid oid, provider text, label text", no_rows),
+    catalog(2995, "pg_largeobject_metadata", "oid oid, lomowner oid, lomacl aclitem[]", no_rows),
     catalog(
         3600,
         "pg_ts_dict",
         "oid oid, dictname name, dictnamespace oid, dictowner oid, dicttemplate oid, dictinitoption text",
-        nothing,
+        no_rows,
     ),
     catalog(
         3601,
         "pg_ts_parser",
         "oid oid, prsname name, prsnamespace oid, prsstart regproc, prstoken regproc, prsend regproc, prsheadline regproc, prslextype regproc",
-        nothing,
+        no_rows,
     ),
-    catalog(3602, "pg_ts_config", "oid oid, cfgname name, cfgnamespace oid, cfgowner oid, cfgparser oid", nothing),
-    catalog(3603, "pg_ts_config_map", "mapcfg oid, maptokentype int4, mapseqno int4, mapdict oid", nothing),
+    catalog(3602, "pg_ts_config", "oid oid, cfgname name, cfgnamespace oid, cfgowner oid, cfgparser oid", no_rows),
+    catalog(3603, "pg_ts_config_map", "mapcfg oid, maptokentype int4, mapseqno int4, mapdict oid", no_rows),
     catalog(
         3764,
         "pg_ts_template",
         "oid oid, tmplname name, tmplnamespace oid, tmplinit regproc, tmpllexize regproc",
-        nothing,
+        no_rows,
     ),
     view(
         12_081,
         "pg_available_extensions",
         "name name, default_version text, installed_version text, comment text",
-        nothing,
+        no_rows,
     ),
     view(
         12_085,
         "pg_available_extension_versions",
         "name name, version text, installed bool, superuser bool, trusted bool, relocatable bool, schema name, requires name[], comment text",
-        nothing,
+        no_rows,
     ),
     view(
         12_090,
         "pg_prepared_xacts",
         "transaction xid, gid text, prepared timestamptz, owner name, database name",
-        nothing,
+        no_rows,
     ),
     view(
         12_257,
         "pg_replication_slots",
         "slot_name name, plugin name, slot_type text, datoid oid, database name, temporary bool, active bool, active_pid int4, \
          xmin xid, catalog_xmin xid, restart_lsn pg_lsn, confirmed_flush_lsn pg_lsn, wal_status text, safe_wal_size int8, two_phase bool",
-        nothing,
+        no_rows,
     ),
     view(
         12_141,
@@ -131,6 +131,6 @@ pub(super) const TABLES: &[Definition] = &[
         "pid int4, usesysid oid, usename name, application_name text, client_addr inet, client_hostname text, client_port int4, \
          backend_start timestamptz, backend_xmin xid, state text, sent_lsn pg_lsn, write_lsn pg_lsn, flush_lsn pg_lsn, \
          replay_lsn pg_lsn, write_lag interval, flush_lag interval, replay_lag interval, sync_priority int4, sync_state text, reply_time timestamptz",
-        nothing,
+        no_rows,
     ),
 ];

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use types::{Oid, SqlType};
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
-use super::declared::catalog;
+use super::constructors::catalog;
 
 /// Access methods: tables are Parquet shards, and keys that are not enforced have no index.
 pub(crate) const SHARDS: &str = "shards";
@@ -18,7 +18,7 @@ pub(crate) const UNENFORCED_OID: u32 = 15_901;
 pub(crate) const BTREE: &str = "btree";
 pub(crate) const BTREE_OID: u32 = 403;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(2601, "pg_am", "oid oid, amname name, amhandler regproc = 0, amtype char", access_methods),
     catalog(
         2617,
@@ -38,20 +38,20 @@ pub(super) const TABLES: &[Definition] = &[
         2616,
         "pg_opclass",
         "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, opcintype oid, opcdefault bool, opckeytype oid",
-        nothing,
+        no_rows,
     ),
-    catalog(2753, "pg_opfamily", "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid", nothing),
+    catalog(2753, "pg_opfamily", "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid", no_rows),
     catalog(
         2602,
         "pg_amop",
         "oid oid, amopfamily oid, amoplefttype oid, amoprighttype oid, amopstrategy int2, amoppurpose char, amopopr oid, amopmethod oid, amopsortfamily oid",
-        nothing,
+        no_rows,
     ),
     catalog(
         2603,
         "pg_amproc",
         "oid oid, amprocfamily oid, amproclefttype oid, amprocrighttype oid, amprocnum int2, amproc regproc",
-        nothing,
+        no_rows,
     ),
     catalog(
         2612,
@@ -105,7 +105,7 @@ pub(crate) static OPERATORS: LazyLock<Vec<OperatorEntry>> = LazyLock::new(|| {
 });
 
 fn operators(source: &Source<'_>, rows: &mut Rows) {
-    let schema = schema_oid(source.state(), super::declared::SCHEMA);
+    let schema = schema_oid(source.state(), super::constructors::SCHEMA);
     for operator in OPERATORS.iter() {
         row!(rows, oid: operator.oid, oprname: operator.name, oprnamespace: schema, oprowner: SYSTEM_OWNER,
             oprcanmerge: operator.name == "=", oprcanhash: operator.name == "=", oprleft: operator.operand,

@@ -1,12 +1,12 @@
 //! `pg_stat_activity`, `pg_stat_progress_copy` and the other views of the server's current activity.
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
+use super::constructors::view;
 use super::database::DATABASE;
-use super::declared::view;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_223,
         "pg_stat_activity",
@@ -29,7 +29,7 @@ pub(super) const TABLES: &[Definition] = &[
         "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, transactionid xid, \
          classid oid, objid oid, objsubid int2, virtualtransaction text, pid int4, mode text, granted bool, \
          fastpath bool, waitstart timestamptz",
-        nothing,
+        no_rows,
     ),
     view(
         12_240,
@@ -46,10 +46,10 @@ pub(super) const TABLES: &[Definition] = &[
         12_231,
         "pg_stat_ssl",
         "pid int4, ssl bool, version text, cipher text, bits int4, client_dn text, client_serial int8, issuer_dn text",
-        nothing,
+        no_rows,
     ),
-    view(12_236, "pg_stat_gssapi", "pid int4, gss_authenticated bool, principal text, encrypted bool", nothing),
-    view(12_130, "pg_config", "name text, setting text", nothing),
+    view(12_236, "pg_stat_gssapi", "pid int4, gss_authenticated bool, principal text, encrypted bool", no_rows),
+    view(12_130, "pg_config", "name text, setting text", no_rows),
 ];
 
 fn sessions(source: &Source<'_>, rows: &mut Rows) {

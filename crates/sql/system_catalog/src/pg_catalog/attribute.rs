@@ -2,14 +2,14 @@
 
 use types::SqlType;
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
-use super::super::source::{Body, Source};
-use super::declared::catalog;
+use super::super::source::{RelationObject, Source};
+use super::constructors::catalog;
 use super::type_;
-use crate::sequence_default::shown_default;
+use crate::sequence_default::display_default;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1249,
         "pg_attribute",
@@ -24,8 +24,8 @@ pub(super) const TABLES: &[Definition] = &[
 ];
 
 fn attribute(source: &Source<'_>, rows: &mut Rows) {
-    let relations = match source.wanted.relation {
-        Some(oid) => source.relations.numbered(oid).into_iter().collect(),
+    let relations = match source.restriction.relation {
+        Some(oid) => source.relations.find_by_oid(oid).into_iter().collect(),
         None => source.relations.all(),
     };
     for relation in relations {
@@ -43,11 +43,12 @@ fn attribute(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn attrdef(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations.all().iter().filter(|relation| matches!(relation.body, Body::Table(_))) {
+    for relation in source.relations.all().iter().filter(|relation| matches!(relation.object, RelationObject::Table(_)))
+    {
         for attribute in relation.attributes() {
             if let Some(default) = attribute.default {
                 // Defaults have no OIDs in Kiln: the table's OID is used.
-                let default = shown_default(source.relations, default);
+                let default = display_default(source.relations, default);
                 row!(rows, oid: relation.oid, adrelid: relation.oid, adnum: attribute.number, adbin: default.into_owned());
             }
         }

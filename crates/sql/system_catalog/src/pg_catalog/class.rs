@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use types::{CachePolicy, Oid};
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Cell, Rows, row};
-use super::super::source::{Body, Relation, Source, keys};
+use super::super::source::{Relation, RelationObject, Source, keys};
 use super::access;
-use super::declared::catalog;
+use super::constructors::catalog;
 use crate::sequence_table::SEQUENCE_COLUMNS;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1259,
         "pg_class",
@@ -31,9 +31,9 @@ pub(super) const TABLES: &[Definition] = &[
 const PAGE_BYTES: u64 = 8192;
 
 fn class(source: &Source<'_>, rows: &mut Rows) {
-    let referring = referring(source);
+    let referring = foreign_key_tables(source);
     for relation in source.relations.all() {
-        let facts = Facts::of(source, &relation);
+        let facts = ClassColumns::from_relation(source, &relation);
         row!(rows, oid: relation.oid, relname: relation.name, relnamespace: relation.schema, relowner: relation.owner,
             relam: facts.access_method, relfilenode: facts.file, relpages: facts.bytes.div_ceil(PAGE_BYTES),
             reltuples: facts.rows, relhasindex: facts.has_index, relpersistence: persistence(source, &relation), relkind: relation.kind(),
@@ -44,7 +44,7 @@ fn class(source: &Source<'_>, rows: &mut Rows) {
 
 /// Returns the tables with foreign keys and the tables that these refer to. PostgreSQL has triggers on both, and psql
 /// looks for foreign keys only on tables with triggers.
-fn referring(source: &Source<'_>) -> HashSet<Oid> {
+fn foreign_key_tables(source: &Source<'_>) -> HashSet<Oid> {
     let mut found = HashSet::new();
     for table in source.state().tables() {
         for constraint in &table.constraints {
@@ -63,14 +63,14 @@ fn persistence(source: &Source<'_>, relation: &Relation<'_>) -> &'static str {
 }
 
 /// Returns PostgreSQL's storage parameters, and the cache policy if it is not the default.
-fn options(facts: &Facts<'_>) -> Cell {
-    let cache = (!facts.cache.is_normal()).then(|| Cell::from(format!("cache={}", facts.cache.word())));
+fn options(facts: &ClassColumns<'_>) -> Cell {
+    let cache = (!facts.cache.is_normal()).then(|| Cell::from(format!("cache={}", facts.cache.name())));
     let options: Vec<Cell> = facts.options.iter().map(|option| Cell::from(option.as_str())).chain(cache).collect();
     if options.is_empty() { Cell::Null } else { Cell::List(options) }
 }
 
 /// Properties of a relation in `pg_class`.
-struct Facts<'a> {
+struct ClassColumns<'a> {
     rows: f64,
     bytes: u64,
     attributes: usize,
@@ -82,10 +82,10 @@ struct Facts<'a> {
     cache: CachePolicy,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> ClassColumns<'a> {
     #[expect(clippy::cast_precision_loss, reason = "reltuples is an estimate by definition")]
-    fn of(source: &Source<'_>, relation: &Relation<'a>) -> Self {
-        let mut facts = Facts {
+    fn from_relation(source: &Source<'_>, relation: &Relation<'a>) -> Self {
+        let mut facts = ClassColumns {
             rows: 0.0,
             bytes: 0,
             attributes: 0,
@@ -96,14 +96,14 @@ impl<'a> Facts<'a> {
             options: &[],
             cache: CachePolicy::default(),
         };
-        match relation.body {
-            Body::Table(table) if table.external.is_some() => {
+        match relation.object {
+            RelationObject::Table(table) if table.external.is_some() => {
                 // The number of rows in its files is only known once they are read.
                 facts.rows = -1.0;
                 facts.attributes = table.columns.len();
                 facts.cache = table.cache;
             }
-            Body::Table(table) => {
+            RelationObject::Table(table) => {
                 let shards = source.state().shards(table.oid);
                 facts.rows = source.state().rows(table.oid).len() as f64;
                 facts.bytes = shards.bytes;
@@ -120,18 +120,18 @@ impl<'a> Facts<'a> {
                 facts.options = &table.options;
                 facts.cache = table.cache;
             }
-            Body::View(view) => facts.attributes = view.columns.len(),
-            Body::Sequence(sequence) => {
+            RelationObject::View(view) => facts.attributes = view.columns.len(),
+            RelationObject::Sequence(sequence) => {
                 facts.attributes = SEQUENCE_COLUMNS.len();
                 (facts.rows, facts.bytes, facts.file) = (1.0, PAGE_BYTES, sequence.counter.0);
             }
-            Body::Key(key) => {
+            RelationObject::Key(key) => {
                 facts.rows = source.state().rows(key.table.oid).len() as f64;
                 facts.attributes = key.all_columns().count();
                 facts.options = key.index.map_or(&[], |index| &index.options);
                 facts.access_method = if key.enforced { access::BTREE_OID } else { access::UNENFORCED_OID };
             }
-            Body::System(relation) => {
+            RelationObject::System(relation) => {
                 facts.attributes = relation.columns.len();
                 facts.rows = -1.0;
             }

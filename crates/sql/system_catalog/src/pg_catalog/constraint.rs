@@ -3,14 +3,14 @@
 use ::catalog::ConstraintKind;
 use types::{ColumnId, Oid};
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Cell, Rows, row};
-use super::super::source::{Key, Source, column, keys};
+use super::super::source::{Key, Source, find_column, keys};
 use super::super::text::action_code;
-use super::declared::catalog;
+use super::constructors::catalog;
 use super::type_;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2606,
         "pg_constraint",
@@ -37,10 +37,10 @@ fn constraint(source: &Source<'_>, rows: &mut Rows) {
     for table in source.state().tables() {
         for constraint in &table.constraints {
             let row = match &constraint.kind {
-                ConstraintKind::PrimaryKey { columns } => Row::key("p", columns, constraint.oid),
-                ConstraintKind::Unique { columns } => Row::key("u", columns, constraint.oid),
+                ConstraintKind::PrimaryKey { columns } => ConstraintRow::key("p", columns, constraint.oid),
+                ConstraintKind::Unique { columns } => ConstraintRow::key("u", columns, constraint.oid),
                 ConstraintKind::Check { columns, expression } => {
-                    Row { expression: Some(expression), ..Row::of("c", columns) }
+                    ConstraintRow { expression: Some(expression), ..ConstraintRow::new("c", columns) }
                 }
                 ConstraintKind::ForeignKey {
                     columns,
@@ -49,27 +49,27 @@ fn constraint(source: &Source<'_>, rows: &mut Rows) {
                     on_update,
                     on_delete,
                     delete_columns,
-                } => Row {
+                } => ConstraintRow {
                     delete_columns,
                     index: referenced_key(source, *references, referenced),
                     references: *references,
                     referenced: Some(referenced),
                     actions: (action_code(*on_update), action_code(*on_delete), "s"),
-                    ..Row::of("f", columns)
+                    ..ConstraintRow::new("f", columns)
                 },
             };
             row!(rows, oid: constraint.oid, conname: &constraint.name, connamespace: table.schema,
                 contype: row.kind, convalidated: constraint.enforced || row.expression.is_some(), conrelid: table.oid, conindid: row.index,
                 confrelid: row.references, confupdtype: row.actions.0, confdeltype: row.actions.1,
-                confmatchtype: row.actions.2, conkey: numbers(row.columns), confkey: row.referenced.map(numbers),
-                confdelsetcols: (!row.delete_columns.is_empty()).then(|| numbers(row.delete_columns)),
+                confmatchtype: row.actions.2, conkey: column_numbers(row.columns), confkey: row.referenced.map(column_numbers),
+                confdelsetcols: (!row.delete_columns.is_empty()).then(|| column_numbers(row.delete_columns)),
                 conbin: row.expression);
         }
     }
 }
 
 /// Values of a `pg_constraint` row that differ between the kinds of constraints.
-struct Row<'a> {
+struct ConstraintRow<'a> {
     kind: &'static str,
     columns: &'a [ColumnId],
     index: Oid,
@@ -80,9 +80,9 @@ struct Row<'a> {
     delete_columns: &'a [ColumnId],
 }
 
-impl<'a> Row<'a> {
-    fn of(kind: &'static str, columns: &'a [ColumnId]) -> Self {
-        Row {
+impl<'a> ConstraintRow<'a> {
+    fn new(kind: &'static str, columns: &'a [ColumnId]) -> Self {
+        ConstraintRow {
             kind,
             columns,
             index: Oid(0),
@@ -95,11 +95,11 @@ impl<'a> Row<'a> {
     }
 
     fn key(kind: &'static str, columns: &'a [ColumnId], oid: Oid) -> Self {
-        Row { index: oid, ..Row::of(kind, columns) }
+        ConstraintRow { index: oid, ..ConstraintRow::new(kind, columns) }
     }
 }
 
-fn numbers(columns: &[ColumnId]) -> Cell {
+fn column_numbers(columns: &[ColumnId]) -> Cell {
     Cell::List(columns.iter().map(|id| Cell::from(*id)).collect())
 }
 
@@ -117,7 +117,7 @@ fn index(source: &Source<'_>, rows: &mut Rows) {
             // PostgreSQL's bits: 1 is DESC, 2 is NULLS FIRST.
             let options = key.orders().map(|it| i32::from(it.descending) + 2 * i32::from(it.nulls_first));
             row!(rows, indexrelid: key.oid, indrelid: table.oid, indnatts: all.len(),
-                indnkeyatts: key.columns.len(), indisunique: key.unique, indisprimary: key.primary, indkey: numbers(&all),
+                indnkeyatts: key.columns.len(), indisunique: key.unique, indisprimary: key.primary, indkey: column_numbers(&all),
                 indcollation: collations(&key), indclass: vec![0_i32; key.columns.len()],
                 indoption: options.collect::<Vec<_>>());
         }
@@ -127,9 +127,9 @@ fn index(source: &Source<'_>, rows: &mut Rows) {
 fn collations(key: &Key<'_>) -> Vec<u32> {
     let columns = key.columns.iter().zip(key.orders());
     columns
-        .filter_map(|(id, order)| Some((column(key.table, *id)?, order)))
+        .filter_map(|(id, order)| Some((find_column(key.table, *id)?, order)))
         .map(|(column, order)| match order.collation {
-            Some(name) => type_::collation_named(&name),
+            Some(name) => type_::collation_oid(&name),
             None => type_::collation(&column.sql_type),
         })
         .collect()

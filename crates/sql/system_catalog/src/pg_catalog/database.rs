@@ -1,11 +1,11 @@
 //! `pg_database`, `pg_tablespace`, `pg_extension` and `pg_conversion`.
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source};
-use super::declared::catalog;
+use super::constructors::catalog;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1262,
         "pg_database",
@@ -24,13 +24,13 @@ pub(super) const TABLES: &[Definition] = &[
         3079,
         "pg_extension",
         "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig oid[], extcondition text[]",
-        nothing,
+        no_rows,
     ),
     catalog(
         2607,
         "pg_conversion",
         "oid oid, conname name, connamespace oid, conowner oid, conforencoding int4, contoencoding int4, conproc regproc, condefault bool",
-        nothing,
+        no_rows,
     ),
 ];
 

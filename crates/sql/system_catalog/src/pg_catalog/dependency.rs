@@ -2,14 +2,14 @@
 
 use types::Oid;
 
-use super::super::definition::Definition;
-use super::super::definition::nothing;
+use super::super::definition::TableDefinition;
+use super::super::definition::no_rows;
 use super::super::rows::{Rows, row};
-use super::super::source::{Body, Source};
+use super::super::source::{RelationObject, Source};
 use super::super::view_definition::view_definition;
-use super::declared::catalog;
+use super::constructors::catalog;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2608,
         "pg_depend",
@@ -20,7 +20,7 @@ pub(super) const TABLES: &[Definition] = &[
         1214,
         "pg_shdepend",
         "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, deptype char",
-        nothing,
+        no_rows,
     ),
     catalog(
         2618,
@@ -30,8 +30,8 @@ pub(super) const TABLES: &[Definition] = &[
         rewrite,
     ),
     catalog(2609, "pg_description", "objoid oid, classoid oid, objsubid int4 = 0, description text", description),
-    catalog(2396, "pg_shdescription", "objoid oid, classoid oid, description text", nothing),
-    catalog(2611, "pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool", nothing),
+    catalog(2396, "pg_shdescription", "objoid oid, classoid oid, description text", no_rows),
+    catalog(2611, "pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool", no_rows),
 ];
 
 /// OIDs of the catalogs that `classid` columns refer to.
@@ -103,7 +103,7 @@ fn description(source: &Source<'_>, rows: &mut Rows) {
                 row!(rows, objoid: relation.oid, classoid: PG_CLASS, objsubid: attribute.number, description: comment);
             }
         }
-        let Body::Table(table) = relation.body else { continue };
+        let RelationObject::Table(table) = relation.object else { continue };
         for constraint in &table.constraints {
             if let Some(comment) = &constraint.comment {
                 row!(rows, objoid: constraint.oid, classoid: PG_CONSTRAINT, description: comment);

@@ -1,11 +1,11 @@
 //! `pg_foreign_table` and related catalogs: external tables are foreign tables of a single server, `files`.
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Cell, Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source};
-use super::declared::catalog;
+use super::constructors::catalog;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2328,
         "pg_foreign_data_wrapper",
@@ -25,18 +25,18 @@ const WRAPPER_OID: u32 = 15_902;
 const SERVER_OID: u32 = 15_903;
 
 /// Whether there are external tables; without any, the catalogs are empty, as in a new PostgreSQL cluster.
-fn is_any(source: &Source<'_>) -> bool {
+fn has_external_tables(source: &Source<'_>) -> bool {
     source.state().tables().any(|table| table.external.is_some())
 }
 
 fn wrappers(source: &Source<'_>, rows: &mut Rows) {
-    if is_any(source) {
+    if has_external_tables(source) {
         row!(rows, oid: WRAPPER_OID, fdwname: "parquet", fdwowner: SYSTEM_OWNER);
     }
 }
 
 fn servers(source: &Source<'_>, rows: &mut Rows) {
-    if is_any(source) {
+    if has_external_tables(source) {
         row!(rows, oid: SERVER_OID, srvname: "files", srvowner: SYSTEM_OWNER, srvfdw: WRAPPER_OID);
     }
 }

@@ -1,13 +1,13 @@
 //! Views for people: `pg_tables`, `pg_views`, `pg_indexes` and similar ones.
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
-use super::super::source::{Body, Source};
+use super::super::source::{RelationObject, Source};
 use super::super::text::index_definition;
 use super::super::view_definition::view_definition;
-use super::declared::view;
+use super::constructors::view;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_033,
         "pg_tables",
@@ -26,16 +26,16 @@ pub(super) const TABLES: &[Definition] = &[
         12_038,
         "pg_matviews",
         "schemaname name, matviewname name, matviewowner name, tablespace name, hasindexes bool, ispopulated bool, definition text",
-        nothing,
+        no_rows,
     ),
-    view(12_023, "pg_rules", "schemaname name, tablename name, rulename name, definition text", nothing),
+    view(12_023, "pg_rules", "schemaname name, tablename name, rulename name, definition text", no_rows),
     view(
         12_018,
         "pg_policies",
         "schemaname name, tablename name, policyname name, permissive text, roles name[], cmd text, qual text, with_check text",
-        nothing,
+        no_rows,
     ),
-    rows_function(
+    set_returning_function(
         1686,
         "pg_get_keywords",
         "word text, catcode char, barelabel bool = t, catdesc text, baredesc text",
@@ -44,13 +44,13 @@ pub(super) const TABLES: &[Definition] = &[
 ];
 
 /// Declares a set-returning function without arguments, as a table that `pg_class` does not list.
-const fn rows_function(
+const fn set_returning_function(
     oid: u32,
     name: &'static str,
     columns: &'static str,
     rows: fn(&Source<'_>, &mut Rows),
-) -> Definition {
-    Definition { schema: super::declared::SCHEMA, name, oid, kind: "", columns, rows }
+) -> TableDefinition {
+    TableDefinition { schema: super::constructors::SCHEMA, name, oid, kind: "", columns, rows }
 }
 
 fn keywords(_: &Source<'_>, rows: &mut Rows) {
@@ -61,8 +61,7 @@ fn keywords(_: &Source<'_>, rows: &mut Rows) {
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations.all().into_iter().filter(|relation| relation.kind() == "r") {
-        let has_keys =
-            matches!(relation.body, Body::Table(table) if super::super::source::keys(table).next().is_some());
+        let has_keys = matches!(relation.object, RelationObject::Table(table) if super::super::source::keys(table).next().is_some());
         row!(rows, schemaname: source.schema_name(relation.schema), tablename: relation.name,
             tableowner: source.role_name(relation.owner), hasindexes: has_keys);
     }
@@ -77,7 +76,7 @@ fn views(source: &Source<'_>, rows: &mut Rows) {
 
 fn indexes(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations.all() {
-        if let Body::Key(key) = relation.body {
+        if let RelationObject::Key(key) = relation.object {
             row!(rows, schemaname: source.schema_name(relation.schema), tablename: &key.table.name,
                 indexname: relation.name, indexdef: index_definition(source.state(), key, 0));
         }

@@ -1,9 +1,9 @@
 //! `pg_catalog`: the catalogs and views of PostgreSQL 15, one file per group of objects.
 //!
-//! - `declared.rs`: constructors of definitions,
+//! - `constructors.rs`: constructors of definitions,
 //! - `class.rs`, `attribute.rs`, `constraint.rs`, `sequence.rs`, `dependency.rs`, `foreign.rs`: relations and their
 //!   parts,
-//! - `type_.rs`, `type_forms.rs`, `routine.rs`, `routine_list.rs`, `signatures.rs`, `access.rs`: types, functions and
+//! - `type_.rs`, `type_io_functions.rs`, `routine.rs`, `routine_list.rs`, `signatures.rs`, `access.rs`: types, functions and
 //!   operators,
 //! - `role.rs`, `database.rs`, `settings.rs`, `activity.rs`, `shard_statistics.rs`: the server and its statistics,
 //! - `listing.rs`: views for people; `absent.rs`: catalogs that are always empty.
@@ -14,8 +14,8 @@ mod activity;
 mod attribute;
 mod class;
 mod constraint;
+mod constructors;
 mod database;
-mod declared;
 mod dependency;
 mod foreign;
 mod listing;
@@ -27,16 +27,16 @@ mod settings;
 mod shard_statistics;
 mod signatures;
 mod type_;
-mod type_forms;
+mod type_io_functions;
 
-pub(super) use self::declared::SCHEMA;
-pub(super) use self::routine_list::{routine_by_oid, routine_named};
+pub(super) use self::constructors::SCHEMA;
+pub(super) use self::routine_list::{routine_by_oid, routines_named};
 pub(super) use self::type_::PSEUDO_TYPES;
 
-use super::definition::Definition;
+use super::definition::TableDefinition;
 
 /// Returns the definitions of all tables of the schema.
-pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
+pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
     [
         class::TABLES,
         attribute::TABLES,

@@ -2,10 +2,10 @@
 
 use ::catalog::Role;
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
-use super::declared::{catalog, view};
+use super::constructors::{catalog, view};
 
 const ROLE_COLUMNS: &str = "rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, rolcreatedb bool, \
      rolcanlogin bool, rolreplication bool = f, rolconnlimit int4, rolpassword text = ********, \
@@ -13,7 +13,7 @@ const ROLE_COLUMNS: &str = "rolname name, rolsuper bool, rolinherit bool, rolcre
 const USER_COLUMNS: &str = "usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool = f, \
      usebypassrls bool, passwd text = ********, valuntil timestamptz, useconfig text[]";
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1260,
         "pg_authid",
@@ -25,21 +25,21 @@ pub(super) const TABLES: &[Definition] = &[
     view(12_005, "pg_shadow", USER_COLUMNS, users),
     view(12_014, "pg_user", USER_COLUMNS, users),
     view(12_010, "pg_group", "groname name, grosysid oid, grolist oid[]", groups),
-    catalog(1261, "pg_auth_members", "roleid oid, member oid, grantor oid, admin_option bool", nothing),
+    catalog(1261, "pg_auth_members", "roleid oid, member oid, grantor oid, admin_option bool", no_rows),
     catalog(2964, "pg_db_role_setting", "setdatabase oid = 0, setrole oid, setconfig text[]", role_settings),
     catalog(
         826,
         "pg_default_acl",
         "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl aclitem[]",
-        nothing,
+        no_rows,
     ),
     catalog(
         3394,
         "pg_init_privs",
         "objoid oid, classoid oid, objsubid int4, privtype char, initprivs aclitem[]",
-        nothing,
+        no_rows,
     ),
-    catalog(6243, "pg_parameter_acl", "oid oid, parname text, paracl aclitem[]", nothing),
+    catalog(6243, "pg_parameter_acl", "oid oid, parname text, paracl aclitem[]", no_rows),
 ];
 
 fn authid(source: &Source<'_>, rows: &mut Rows) {

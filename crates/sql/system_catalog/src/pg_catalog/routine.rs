@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
 use super::access::INTERNAL_LANGUAGE;
-use super::declared::catalog;
+use super::constructors::catalog;
 use super::routine_list::{ROUTINES, Routine};
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1255,
         "pg_proc",
@@ -34,23 +34,23 @@ pub(super) const TABLES: &[Definition] = &[
 ];
 
 /// Whether Kiln implements the function; the signature list has more.
-fn is_present(session: &Arc<session_context::Session>, routine: &Routine) -> bool {
+fn is_available(session: &Arc<session_context::EvaluationContext>, routine: &Routine) -> bool {
     functions::scalar(routine.name, session).is_some()
         || functions::aggregate(routine.name).is_some()
         || functions::window(routine.name).is_some()
         || crate::system_functions::exists(routine.name)
-        || routine.is_form
+        || routine.is_io_function
 }
 
 /// Returns the functions that the statement could call.
-fn present(source: &Source<'_>) -> impl Iterator<Item = &'static Routine> {
+fn available_routines(source: &Source<'_>) -> impl Iterator<Item = &'static Routine> {
     let session = Arc::new(crate::object_names::session(&Arc::new(source.context.clone()), source.relations.system));
-    ROUTINES.iter().filter(move |routine| is_present(&session, routine))
+    ROUTINES.iter().filter(move |routine| is_available(&session, routine))
 }
 
 fn procedures(source: &Source<'_>, rows: &mut Rows) {
-    let schema = schema_oid(source.state(), super::declared::SCHEMA);
-    for routine in present(source) {
+    let schema = schema_oid(source.state(), super::constructors::SCHEMA);
+    for routine in available_routines(source) {
         row!(rows, oid: routine.oid, proname: routine.name, pronamespace: schema, proowner: SYSTEM_OWNER,
             prolang: INTERNAL_LANGUAGE, prorows: if routine.returns_set { 1000.0 } else { 0.0 }, prokind: routine.kind,
             proretset: routine.returns_set, provolatile: routine.volatility, pronargs: routine.arguments.len(),
@@ -59,7 +59,7 @@ fn procedures(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn aggregates(source: &Source<'_>, rows: &mut Rows) {
-    for routine in present(source).filter(|routine| routine.kind == "a") {
+    for routine in available_routines(source).filter(|routine| routine.kind == "a") {
         row!(rows, aggfnoid: routine.oid);
     }
 }

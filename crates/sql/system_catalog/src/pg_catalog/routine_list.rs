@@ -6,7 +6,7 @@ use types::{Oid, SqlType};
 
 use super::signatures::SIGNATURES;
 use super::type_::PSEUDO_TYPES;
-use super::type_forms;
+use super::type_io_functions;
 
 /// Row of `pg_proc`.
 pub(crate) struct Routine {
@@ -21,12 +21,12 @@ pub(crate) struct Routine {
     /// `i` for immutable, `s` for stable, `v` for volatile.
     pub(crate) volatility: &'static str,
     /// Whether it is an input or output function of a type, which Kiln has for all its types.
-    pub(super) is_form: bool,
+    pub(super) is_io_function: bool,
 }
 
 pub(super) static ROUTINES: LazyLock<Vec<Routine>> = LazyLock::new(|| {
-    let forms = type_forms::SIGNATURES.lines().filter_map(Routine::parse);
-    let forms = forms.map(|routine| Routine { is_form: true, ..routine });
+    let forms = type_io_functions::SIGNATURES.lines().filter_map(Routine::parse);
+    let forms = forms.map(|routine| Routine { is_io_function: true, ..routine });
     SIGNATURES.lines().filter_map(Routine::parse).chain(forms).collect()
 });
 
@@ -36,7 +36,7 @@ pub(crate) fn routine_by_oid(oid: Oid) -> Option<&'static Routine> {
 }
 
 /// Returns the functions with this name.
-pub(crate) fn routine_named(name: &str) -> impl Iterator<Item = &'static Routine> {
+pub(crate) fn routines_named(name: &str) -> impl Iterator<Item = &'static Routine> {
     ROUTINES.iter().filter(move |routine| routine.name == name)
 }
 
@@ -58,7 +58,7 @@ impl Routine {
             returns_set: flags.contains('*'),
             kind: flags.get(1..2)?,
             volatility: flags.get(0..1)?,
-            is_form: false,
+            is_io_function: false,
         })
     }
 }

@@ -1,11 +1,11 @@
 //! `pg_sequence` and `pg_sequences`.
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
-use super::declared::{catalog, view};
+use super::constructors::{catalog, view};
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2224,
         "pg_sequence",

@@ -3,12 +3,12 @@
 use chrono::{Offset, TimeZone};
 use chrono_tz::{OffsetComponents, OffsetName};
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
-use super::declared::view;
+use super::constructors::view;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_104,
         "pg_settings",
@@ -18,18 +18,18 @@ pub(super) const TABLES: &[Definition] = &[
         settings,
     ),
     view(12_126, "pg_timezone_names", "name text, abbrev text, utc_offset interval, is_dst bool", time_zones),
-    view(12_122, "pg_timezone_abbrevs", "abbrev text, utc_offset interval, is_dst bool", nothing),
+    view(12_122, "pg_timezone_abbrevs", "abbrev text, utc_offset interval, is_dst bool", no_rows),
     view(
         12_077,
         "pg_cursors",
         "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool, creation_time timestamptz",
-        nothing,
+        no_rows,
     ),
     view(
         12_095,
         "pg_prepared_statements",
         "name text, statement text, prepare_time timestamptz, parameter_types regtype[], from_sql bool, generic_plans int8, custom_plans int8",
-        nothing,
+        no_rows,
     ),
 ];
 

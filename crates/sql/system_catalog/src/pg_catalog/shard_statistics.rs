@@ -1,10 +1,10 @@
 //! `pg_stats` and `pg_stat_user_tables`: column statistics and row counts, from the statistics of the shards.
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Cell, Rows, row};
 use super::super::source::Source;
-use super::super::sys::datum_text;
-use super::declared::view;
+use super::super::sys::format_datum;
+use super::constructors::view;
 
 const TABLE_ACTIVITY: &str = "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, \
      idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, \
@@ -14,7 +14,7 @@ const TABLE_ACTIVITY: &str = "relid oid, schemaname name, relname name, seq_scan
 const INDEX_ACTIVITY: &str = "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, \
      idx_tup_read int8, idx_tup_fetch int8";
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_053,
         "pg_stats",
@@ -25,15 +25,15 @@ pub(super) const TABLES: &[Definition] = &[
     ),
     view(12_146, "pg_stat_all_tables", TABLE_ACTIVITY, table_activity),
     view(12_155, "pg_stat_user_tables", TABLE_ACTIVITY, table_activity),
-    view(12_151, "pg_stat_sys_tables", TABLE_ACTIVITY, nothing),
-    view(12_186, "pg_stat_all_indexes", INDEX_ACTIVITY, nothing),
-    view(12_191, "pg_stat_user_indexes", INDEX_ACTIVITY, nothing),
+    view(12_151, "pg_stat_sys_tables", TABLE_ACTIVITY, no_rows),
+    view(12_186, "pg_stat_all_indexes", INDEX_ACTIVITY, no_rows),
+    view(12_191, "pg_stat_user_indexes", INDEX_ACTIVITY, no_rows),
     view(
         12_168,
         "pg_statio_user_tables",
         "relid oid, schemaname name, relname name, heap_blks_read int8, heap_blks_hit int8, idx_blks_read int8, \
          idx_blks_hit int8, toast_blks_read int8, toast_blks_hit int8, tidx_blks_read int8, tidx_blks_hit int8",
-        nothing,
+        no_rows,
     ),
 ];
 
@@ -50,7 +50,7 @@ fn column_statistics(source: &Source<'_>, rows: &mut Rows) {
             let (values, counts): (Vec<String>, Vec<f64>) = summary
                 .heavy_hitters
                 .iter()
-                .map(|(value, n)| (datum_text(value, &column.sql_type), *n as f64 / total))
+                .map(|(value, n)| (format_datum(value, &column.sql_type), *n as f64 / total))
                 .unzip();
             let common = (!values.is_empty()).then(|| (format!("{{{}}}", values.join(",")), Cell::from(counts)));
             let (values, counts) = common.map_or((Cell::Null, Cell::Null), |(values, counts)| (values.into(), counts));

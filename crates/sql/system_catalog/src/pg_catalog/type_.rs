@@ -2,13 +2,13 @@
 
 use types::SqlType;
 
-use super::super::definition::{Definition, nothing};
+use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
-use super::declared::catalog;
-use super::type_forms::{self, forms};
+use super::constructors::catalog;
+use super::type_io_functions::{self, type_io_functions};
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1247,
         "pg_type",
@@ -32,9 +32,9 @@ pub(super) const TABLES: &[Definition] = &[
         3541,
         "pg_range",
         "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, rngcanonical regproc, rngsubdiff regproc",
-        nothing,
+        no_rows,
     ),
-    catalog(3501, "pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name", nothing),
+    catalog(3501, "pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name", no_rows),
 ];
 
 /// OIDs of the default collation and of the collation C, which give the same order in Kiln: that of the bytes.
@@ -56,16 +56,16 @@ pub(crate) const PSEUDO_TYPES: &[(u32, &str)] = &[
 ];
 
 fn types(source: &Source<'_>, rows: &mut Rows) {
-    let schema = schema_oid(source.state(), super::declared::SCHEMA);
-    let arrays = forms(type_forms::ARRAY);
+    let schema = schema_oid(source.state(), super::constructors::SCHEMA);
+    let arrays = type_io_functions(type_io_functions::ARRAY_TYPE_NAME);
     for sql_type in SqlType::scalars() {
         let pseudo = sql_type == SqlType::Unknown;
-        let own = forms(&sql_type.typname());
+        let functions = type_io_functions(&sql_type.typname());
         row!(rows, oid: sql_type.oid(), typname: sql_type.typname(), typnamespace: schema, typowner: SYSTEM_OWNER,
             typlen: sql_type.typlen(), typbyval: by_value(&sql_type), typtype: if pseudo { "p" } else { "b" },
             typcategory: category(&sql_type), typispreferred: is_preferred(&sql_type),
-            typelem: vector_element(&sql_type), typarray: sql_type.array_oid(), typinput: own.input,
-            typoutput: own.output, typreceive: own.receive, typsend: own.send, typalign: alignment(&sql_type),
+            typelem: vector_element(&sql_type), typarray: sql_type.array_oid(), typinput: functions.input,
+            typoutput: functions.output, typreceive: functions.receive, typsend: functions.send, typalign: alignment(&sql_type),
             typstorage: storage(&sql_type), typcollation: collation(&sql_type));
         if sql_type.array_oid() != 0 {
             let array = SqlType::Array(Box::new(sql_type.clone()));
@@ -76,7 +76,7 @@ fn types(source: &Source<'_>, rows: &mut Rows) {
         }
     }
     for (oid, name) in PSEUDO_TYPES {
-        let own = forms(name);
+        let own = type_io_functions(name);
         row!(rows, oid: *oid, typname: *name, typnamespace: schema, typowner: SYSTEM_OWNER, typlen: 4,
             typbyval: true, typtype: "p", typcategory: "P", typinput: own.input,
             typoutput: own.output, typreceive: own.receive, typsend: own.send, typalign: "i", typstorage: "p");
@@ -92,12 +92,12 @@ const COLLATIONS: [(u32, &str, &str, Option<&str>); 4] = [
 ];
 
 /// Returns the OID of a collation.
-pub(super) fn collation_named(name: &str) -> u32 {
+pub(super) fn collation_oid(name: &str) -> u32 {
     COLLATIONS.iter().find(|known| known.1 == name).map_or(DEFAULT_COLLATION, |known| known.0)
 }
 
 fn collations(source: &Source<'_>, rows: &mut Rows) {
-    let schema = schema_oid(source.state(), super::declared::SCHEMA);
+    let schema = schema_oid(source.state(), super::constructors::SCHEMA);
     for (oid, name, provider, locale) in COLLATIONS {
         row!(rows, oid: oid, collname: name, collnamespace: schema, collowner: SYSTEM_OWNER, collprovider: provider,
             collcollate: locale, collctype: locale);

@@ -1,12 +1,12 @@
 //! Clusters, their workers, and events of both.
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::query::milliseconds;
 use super::view;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         15_006,
         "cluster",
@@ -53,8 +53,8 @@ fn workers(source: &Source<'_>, rows: &mut Rows) {
             hung: worker.hung, address: worker.address, version: worker.version,
             cores: f64::from(worker.spec.share.millicores) / 1e3, memory_bytes: worker.spec.share.memory_bytes,
             memory_bytes_used: known.memory_used, cache_bytes: has_cached, cache_hits: uses.map(|uses| uses.hits),
-            cache_misses: uses.map(|uses| uses.misses), ahead_shards: uses.map(|uses| uses.ahead_shards),
-            ahead_blocks: uses.map(|uses| uses.ahead_blocks), ahead_dropped: uses.map(|uses| uses.ahead_dropped),
+            cache_misses: uses.map(|uses| uses.misses), ahead_shards: uses.map(|uses| uses.prewarmed_shards),
+            ahead_blocks: uses.map(|uses| uses.prewarmed_blocks), ahead_dropped: uses.map(|uses| uses.prewarming_skipped),
             running: worker.running, detail: worker.detail);
     }
 }

@@ -10,18 +10,23 @@ mod query;
 mod service;
 
 use catalog::{Distribution, TableOrder};
-use shards::{CacheUse, Datum};
+use shards::{CacheStats, Datum};
 use types::SqlType;
 
-use super::definition::Definition;
+use super::definition::TableDefinition;
 use super::rows::{Rows, row};
-use super::source::{Source, column, column_names};
+use super::source::{Source, column_names, find_column};
 
-const fn view(oid: u32, name: &'static str, columns: &'static str, rows: fn(&Source<'_>, &mut Rows)) -> Definition {
-    Definition { schema: "sys", name, oid, kind: "v", columns, rows }
+const fn view(
+    oid: u32,
+    name: &'static str,
+    columns: &'static str,
+    rows: fn(&Source<'_>, &mut Rows),
+) -> TableDefinition {
+    TableDefinition { schema: "sys", name, oid, kind: "v", columns, rows }
 }
 
-const TABLES: &[Definition] = &[
+const TABLES: &[TableDefinition] = &[
     view(
         15_000,
         "table",
@@ -58,7 +63,7 @@ const TABLES: &[Definition] = &[
     ),
 ];
 
-pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
+pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
     TABLES.iter().chain(query::TABLES).chain(cluster::TABLES).chain(outcome::TABLES).chain(service::TABLES)
 }
 
@@ -99,8 +104,8 @@ fn shard_columns(source: &Source<'_>, rows: &mut Rows) {
         for (number, shard) in shards.iter().enumerate() {
             for stats in &shard.columns {
                 // Columns dropped since the shard was written have no name any more.
-                let Some(column) = column(table, stats.column) else { continue };
-                let text = |bound: &Option<Datum>| bound.as_ref().map(|value| datum_text(value, &column.sql_type));
+                let Some(column) = find_column(table, stats.column) else { continue };
+                let text = |bound: &Option<Datum>| bound.as_ref().map(|value| format_datum(value, &column.sql_type));
                 row!(rows, schema_name: source.schema_name(table.schema), table_name: &table.name,
                     shard: shard.id.to_string(), column_name: &column.name, nulls: stats.nulls, min: text(&stats.min),
                     max: text(&stats.max), bounds_exact: stats.bounds_exact, distinct_estimate: shards.distinct(number, stats.column),
@@ -112,19 +117,19 @@ fn shard_columns(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn history(source: &Source<'_>, rows: &mut Rows) {
-    if let Some(known) = source.context.past.history() {
-        row!(rows, newest_record: known.newest_record,
-            copied_record: known.copied_record, waiting_bytes: known.waiting_bytes, last_upload: known.last_upload_us,
-            upload_failures: known.failures, last_error: known.last_error, checkpoint_record: known.checkpoint_record,
-            last_checkpoint: known.last_checkpoint_us);
+    if let Some(status) = source.context.time_travel.history() {
+        row!(rows, newest_record: status.newest_record,
+            copied_record: status.copied_record, waiting_bytes: status.waiting_bytes, last_upload: status.last_upload_us,
+            upload_failures: status.failures, last_error: status.last_error, checkpoint_record: status.checkpoint_record,
+            last_checkpoint: status.last_checkpoint_us);
     }
 }
 
 /// Adds a row for each tier and table, and one without a table for the totals of dropped tables.
 fn cache(source: &Source<'_>, rows: &mut Rows) {
     for tier in source.context.activity.cache_tiers() {
-        let mut gone = CacheUse::default();
-        let mut add = |names: Option<(&str, &str)>, counts: CacheUse| {
+        let mut dropped = CacheStats::default();
+        let mut add = |names: Option<(&str, &str)>, counts: CacheStats| {
             row!(rows, tier: tier.tier, schema_name: names.map(|names| names.0), table_name: names.map(|names| names.1),
                 blocks: counts.blocks, bytes: counts.bytes, bytes_max: tier.bytes_max, hits: counts.hits,
                 misses: counts.misses, evictions: counts.evictions);
@@ -132,15 +137,15 @@ fn cache(source: &Source<'_>, rows: &mut Rows) {
         for (table, counts) in &tier.tables {
             match source.state().table(*table) {
                 Some(table) => add(Some((source.schema_name(table.schema), &table.name)), *counts),
-                None => gone += *counts,
+                None => dropped += *counts,
             }
         }
-        add(None, gone);
+        add(None, dropped);
     }
 }
 
 /// Formats a value of the statistics as SQL text.
-pub(super) fn datum_text(value: &Datum, sql_type: &SqlType) -> String {
+pub(super) fn format_datum(value: &Datum, sql_type: &SqlType) -> String {
     use types::text;
     let mut out = String::new();
     match (value, sql_type) {

@@ -1,11 +1,11 @@
 //! Outcomes of transactions that clients have given a token.
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::view;
 
-pub(super) const TABLES: &[Definition] = &[view(
+pub(super) const TABLES: &[TableDefinition] = &[view(
     15_010,
     "statement_outcome",
     "token text, role_name name, outcome text, command_tag text, rows int8, statements int4, committed_at timestamptz, \
@@ -17,7 +17,7 @@ pub(super) const TABLES: &[Definition] = &[view(
 fn outcomes(source: &Source<'_>, rows: &mut Rows) {
     let context = source.context;
     let role = (!context.role.superuser).then_some(context.session_role.oid);
-    let known = match context.past.statement_outcomes(role, source.wanted.token.as_deref()) {
+    let known = match context.time_travel.statement_outcomes(role, source.restriction.token.as_deref()) {
         Ok(known) => known,
         Err(error) => return rows.fail(error),
     };

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use session_context::SessionRow;
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::view;
 
-pub(super) const TABLES: &[Definition] = &[
+pub(super) const TABLES: &[TableDefinition] = &[
     view(
         15_005,
         "query",
@@ -34,7 +34,7 @@ fn queries(source: &Source<'_>, rows: &mut Rows) {
     for session in source.context.activity.sessions().into_iter().filter(is_there) {
         let statement = session.statement.as_ref();
         row!(rows, pid: session.pid, query_id: session.query_id, query: &session.query, memory_bytes: session.memory_bytes,
-            memory_bytes_most: session.memory_bytes_most, memory_bytes_max: session.memory_bytes_max,
+            memory_bytes_most: session.memory_bytes_peak, memory_bytes_max: session.memory_bytes_max,
             cluster: statement.and_then(|statement| statement.cluster.clone()),
             worker: statement.and_then(|statement| statement.worker.clone()),
             state: statement.map(|statement| statement.state),
@@ -45,7 +45,7 @@ fn queries(source: &Source<'_>, rows: &mut Rows) {
 
 fn log(source: &Source<'_>, rows: &mut Rows) {
     for ended in source.context.activity.log() {
-        let [parse, plan, assemble, compile, acquire, run, client] = ended.life;
+        let [parse, plan, assemble, compile, acquire, run, client] = ended.phases;
         let (waiting, working) = (acquire + client, parse + plan + assemble + compile + run);
         row!(rows, started: ended.started_us, query_id: ended.query_id, pid: ended.pid, user_name: ended.role,
             database_name: ended.database, application_name: ended.application_name, cluster: ended.cluster,
@@ -54,7 +54,7 @@ fn log(source: &Source<'_>, rows: &mut Rows) {
             acquire_resources_ms: milliseconds(acquire), run_ms: milliseconds(run), client_ms: milliseconds(client),
             waiting_ms: milliseconds(waiting), working_ms: milliseconds(working),
             total_ms: milliseconds(waiting + working), thread_ms: milliseconds(ended.thread_time),
-            memory_bytes_most: ended.memory_bytes_most, outcome: ended.outcome, sqlstate: ended.sqlstate);
+            memory_bytes_most: ended.memory_bytes_peak, outcome: ended.outcome, sqlstate: ended.sqlstate);
     }
 }
 

@@ -1,11 +1,11 @@
 //! Background services of the server.
 
-use super::super::definition::Definition;
+use super::super::definition::TableDefinition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::view;
 
-pub(super) const TABLES: &[Definition] =
+pub(super) const TABLES: &[TableDefinition] =
     &[view(15_011, "service", "name text, state text, started timestamptz, restarts int8, last_error text", services)];
 
 fn services(source: &Source<'_>, rows: &mut Rows) {

@@ -14,9 +14,9 @@ use datafusion::logical_expr::{
 use session_context::StatementContext;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-use super::declaration::Declaration;
-use crate::definition::{SystemTables, type_named};
-use crate::relation_names::relation_named;
+use super::declaration::FunctionDeclaration;
+use crate::definition::{SystemTables, declared_type};
+use crate::relation_names::resolve_relation;
 use crate::rows::{Cell, to_array};
 use crate::source::{Relation, Relations};
 
@@ -28,7 +28,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn of(context: &'a Arc<StatementContext>, system: &'static SystemTables, arguments: &'a [Cell]) -> Self {
+    pub(super) fn new(
+        context: &'a Arc<StatementContext>,
+        system: &'static SystemTables,
+        arguments: &'a [Cell],
+    ) -> Self {
         Self { context, system, arguments }
     }
 
@@ -83,16 +87,16 @@ impl<'a> Call<'a> {
     pub(super) fn relation(&self, at: usize) -> SqlResult<Option<Relation<'a>>> {
         match self.cell(at) {
             Cell::Text(text) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                relation_named(self.relations(), text).map(Some)
+                resolve_relation(self.relations(), text).map(Some)
             }
-            _ => Ok(self.relations().numbered(self.oid(at)?)),
+            _ => Ok(self.relations().find_by_oid(self.oid(at)?)),
         }
     }
 }
 
 /// Declared function, bound to a statement.
 pub(super) struct SystemFunction {
-    declaration: &'static Declaration,
+    declaration: &'static FunctionDeclaration,
     context: Arc<StatementContext>,
     system: &'static SystemTables,
     signature: Signature,
@@ -101,7 +105,7 @@ pub(super) struct SystemFunction {
 
 impl SystemFunction {
     pub(super) fn new(
-        declaration: &'static Declaration,
+        declaration: &'static FunctionDeclaration,
         context: &Arc<StatementContext>,
         system: &'static SystemTables,
     ) -> Self {
@@ -110,14 +114,14 @@ impl SystemFunction {
             count => TypeSignature::Any(count),
         });
         let signature = Signature::one_of(arities.collect(), declaration.volatility);
-        Self { declaration, context: Arc::clone(context), system, signature, result: type_named(declaration.result) }
+        Self { declaration, context: Arc::clone(context), system, signature, result: declared_type(declaration.result) }
     }
 
     fn call_row(&self, arguments: &[Cell]) -> DfResult<Cell> {
         if self.declaration.strict && arguments.contains(&Cell::Null) {
             return Ok(Cell::Null);
         }
-        (self.declaration.call)(&Call::of(&self.context, self.system, arguments))
+        (self.declaration.call)(&Call::new(&self.context, self.system, arguments))
             .map_err(|error| DataFusionError::External(Box::new(error)))
     }
 }
@@ -143,8 +147,11 @@ impl ScalarUDFImpl for SystemFunction {
         let constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let is_volatile = self.declaration.volatility == datafusion::logical_expr::Volatility::Volatile;
         let count = if constant && !is_volatile { 1 } else { args.number_rows };
-        let columns =
-            args.args.iter().map(|argument| cells(&argument.to_array(count)?)).collect::<DfResult<Vec<Vec<Cell>>>>()?;
+        let columns = args
+            .args
+            .iter()
+            .map(|argument| to_cells(&argument.to_array(count)?))
+            .collect::<DfResult<Vec<Vec<Cell>>>>()?;
         let results = (0..count)
             .map(|row| {
                 let arguments: Vec<Cell> = columns.iter().map(|column| column[row].clone()).collect();
@@ -160,7 +167,7 @@ impl ScalarUDFImpl for SystemFunction {
 }
 
 /// Converts the values of an Arrow array to cells.
-pub(super) fn cells(array: &ArrayRef) -> DfResult<Vec<Cell>> {
+pub(super) fn to_cells(array: &ArrayRef) -> DfResult<Vec<Cell>> {
     let data_type = array.data_type();
     Ok(match data_type {
         DataType::Null => vec![Cell::Null; array.len()],
@@ -176,7 +183,7 @@ pub(super) fn cells(array: &ArrayRef) -> DfResult<Vec<Cell>> {
         DataType::List(_) => array
             .as_list::<i32>()
             .iter()
-            .map(|items| items.map_or(Ok(Cell::Null), |items| cells(&items).map(Cell::List)))
+            .map(|items| items.map_or(Ok(Cell::Null), |items| to_cells(&items).map(Cell::List)))
             .collect::<DfResult<_>>()?,
         other if other.is_integer() || other.is_temporal() => {
             let numbers = cast(array, &DataType::Int64)?;

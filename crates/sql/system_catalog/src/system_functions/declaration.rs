@@ -9,7 +9,7 @@ use super::call::Call;
 use crate::rows::Cell;
 
 /// Declaration of one function.
-pub(super) struct Declaration {
+pub(super) struct FunctionDeclaration {
     pub(super) name: &'static str,
     pub(super) arity: RangeInclusive<usize>,
     /// Type of the result, in the form of a system table's column declaration.
@@ -26,11 +26,11 @@ pub(super) const fn function(
     arity: RangeInclusive<usize>,
     result: &'static str,
     call: fn(&Call<'_>) -> SqlResult<Cell>,
-) -> Declaration {
-    Declaration { name, arity, result, strict: true, volatility: Volatility::Stable, call }
+) -> FunctionDeclaration {
+    FunctionDeclaration { name, arity, result, strict: true, volatility: Volatility::Stable, call }
 }
 
-impl Declaration {
+impl FunctionDeclaration {
     /// Declares the function as called with NULL arguments too.
     pub(super) const fn with_nulls(mut self) -> Self {
         self.strict = false;

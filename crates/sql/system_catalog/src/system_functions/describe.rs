@@ -3,15 +3,15 @@
 use types::{ColumnId, Oid};
 
 use super::call::Call;
-use super::declaration::{Declaration, function};
+use super::declaration::{FunctionDeclaration, function};
 use crate::pg_catalog::routine_by_oid;
 use crate::rows::Cell;
-use crate::source::{self, Body};
+use crate::source::{self, RelationObject};
 use crate::text::{constraint_definition, index_definition};
 use crate::type_name;
 use crate::view_definition::view_definition;
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("format_type", 2..=2, "text", |call| {
         if *call.cell(0) == Cell::Null {
             return Ok(Cell::Null);
@@ -19,19 +19,19 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         let modifier = if *call.cell(1) == Cell::Null { -1 } else { i32::try_from(call.number(1)?).unwrap_or(-1) };
         let oid = call.oid(0)?;
         let unknown = if oid == Oid(0) { "-" } else { "???" };
-        Ok(type_name::name(oid.0, modifier).unwrap_or_else(|| unknown.to_owned()).into())
+        Ok(type_name::format_type(oid.0, modifier).unwrap_or_else(|| unknown.to_owned()).into())
     })
     .with_nulls(),
     // Expressions are stored as SQL text, so the value of a `pg_node_tree` column is returned unchanged.
     function("pg_get_expr", 2..=3, "text", |call| Ok(call.text(0).into())),
     function("pg_get_constraintdef", 1..=2, "text", |call| {
-        let found = source::constraint(call.state(), call.oid(0)?);
+        let found = source::find_constraint(call.state(), call.oid(0)?);
         let written = found.map(|(table, constraint)| constraint_definition(call.relations(), table, constraint));
         Ok(written.map(|written| if call.bool(1) { pretty(written) } else { written }).into())
     }),
     function("pg_get_indexdef", 1..=3, "text", |call| {
         let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
-        let Body::Key(key) = relation.body else { return Ok(Cell::Null) };
+        let RelationObject::Key(key) = relation.object else { return Ok(Cell::Null) };
         let column = usize::try_from(if call.len() > 1 { call.number(1)? } else { 0 }).unwrap_or(0);
         Ok(index_definition(call.state(), key, column).into())
     }),
@@ -56,7 +56,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         Ok(routine
             .map(|routine| {
                 let set = if routine.returns_set { "SETOF " } else { "" };
-                format!("{set}{}", type_name::name(routine.result, -1).unwrap_or_default())
+                format!("{set}{}", type_name::format_type(routine.result, -1).unwrap_or_default())
             })
             .into())
     }),
@@ -65,14 +65,14 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("oidvectortypes", 1..=1, "text", |call| {
         let Cell::List(items) = call.cell(0) else { return Ok(Cell::Null) };
         let numbers = items.iter().filter_map(Cell::as_number::<u32>);
-        Ok(numbers.filter_map(|oid| type_name::name(oid, -1)).collect::<Vec<_>>().join(", ").into())
+        Ok(numbers.filter_map(|oid| type_name::format_type(oid, -1)).collect::<Vec<_>>().join(", ").into())
     }),
     function("obj_description", 1..=2, "text", |call| {
         let oid = call.oid(0)?;
         let of = |catalog: &str| call.len() == 1 || call.text(1) == catalog;
-        let relation = call.relations().numbered(oid).filter(|_| of("pg_class"));
+        let relation = call.relations().find_by_oid(oid).filter(|_| of("pg_class"));
         let schema = call.state().schema(oid).filter(|_| of("pg_namespace"));
-        let constraint = source::constraint(call.state(), oid).filter(|_| of("pg_constraint"));
+        let constraint = source::find_constraint(call.state(), oid).filter(|_| of("pg_constraint"));
         let comment = relation.and_then(|relation| relation.comment());
         let comment = comment.or_else(|| schema.and_then(|schema| schema.comment.as_deref()));
         Ok(comment.or_else(|| constraint.and_then(|(_, constraint)| constraint.comment.as_deref())).into())
@@ -81,7 +81,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         let number = ColumnId(i32::try_from(call.number(1)?).unwrap_or(0));
         let oid = call.oid(0)?;
         let view = call.state().view(oid).and_then(|view| view.column_comments.get(&number));
-        let column = call.state().table(oid).and_then(|table| source::column(table, number));
+        let column = call.state().table(oid).and_then(|table| source::find_column(table, number));
         Ok(view.map(String::as_str).or_else(|| column.and_then(|column| column.comment.as_deref())).into())
     }),
     function("shobj_description", 2..=2, "text", |call| {
@@ -94,7 +94,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         .into())
     }),
     function("pg_describe_object", 3..=3, "text", |call| {
-        let Some(relation) = call.relations().numbered(call.oid(1)?) else { return Ok(Cell::Null) };
+        let Some(relation) = call.relations().find_by_oid(call.oid(1)?) else { return Ok(Cell::Null) };
         let kind = match relation.kind() {
             "v" => "view",
             "i" => "index",
@@ -109,7 +109,7 @@ fn arguments(call: &Call<'_>) -> types::SqlResult<Cell> {
     let routine = routine_by_oid(call.oid(0)?);
     Ok(routine
         .map(|routine| {
-            let names = routine.arguments.iter().filter_map(|oid| type_name::name(*oid, -1));
+            let names = routine.arguments.iter().filter_map(|oid| type_name::format_type(*oid, -1));
             names.collect::<Vec<_>>().join(", ")
         })
         .into())

@@ -1,6 +1,6 @@
 //! Encodings by number and name. Kiln supports only UTF-8; the other names are for clients that ask for them.
 
-use super::declaration::{Declaration, function};
+use super::declaration::{FunctionDeclaration, function};
 use crate::rows::Cell;
 
 /// PostgreSQL's encodings, in the order of their numbers.
@@ -49,7 +49,7 @@ const ENCODINGS: [&str; 42] = [
     "SHIFT_JIS_2004",
 ];
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("pg_encoding_to_char", 1..=1, "name", |call| {
         let at = usize::try_from(call.number(0)?).ok();
         Ok(at.and_then(|at| ENCODINGS.get(at)).copied().unwrap_or("").into())

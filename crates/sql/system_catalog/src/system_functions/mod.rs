@@ -4,7 +4,7 @@
 //! - `declaration.rs`: declarations; `call.rs`: arguments of a call and the DataFusion function,
 //! - `names.rs`, `describe.rs`, `visibility.rs`, `privilege.rs`, `size.rs`: functions of catalog objects,
 //! - `session.rs`, `server.rs`, `encoding.rs`: functions of the session and the server,
-//! - `sequence.rs`, `sleep.rs`, `subscripts.rs`: functions with side effects or more than one result.
+//! - `sequence.rs`, `sleep.rs`, `set_returning.rs`: functions with side effects or more than one result.
 
 mod call;
 mod declaration;
@@ -15,9 +15,9 @@ mod privilege;
 mod sequence;
 mod server;
 mod session;
+mod set_returning;
 mod size;
 mod sleep;
-mod subscripts;
 mod visibility;
 
 use std::collections::HashMap;
@@ -27,8 +27,8 @@ use datafusion::logical_expr::ScalarUDF;
 use session_context::StatementContext;
 
 use self::call::SystemFunction;
-use self::declaration::Declaration;
-pub(crate) use self::names::{read_name, show_name};
+use self::declaration::FunctionDeclaration;
+pub(crate) use self::names::{display_name, parse_object_name};
 use super::definition::SystemTables;
 
 /// Set-returning functions of PostgreSQL, which are scalar functions here that return the rows as a list.
@@ -47,18 +47,18 @@ const SLEEP: &str = "pg_sleep";
 
 /// Whether it is one of these functions other than `pg_sleep`, which are bound to one statement and must be looked up
 /// again by name for another.
-pub fn is_of_statement(function: &ScalarUDF) -> bool {
+pub fn is_statement_bound(function: &ScalarUDF) -> bool {
     let inner = function.inner();
     inner.downcast_ref::<SystemFunction>().is_some() || inner.downcast_ref::<sequence::Nextval>().is_some()
 }
 
 /// Binds every declared function to a statement.
-pub(super) fn all(context: &Arc<StatementContext>, system: &'static SystemTables) -> Vec<Arc<ScalarUDF>> {
-    BY_NAME.values().map(|declaration| bound(declaration, context, system)).collect()
+pub(super) fn bind_all(context: &Arc<StatementContext>, system: &'static SystemTables) -> Vec<Arc<ScalarUDF>> {
+    BY_NAME.values().map(|declaration| bind(declaration, context, system)).collect()
 }
 
 /// Binds the function of a name to a statement.
-pub(super) fn named(
+pub(super) fn bind_by_name(
     name: &str,
     context: &Arc<StatementContext>,
     system: &'static SystemTables,
@@ -69,7 +69,7 @@ pub(super) fn named(
     if name == sequence::NEXTVAL {
         return Some(sequence::Nextval::udf(context, system));
     }
-    BY_NAME.get(name).map(|declaration| bound(declaration, context, system))
+    BY_NAME.get(name).map(|declaration| bind(declaration, context, system))
 }
 
 /// Whether there is a function of a name.
@@ -77,15 +77,15 @@ pub(super) fn exists(name: &str) -> bool {
     name == SLEEP || name == sequence::NEXTVAL || BY_NAME.contains_key(name) || SET_RETURNING.contains(&name)
 }
 
-fn bound(
-    declaration: &'static Declaration,
+fn bind(
+    declaration: &'static FunctionDeclaration,
     context: &Arc<StatementContext>,
     system: &'static SystemTables,
 ) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(SystemFunction::new(declaration, context, system)))
 }
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Declaration>> = LazyLock::new(|| {
+static BY_NAME: LazyLock<HashMap<&'static str, &'static FunctionDeclaration>> = LazyLock::new(|| {
     [
         session::FUNCTIONS,
         server::FUNCTIONS,
@@ -95,7 +95,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Declaration>> = LazyLock
         privilege::FUNCTIONS,
         size::FUNCTIONS,
         encoding::FUNCTIONS,
-        subscripts::FUNCTIONS,
+        set_returning::FUNCTIONS,
         sequence::FUNCTIONS,
     ]
     .into_iter()

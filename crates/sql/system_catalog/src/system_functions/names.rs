@@ -3,25 +3,27 @@
 use catalog::CatalogState;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-use super::declaration::{Declaration, function};
+use super::declaration::{FunctionDeclaration, function};
 use crate::pg_catalog::access::{OPERATORS, OperatorEntry};
-use crate::pg_catalog::{SCHEMA, routine_by_oid, routine_named};
-use crate::relation_names::{parse_name, relation_named};
+use crate::pg_catalog::{SCHEMA, routine_by_oid, routines_named};
+use crate::relation_names::{parse_name, resolve_relation};
 use crate::rows::Cell;
 use crate::source::{self, Relations};
 use crate::text::{quote_ident, quote_literal, relation_name};
 use crate::type_name;
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("to_regclass", 1..=1, "regclass", |call| {
-        Ok(relation_named(call.relations(), call.text(0)).ok().map(|relation| relation.oid).into())
+        Ok(resolve_relation(call.relations(), call.text(0)).ok().map(|relation| relation.oid).into())
     }),
-    function("to_regtype", 1..=1, "regtype", |call| Ok(type_named(call.text(0)).ok().into())),
-    function("to_regproc", 1..=1, "regproc", |call| Ok(procedure_named(call.text(0)).ok().into())),
-    function("to_regprocedure", 1..=1, "regprocedure", |call| Ok(signature_named(call.text(0)).ok().into())),
-    function("to_regoperator", 1..=1, "regoperator", |call| Ok(operator_named(call.text(0)).ok().into())),
-    function("to_regnamespace", 1..=1, "regnamespace", |call| Ok(schema_named(call.state(), call.text(0)).ok().into())),
-    function("to_regrole", 1..=1, "regrole", |call| Ok(role_named(call.state(), call.text(0)).ok().into())),
+    function("to_regtype", 1..=1, "regtype", |call| Ok(resolve_type(call.text(0)).ok().into())),
+    function("to_regproc", 1..=1, "regproc", |call| Ok(resolve_procedure(call.text(0)).ok().into())),
+    function("to_regprocedure", 1..=1, "regprocedure", |call| Ok(resolve_signature(call.text(0)).ok().into())),
+    function("to_regoperator", 1..=1, "regoperator", |call| Ok(resolve_operator(call.text(0)).ok().into())),
+    function("to_regnamespace", 1..=1, "regnamespace", |call| {
+        Ok(resolve_schema(call.state(), call.text(0)).ok().into())
+    }),
+    function("to_regrole", 1..=1, "regrole", |call| Ok(resolve_role(call.state(), call.text(0)).ok().into())),
     function("quote_ident", 1..=1, "text", |call| Ok(quote_ident(call.text(0)).into())),
     function("quote_literal", 1..=1, "text", |call| Ok(quote_literal(&as_text(call.cell(0))).into())),
     function("quote_nullable", 1..=1, "text", |call| {
@@ -43,7 +45,7 @@ fn as_text(cell: &Cell) -> String {
 }
 
 /// Returns the OID of the object that a text names, for `sql_type`, one of the `reg…` types; digits are the OID itself.
-pub(crate) fn read_name(sql_type: &SqlType, text: &str, relations: Relations<'_>) -> SqlResult<u32> {
+pub(crate) fn parse_object_name(sql_type: &SqlType, text: &str, relations: Relations<'_>) -> SqlResult<u32> {
     if text == "-" && *sql_type != SqlType::Regoperator {
         return Ok(0);
     }
@@ -52,13 +54,13 @@ pub(crate) fn read_name(sql_type: &SqlType, text: &str, relations: Relations<'_>
     }
     let state = relations.state();
     let oid = match sql_type {
-        SqlType::Regclass => relation_named(relations, text)?.oid,
-        SqlType::Regtype => type_named(text)?,
-        SqlType::Regproc => procedure_named(text)?,
-        SqlType::Regprocedure => signature_named(text)?,
-        SqlType::Regoperator => operator_named(text)?,
-        SqlType::Regnamespace => schema_named(state, text)?,
-        SqlType::Regrole => role_named(state, text)?,
+        SqlType::Regclass => resolve_relation(relations, text)?.oid,
+        SqlType::Regtype => resolve_type(text)?,
+        SqlType::Regproc => resolve_procedure(text)?,
+        SqlType::Regprocedure => resolve_signature(text)?,
+        SqlType::Regoperator => resolve_operator(text)?,
+        SqlType::Regnamespace => resolve_schema(state, text)?,
+        SqlType::Regrole => resolve_role(state, text)?,
         other => return Err(SqlError::internal(format!("read_name was called for {other}, which is no reg… type"))),
     };
     Ok(oid.0)
@@ -66,11 +68,11 @@ pub(crate) fn read_name(sql_type: &SqlType, text: &str, relations: Relations<'_>
 
 /// Returns the text form of a value of a `reg…` type: the object's name, `-` for OID 0, and the number of an unknown
 /// object.
-pub(crate) fn show_name(sql_type: &SqlType, oid: u32, relations: Relations<'_>) -> String {
+pub(crate) fn display_name(sql_type: &SqlType, oid: u32, relations: Relations<'_>) -> String {
     let state = relations.state();
     let name = match sql_type {
-        SqlType::Regclass => relations.numbered(Oid(oid)).map(|relation| relation_name(relations, &relation)),
-        SqlType::Regtype => type_name::name(oid, -1),
+        SqlType::Regclass => relations.find_by_oid(Oid(oid)).map(|relation| relation_name(relations, &relation)),
+        SqlType::Regtype => type_name::format_type(oid, -1),
         SqlType::Regproc => procedure_name(Oid(oid)),
         SqlType::Regprocedure => signature_name(Oid(oid)),
         SqlType::Regoperator => operator_name(Oid(oid)),
@@ -86,16 +88,16 @@ pub(crate) fn show_name(sql_type: &SqlType, oid: u32, relations: Relations<'_>) 
     }
 }
 
-fn type_named(text: &str) -> SqlResult<Oid> {
-    type_name::number(text)
+fn resolve_type(text: &str) -> SqlResult<Oid> {
+    type_name::type_oid(text)
         .map(Oid)
         .ok_or_else(|| SqlError::new(Condition::UndefinedObject, format!("type \"{text}\" does not exist")))
 }
 
-fn procedure_named(text: &str) -> SqlResult<Oid> {
+fn resolve_procedure(text: &str) -> SqlResult<Oid> {
     let parts = parse_name(text)?;
     let name = parts.last().map_or("", String::as_str);
-    let mut found = routine_named(name);
+    let mut found = routines_named(name);
     let missing = || SqlError::new(Condition::UndefinedFunction, format!("function \"{text}\" does not exist"));
     let routine = found.next().ok_or_else(missing)?;
     match found.next() {
@@ -108,12 +110,12 @@ fn procedure_name(oid: Oid) -> Option<String> {
     let routine = routine_by_oid(oid)?;
     let name = quote_ident(routine.name);
     // A name that several functions share identifies none of them.
-    let is_only = routine_named(routine.name).nth(1).is_none();
+    let is_only = routines_named(routine.name).nth(1).is_none();
     Some(if is_only { name } else { format!("{SCHEMA}.{name}") })
 }
 
 /// Finds the function of a signature `name(type, …)`.
-fn signature_named(text: &str) -> SqlResult<Oid> {
+fn resolve_signature(text: &str) -> SqlResult<Oid> {
     let (name, arguments) = split_signature(text)?;
     let parts = parse_name(name)?;
     let name = match parts.as_slice() {
@@ -121,7 +123,7 @@ fn signature_named(text: &str) -> SqlResult<Oid> {
         [schema, name] if schema == SCHEMA => name,
         _ => "",
     };
-    routine_named(name)
+    routines_named(name)
         .find(|routine| routine.arguments == arguments)
         .map(|routine| routine.oid)
         .ok_or_else(|| SqlError::new(Condition::UndefinedFunction, format!("function \"{text}\" does not exist")))
@@ -129,12 +131,12 @@ fn signature_named(text: &str) -> SqlResult<Oid> {
 
 fn signature_name(oid: Oid) -> Option<String> {
     let routine = routine_by_oid(oid)?;
-    let arguments: Vec<String> = routine.arguments.iter().filter_map(|oid| type_name::name(*oid, -1)).collect();
+    let arguments: Vec<String> = routine.arguments.iter().filter_map(|oid| type_name::format_type(*oid, -1)).collect();
     Some(format!("{}({})", quote_ident(routine.name), arguments.join(",")))
 }
 
 /// Finds the operator of a signature `=(type, type)`; Kiln lists only operators between two values of one type.
-fn operator_named(text: &str) -> SqlResult<Oid> {
+fn resolve_operator(text: &str) -> SqlResult<Oid> {
     let (name, arguments) = split_signature(text)?;
     let name = name.trim();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
@@ -148,18 +150,18 @@ fn operator_named(text: &str) -> SqlResult<Oid> {
         };
         return Err(error);
     };
-    let is_meant =
+    let matches =
         |operator: &&OperatorEntry| operator.name == name && operator.operand == *left && operator.operand == *right;
     OPERATORS
         .iter()
-        .find(is_meant)
+        .find(matches)
         .map(|operator| operator.oid)
         .ok_or_else(|| SqlError::new(Condition::UndefinedFunction, format!("operator does not exist: {text}")))
 }
 
 fn operator_name(oid: Oid) -> Option<String> {
     let operator = OPERATORS.iter().find(|operator| operator.oid == oid)?;
-    let operand = type_name::name(operator.operand, -1)?;
+    let operand = type_name::format_type(operator.operand, -1)?;
     Some(format!("{}({operand},{operand})", operator.name))
 }
 
@@ -170,11 +172,11 @@ fn split_signature(text: &str) -> SqlResult<(&str, Vec<u32>)> {
     let (name, rest) = text.split_once('(').ok_or_else(|| invalid("left"))?;
     let list = rest.trim_end().strip_suffix(')').ok_or_else(|| invalid("right"))?;
     let arguments = list.split(',').map(str::trim).filter(|argument| !argument.is_empty());
-    let arguments = arguments.map(|argument| type_named(argument).map(|oid| oid.0)).collect::<SqlResult<Vec<_>>>()?;
+    let arguments = arguments.map(|argument| resolve_type(argument).map(|oid| oid.0)).collect::<SqlResult<Vec<_>>>()?;
     Ok((name, arguments))
 }
 
-fn schema_named(state: &CatalogState, text: &str) -> SqlResult<Oid> {
+fn resolve_schema(state: &CatalogState, text: &str) -> SqlResult<Oid> {
     let parts = parse_name(text)?;
     let found = state.schema_by_name(parts.first().map_or("", String::as_str));
     found
@@ -182,7 +184,7 @@ fn schema_named(state: &CatalogState, text: &str) -> SqlResult<Oid> {
         .ok_or_else(|| SqlError::new(Condition::UndefinedSchema, format!("schema \"{text}\" does not exist")))
 }
 
-fn role_named(state: &CatalogState, text: &str) -> SqlResult<Oid> {
+fn resolve_role(state: &CatalogState, text: &str) -> SqlResult<Oid> {
     let parts = parse_name(text)?;
     let found = state.role_by_name(parts.first().map_or("", String::as_str));
     found

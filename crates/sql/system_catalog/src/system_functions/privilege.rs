@@ -4,17 +4,17 @@
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::call::Call;
-use super::declaration::{Declaration, function};
+use super::declaration::{FunctionDeclaration, function};
 use crate::rows::Cell;
-use crate::source::{Body, SYSTEM_OWNER};
+use crate::source::{RelationObject, SYSTEM_OWNER};
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
-    function("has_table_privilege", 2..=3, "bool", |call| on_relation(call, 1)),
-    function("has_any_column_privilege", 2..=3, "bool", |call| on_relation(call, 1)),
-    function("has_column_privilege", 3..=4, "bool", |call| on_relation(call, 2)),
-    function("has_sequence_privilege", 2..=3, "bool", |call| on_relation(call, 1)),
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
+    function("has_table_privilege", 2..=3, "bool", |call| has_relation_privilege(call, 1)),
+    function("has_any_column_privilege", 2..=3, "bool", |call| has_relation_privilege(call, 1)),
+    function("has_column_privilege", 3..=4, "bool", |call| has_relation_privilege(call, 2)),
+    function("has_sequence_privilege", 2..=3, "bool", |call| has_relation_privilege(call, 1)),
     function("has_schema_privilege", 2..=3, "bool", |call| {
-        let (role, at) = subject(call, 1)?;
+        let (role, at) = checked_role(call, 1)?;
         let state = call.state();
         let schema = match call.cell(at) {
             Cell::Text(name) => state.schema_by_name(name),
@@ -28,24 +28,24 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         Ok(Cell::Bool(role.superuser || schema.owner == role.oid || usage))
     }),
     function("has_database_privilege", 2..=3, "bool", |call| {
-        let (role, at) = subject(call, 1)?;
+        let (role, at) = checked_role(call, 1)?;
         let wanted = call.text(at + 1);
         Ok(Cell::Bool(role.superuser || wanted.eq_ignore_ascii_case("connect")))
     }),
     function("has_function_privilege", 2..=3, "bool", |_| Ok(Cell::Bool(true))),
     function("has_type_privilege", 2..=3, "bool", |_| Ok(Cell::Bool(true))),
     function("has_language_privilege", 2..=3, "bool", |_| Ok(Cell::Bool(true))),
-    function("has_tablespace_privilege", 2..=3, "bool", |call| Ok(Cell::Bool(subject(call, 1)?.0.superuser))),
+    function("has_tablespace_privilege", 2..=3, "bool", |call| Ok(Cell::Bool(checked_role(call, 1)?.0.superuser))),
     function("has_foreign_data_wrapper_privilege", 2..=3, "bool", |_| Ok(Cell::Bool(false))),
     function("has_server_privilege", 2..=3, "bool", |_| Ok(Cell::Bool(false))),
     function("has_parameter_privilege", 2..=3, "bool", |_| Ok(Cell::Bool(true))),
     function("pg_has_role", 2..=3, "bool", |call| {
-        let (role, at) = subject(call, 1)?;
+        let (role, at) = checked_role(call, 1)?;
         let wanted = match call.cell(at) {
             Cell::Text(name) => call.state().role_by_name(name).map(|role| role.oid),
             _ => Some(call.oid(at)?),
         };
-        let wanted = wanted.ok_or_else(|| missing_role(call.text(at)))?;
+        let wanted = wanted.ok_or_else(|| undefined_role(call.text(at)))?;
         Ok(Cell::Bool(role.superuser || role.oid == wanted))
     }),
     function("row_security_active", 1..=1, "bool", |_| Ok(Cell::Bool(false))),
@@ -53,7 +53,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
 
 /// Returns the role whose privileges are checked, and the position of the object's argument. `fixed` arguments follow
 /// the object; one more argument, before the object, names the role.
-fn subject<'a>(call: &Call<'a>, fixed: usize) -> SqlResult<(&'a catalog::Role, usize)> {
+fn checked_role<'a>(call: &Call<'a>, fixed: usize) -> SqlResult<(&'a catalog::Role, usize)> {
     if call.len() < fixed + 2 {
         return Ok((call.context.role.as_ref(), 0));
     }
@@ -61,18 +61,18 @@ fn subject<'a>(call: &Call<'a>, fixed: usize) -> SqlResult<(&'a catalog::Role, u
         Cell::Text(name) => call.state().role_by_name(name),
         _ => call.state().role(call.oid(0)?),
     };
-    Ok((role.ok_or_else(|| missing_role(call.text(0)))?, 1))
+    Ok((role.ok_or_else(|| undefined_role(call.text(0)))?, 1))
 }
 
-fn missing_role(name: &str) -> SqlError {
+fn undefined_role(name: &str) -> SqlError {
     SqlError::new(Condition::UndefinedObject, format!("role \"{name}\" does not exist"))
 }
 
-fn on_relation(call: &Call<'_>, fixed: usize) -> SqlResult<Cell> {
-    let (role, at) = subject(call, fixed)?;
+fn has_relation_privilege(call: &Call<'_>, fixed: usize) -> SqlResult<Cell> {
+    let (role, at) = checked_role(call, fixed)?;
     let Some(relation) = call.relation(at)? else { return Ok(Cell::Null) };
     let privileges = call.text(at + fixed);
-    let readable = matches!(relation.body, Body::System(_)) && relation.owner == SYSTEM_OWNER;
+    let readable = matches!(relation.object, RelationObject::System(_)) && relation.owner == SYSTEM_OWNER;
     let allowed = privileges.split(',').any(|privilege| match privilege.trim().to_ascii_lowercase().as_str() {
         "select" => readable || owns(role, relation.owner),
         _ => !readable && owns(role, relation.owner),

@@ -16,18 +16,18 @@ use functions::external;
 use session_context::StatementContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::call::{Call, cells};
-use super::declaration::{Declaration, function};
+use super::call::{Call, to_cells};
+use super::declaration::{FunctionDeclaration, function};
 use crate::definition::SystemTables;
 use crate::rows::Cell;
-use crate::source::{Body, Relation};
+use crate::source::{Relation, RelationObject};
 
 /// Name of the function that returns a sequence's next number.
 pub(super) const NEXTVAL: &str = "nextval";
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("currval", 1..=1, "int8", |call| {
-        let sequence = sequence(call, 0)?;
+        let sequence = find_sequence(call, 0)?;
         let current = call.context.sequences.current(sequence.oid);
         current.map(Cell::Int).ok_or_else(|| {
             let message = format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name);
@@ -45,7 +45,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     .volatile(),
     function("setval", 2..=3, "int8", setval).volatile(),
     function("pg_sequence_last_value", 1..=1, "int8", |call| {
-        let sequence = sequence(call, 0)?;
+        let sequence = find_sequence(call, 0)?;
         let position = call.context.sequences.position(sequence);
         Ok(position.is_called.then_some(position.last_value).into())
     })
@@ -54,7 +54,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
 ];
 
 fn setval(call: &Call<'_>) -> SqlResult<Cell> {
-    let sequence = sequence(call, 0)?;
+    let sequence = find_sequence(call, 0)?;
     refuse_read_only(call.context, "setval")?;
     let value = call.number(1)?;
     if !(sequence.min..=sequence.max).contains(&value) {
@@ -76,29 +76,29 @@ fn serial_sequence(call: &Call<'_>) -> SqlResult<Cell> {
         let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
         SqlError::new(Condition::UndefinedColumn, message)
     };
-    let Body::Table(table) = relation.body else {
+    let RelationObject::Table(table) = relation.object else {
         let known = relation.attributes().iter().any(|attribute| attribute.name == name);
         return if known { Ok(Cell::Null) } else { Err(missing()) };
     };
     let column = table.column_by_name(name).ok_or_else(missing)?.1.id;
-    let mut owned = call.state().sequences_of(table.oid);
+    let mut owned = call.state().owned_sequences(table.oid);
     let found = owned.find(|sequence| sequence.owned_by.is_some_and(|owner| owner.column == column));
     let Some(sequence) = found else { return Ok(Cell::Null) };
     let schema = crate::source::schema_name(call.state(), sequence.schema);
-    Ok(crate::text::qualified(schema, &sequence.name).into())
+    Ok(crate::text::qualified_name(schema, &sequence.name).into())
 }
 
 /// Finds the sequence of an argument and checks that the statement's role may use it.
-fn sequence<'a>(call: &Call<'a>, at: usize) -> SqlResult<&'a Arc<Sequence>> {
+fn find_sequence<'a>(call: &Call<'a>, at: usize) -> SqlResult<&'a Arc<Sequence>> {
     let relation = call.relation(at)?;
     let Some(relation) = relation else {
         let message = format!("could not open relation with OID {}", call.number(at)?);
         return Err(SqlError::new(Condition::UndefinedTable, message));
     };
-    usable(call.context, &relation)
+    usable_sequence(call.context, &relation)
 }
 
-fn usable<'a>(context: &'a StatementContext, relation: &Relation<'a>) -> SqlResult<&'a Arc<Sequence>> {
+fn usable_sequence<'a>(context: &'a StatementContext, relation: &Relation<'a>) -> SqlResult<&'a Arc<Sequence>> {
     let sequence = context
         .snapshot
         .sequence(relation.oid)
@@ -137,7 +137,7 @@ impl Nextval {
             return Ok(None);
         }
         let arguments = std::slice::from_ref(name);
-        let sequence = sequence(&Call::of(&self.context, self.system, arguments), 0)?;
+        let sequence = find_sequence(&Call::new(&self.context, self.system, arguments), 0)?;
         refuse_read_only(&self.context, NEXTVAL)?;
         let numbers = self.context.sequences.next(sequence, count);
         numbers.map(Some).ok_or_else(|| {
@@ -170,7 +170,7 @@ impl ScalarUDFImpl for Nextval {
         let count = args.number_rows;
         let mut values: Vec<Option<i64>> = Vec::with_capacity(count);
         let is_one = matches!(args.args[0], ColumnarValue::Scalar(_));
-        let names = cells(&args.args[0].to_array(if is_one { 1 } else { count })?)?;
+        let names = to_cells(&args.args[0].to_array(if is_one { 1 } else { count })?)?;
         // Consecutive rows with the same name take their numbers in one call.
         for run in names.chunk_by(|left, right| left == right) {
             let length = if is_one { count } else { run.len() };

@@ -2,10 +2,10 @@
 
 use settings::SERVER_VERSION;
 
-use super::declaration::{Declaration, function};
+use super::declaration::{FunctionDeclaration, function};
 use crate::rows::Cell;
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("version", 0..=0, "text", |_| {
         let kiln = env!("CARGO_PKG_VERSION");
         Ok(Cell::Text(format!("PostgreSQL {SERVER_VERSION} (Kiln {kiln}) on {}", std::env::consts::ARCH)))
@@ -17,10 +17,8 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("kiln_current_snapshot", 0..=0, "int8", |call| {
         Ok(Cell::Int(i64::try_from(call.context.commit.0).unwrap_or(i64::MAX)))
     }),
-    function("txid_current", 0..=0, "int8", |call| Ok(Cell::Int(transaction_number(call.context.transaction_us)))),
-    function("pg_current_xact_id", 0..=0, "int8", |call| {
-        Ok(Cell::Int(transaction_number(call.context.transaction_us)))
-    }),
+    function("txid_current", 0..=0, "int8", |call| Ok(Cell::Int(transaction_id(call.context.transaction_us)))),
+    function("pg_current_xact_id", 0..=0, "int8", |call| Ok(Cell::Int(transaction_id(call.context.transaction_us)))),
     function("pg_tablespace_location", 1..=1, "text", |_| Ok(Cell::Text(String::new()))),
     function("pg_relation_filenode", 1..=1, "oid", |call| Ok(call.relation(0)?.map(|relation| relation.oid).into())),
     function("pg_stat_get_numscans", 1..=1, "int8", |_| Ok(Cell::Int(0))),
@@ -28,6 +26,6 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
 ];
 
 /// Returns a number that identifies a transaction and increases: its start time, because Kiln numbers only commits.
-fn transaction_number(transaction_us: i64) -> i64 {
+fn transaction_id(transaction_us: i64) -> i64 {
     transaction_us
 }

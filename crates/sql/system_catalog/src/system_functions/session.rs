@@ -1,13 +1,13 @@
 //! Identity and settings of the session.
 
-use session_context::Assignment;
+use session_context::SettingAssignment;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::call::Call;
-use super::declaration::{Declaration, function};
+use super::declaration::{FunctionDeclaration, function};
 use crate::rows::Cell;
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("current_database", 0..=0, "name", |call| Ok(Cell::from(&call.context.database))),
     function("current_catalog", 0..=0, "name", |call| Ok(Cell::from(&call.context.database))),
     function("current_schema", 0..=0, "name", |call| Ok(call.context.explicit_search_path().first().into())),
@@ -25,7 +25,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         Ok(own.map_or(Oid(0), |schema| schema.oid).into())
     }),
     function("pg_is_other_temp_schema", 1..=1, "bool", |call| {
-        Ok(call.context.refuse_temporary_of_others(call.oid(0)?).is_err().into())
+        Ok(call.context.check_not_foreign_temporary(call.oid(0)?).is_err().into())
     }),
     function("inet_server_addr", 0..=0, "inet", |_| Ok(Cell::Null)),
     function("inet_server_port", 0..=0, "int4", |_| Ok(Cell::Null)),
@@ -38,8 +38,8 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("set_config", 3..=3, "text", set_config).with_nulls().volatile(),
     // Advisory locks cannot be taken, so none is held.
     function("pg_advisory_unlock_all", 0..=0, "text", |_| Ok(Cell::Text(String::new()))).volatile(),
-    function("pg_cancel_backend", 1..=1, "bool", |call| signal(call, false)).volatile(),
-    function("pg_terminate_backend", 1..=2, "bool", |call| signal(call, true)).volatile(),
+    function("pg_cancel_backend", 1..=1, "bool", |call| signal_session(call, false)).volatile(),
+    function("pg_terminate_backend", 1..=2, "bool", |call| signal_session(call, true)).volatile(),
 ];
 
 /// Sets a setting and returns its value as SHOW prints it; NULL resets it.
@@ -54,13 +54,17 @@ fn set_config(call: &Call<'_>) -> SqlResult<Cell> {
         None => settings.reset(name)?,
     }
     let value = settings.get(name)?;
-    call.context.assignments.push(Assignment { name: name.to_owned(), value: value.clone(), local: call.bool(2) });
+    call.context.assignments.push(SettingAssignment {
+        name: name.to_owned(),
+        value: value.clone(),
+        local: call.bool(2),
+    });
     Ok(Cell::Text(value))
 }
 
 /// Cancels another session's statement or terminates the session; allowed for sessions of the same role, and for
 /// superusers.
-fn signal(call: &Call<'_>, terminate: bool) -> SqlResult<Cell> {
+fn signal_session(call: &Call<'_>, terminate: bool) -> SqlResult<Cell> {
     let pid = i32::try_from(call.number(0)?).unwrap_or(0);
     let activity = &call.context.activity;
     let Some(session) = activity.sessions().into_iter().find(|session| session.pid == pid) else {

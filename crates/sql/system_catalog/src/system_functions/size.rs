@@ -3,11 +3,11 @@
 use types::SqlResult;
 
 use super::call::Call;
-use super::declaration::{Declaration, function};
+use super::declaration::{FunctionDeclaration, function};
 use crate::rows::Cell;
-use crate::source::Body;
+use crate::source::RelationObject;
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("pg_relation_size", 1..=2, "int8", relation_bytes),
     function("pg_table_size", 1..=1, "int8", relation_bytes),
     function("pg_total_relation_size", 1..=1, "int8", relation_bytes),
@@ -20,16 +20,18 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
             Cell::Float(bytes) => *bytes as i64,
             _ => call.number(0)?,
         };
-        Ok(pretty(bytes).into())
+        Ok(format_size(bytes).into())
     }),
     function("pg_size_bytes", 1..=1, "int8", |call| size_bytes(call.text(0)).map(Cell::Int)),
 ];
 
 fn relation_bytes(call: &Call<'_>) -> SqlResult<Cell> {
     let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
-    Ok(match relation.body {
-        Body::Table(table) => call.state().shards(table.oid).bytes.into(),
-        Body::View(_) | Body::Sequence(_) | Body::Key(_) | Body::System(_) => Cell::Int(0),
+    Ok(match relation.object {
+        RelationObject::Table(table) => call.state().shards(table.oid).bytes.into(),
+        RelationObject::View(_) | RelationObject::Sequence(_) | RelationObject::Key(_) | RelationObject::System(_) => {
+            Cell::Int(0)
+        }
     })
 }
 
@@ -41,7 +43,7 @@ const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 /// Size in a unit from which the next unit is used, as in PostgreSQL; values are rounded half up.
 const NEXT_UNIT: i64 = 10 * 1024;
 
-fn pretty(bytes: i64) -> String {
+fn format_size(bytes: i64) -> String {
     if bytes.abs() < NEXT_UNIT {
         return format!("{bytes} bytes");
     }

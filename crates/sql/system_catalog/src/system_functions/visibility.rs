@@ -1,33 +1,35 @@
 //! The `pg_…_is_visible` functions, which tell whether an unqualified name finds the object.
 
 use super::call::Call;
-use super::declaration::{Declaration, function};
+use super::declaration::{FunctionDeclaration, function};
 use crate::pg_catalog::routine_by_oid;
 use crate::rows::Cell;
 use crate::text::is_visible;
 use crate::type_name;
 
-pub(super) const FUNCTIONS: &[Declaration] = &[
+pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("pg_table_is_visible", 1..=1, "bool", |call| {
-        let relation = call.relations().numbered(call.oid(0)?);
+        let relation = call.relations().find_by_oid(call.oid(0)?);
         Ok(relation.map(|relation| is_visible(call.relations(), &relation)).into())
     }),
-    function("pg_type_is_visible", 1..=1, "bool", |call| Ok(type_name::name(call.oid(0)?.0, -1).map(|_| true).into())),
+    function("pg_type_is_visible", 1..=1, "bool", |call| {
+        Ok(type_name::format_type(call.oid(0)?.0, -1).map(|_| true).into())
+    }),
     function("pg_function_is_visible", 1..=1, "bool", |call| Ok(routine_by_oid(call.oid(0)?).map(|_| true).into())),
-    function("pg_operator_is_visible", 1..=1, "bool", always),
-    function("pg_opclass_is_visible", 1..=1, "bool", always),
-    function("pg_opfamily_is_visible", 1..=1, "bool", always),
-    function("pg_collation_is_visible", 1..=1, "bool", always),
-    function("pg_conversion_is_visible", 1..=1, "bool", always),
-    function("pg_statistics_obj_is_visible", 1..=1, "bool", always),
-    function("pg_ts_config_is_visible", 1..=1, "bool", always),
-    function("pg_ts_dict_is_visible", 1..=1, "bool", always),
-    function("pg_ts_parser_is_visible", 1..=1, "bool", always),
-    function("pg_ts_template_is_visible", 1..=1, "bool", always),
+    function("pg_operator_is_visible", 1..=1, "bool", always_visible),
+    function("pg_opclass_is_visible", 1..=1, "bool", always_visible),
+    function("pg_opfamily_is_visible", 1..=1, "bool", always_visible),
+    function("pg_collation_is_visible", 1..=1, "bool", always_visible),
+    function("pg_conversion_is_visible", 1..=1, "bool", always_visible),
+    function("pg_statistics_obj_is_visible", 1..=1, "bool", always_visible),
+    function("pg_ts_config_is_visible", 1..=1, "bool", always_visible),
+    function("pg_ts_dict_is_visible", 1..=1, "bool", always_visible),
+    function("pg_ts_parser_is_visible", 1..=1, "bool", always_visible),
+    function("pg_ts_template_is_visible", 1..=1, "bool", always_visible),
     function("pg_relation_is_publishable", 1..=1, "bool", |_| Ok(Cell::Bool(false))),
 ];
 
 /// Returns true: the objects are in `pg_catalog`, which is in every search path.
-fn always(_: &Call<'_>) -> types::SqlResult<Cell> {
+fn always_visible(_: &Call<'_>) -> types::SqlResult<Cell> {
     Ok(Cell::Bool(true))
 }

@@ -141,7 +141,9 @@ pub(super) fn state() -> CatalogState {
         Change::PutTable(Arc::new(table(REGION, SALES, "region", region, Vec::new()))),
         Change::PutView(Arc::new(view)),
     ];
-    changes.iter().fold(CatalogState::fresh(), |state, change| state.apply(change).expect("the fixture is sound"))
+    changes
+        .iter()
+        .fold(CatalogState::new_warehouse(), |state, change| state.apply(change).expect("the fixture is sound"))
 }
 
 /// Returns the context of a statement of the role `kiln` over [`state`].
@@ -151,11 +153,11 @@ pub(super) fn context() -> Arc<StatementContext> {
     Arc::new(StatementContext {
         has_rows: true,
         commit: types::CommitTs(1),
-        past: Arc::new(session_context::NoPast),
+        time_travel: Arc::new(session_context::NoTimeTravel),
         inputs: Arc::default(),
         arguments: Arc::default(),
         assignments: Arc::default(),
-        sequences: Arc::new(session_context::NoNumbers),
+        sequences: Arc::new(session_context::NoSequenceNumbers),
         settings: Arc::new(Settings::default()),
         session_role: Arc::clone(&role),
         role,

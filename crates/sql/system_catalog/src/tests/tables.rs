@@ -4,15 +4,15 @@ use types::SqlType;
 use super::fixture::{self, context};
 use crate::registry::SYSTEM_TABLES;
 use crate::rows::Rows;
-use crate::source::{Relations, Source, Wanted};
+use crate::source::{Relations, RowRestriction, Source};
 
 /// Returns all rows of a system table.
 fn rows_of(schema: &str, name: &str) -> RecordBatch {
     let context = context();
-    let relation = SYSTEM_TABLES.named(schema, name).unwrap_or_else(|| panic!("{schema}.{name} is declared"));
+    let relation = SYSTEM_TABLES.find(schema, name).unwrap_or_else(|| panic!("{schema}.{name} is declared"));
     let mut rows = Rows::new(relation);
     (relation.definition.rows)(
-        &Source::new(Relations { context: &context, system: &SYSTEM_TABLES }, Wanted::default()),
+        &Source::new(Relations { context: &context, system: &SYSTEM_TABLES }, RowRestriction::default()),
         &mut rows,
     );
     rows.finish().unwrap_or_else(|error| panic!("{schema}.{name}: {error}"))
@@ -118,8 +118,8 @@ fn types_are_found_by_every_name_sql_has_for_them() {
         ("_text", SqlType::Array(Box::new(SqlType::Text))),
         ("\"char\"", SqlType::InternalChar),
     ] {
-        assert_eq!(crate::type_name::number(text), Some(expected.oid()), "{text}");
+        assert_eq!(crate::type_name::type_oid(text), Some(expected.oid()), "{text}");
     }
-    assert_eq!(crate::type_name::number("no_such_type"), None);
-    assert_eq!(crate::type_name::name(1042, -1).as_deref(), Some("character"));
+    assert_eq!(crate::type_name::type_oid("no_such_type"), None);
+    assert_eq!(crate::type_name::format_type(1042, -1).as_deref(), Some("character"));
 }

@@ -1,16 +1,16 @@
 //! Ranges of keys on blocks of each encoding with keys.
 
 use crate::body::{Body, Packed, Plain, Runs};
-use crate::compare::lower::holds;
-use crate::compare::search::{Search, and, or};
-use crate::format::{array, lane_of};
+use crate::compare::lower::condition_matches;
+use crate::compare::search::{RangeSearch, and, or};
+use crate::format::{lane_bits, read_array};
 use crate::kernels::{Kernels, Lane};
-use crate::ranges::Zone;
+use crate::ranges::PruneResult;
 use crate::row_set::positions;
-use crate::{Block, Condition, Entry, Mask, Ranges, RowSet, VECTOR_ROWS};
+use crate::{Block, Condition, KeyRanges, Mask, RowSet, VECTOR_ROWS, VectorHeader};
 
 /// Maximum number of remaining rows of a vector for which single rows are unpacked.
-const SINGLE_ROWS_MAX: usize = 12;
+const ROW_BY_ROW_MAX: usize = 12;
 
 /// Lanes aligned for vector instructions.
 #[repr(align(64))]
@@ -18,11 +18,11 @@ struct Aligned<T>([T; VECTOR_ROWS]);
 
 impl Block {
     /// Removes the rows whose key lies in none of the ranges.
-    pub(super) fn filter_keys(&self, ranges: &Ranges, rows: &mut RowSet) {
+    pub(super) fn filter_keys(&self, ranges: &KeyRanges, rows: &mut RowSet) {
         debug_assert_eq!(rows.rows(), self.head().rows, "the row set must be over the block's rows");
         match self.body() {
             Body::Runs(runs) => self.filter_runs(runs, ranges, rows),
-            Body::Packed(packed) => match lane_of(self.head().width) {
+            Body::Packed(packed) => match lane_bits(self.head().width) {
                 8 => self.filter_packed::<u8>(packed, ranges, rows),
                 16 => self.filter_packed::<u16>(packed, ranges, rows),
                 32 => self.filter_packed::<u32>(packed, ranges, rows),
@@ -34,17 +34,17 @@ impl Block {
     }
 
     /// Evaluates the bounds of each vector and single rows; calls `filter` for the vectors that must be unpacked.
-    fn filter_vectors(&self, ranges: &Ranges, rows: &mut RowSet, mut filter: impl FnMut(usize, &mut Mask)) {
-        for (vector, entry) in self.head().entries.iter().enumerate() {
+    fn filter_vectors(&self, ranges: &KeyRanges, rows: &mut RowSet, mut filter: impl FnMut(usize, &mut Mask)) {
+        for (vector, entry) in self.head().vector_headers.iter().enumerate() {
             if rows.is_empty_in(vector) {
                 continue;
             }
-            match self.zone(entry, self.head().rows_in(vector), ranges) {
-                Zone::None => rows.clear_vector(vector),
-                Zone::All if entry.nulls == 0 => {}
-                _ if rows.has_few_in(vector, SINGLE_ROWS_MAX) => self.filter_singles(vector, ranges, rows),
+            match self.prune_vector(entry, self.head().rows_in(vector), ranges) {
+                PruneResult::None => rows.clear_vector(vector),
+                PruneResult::All if entry.null_count == 0 => {}
+                _ if rows.has_at_most_in(vector, ROW_BY_ROW_MAX) => self.filter_row_by_row(vector, ranges, rows),
                 _ => {
-                    let ahead = self.ahead_of(vector);
+                    let ahead = self.prefetch_target(vector);
                     if ahead < rows.vectors() && !rows.is_empty_in(ahead) {
                         self.prefetch(ahead);
                     }
@@ -54,12 +54,12 @@ impl Block {
         }
     }
 
-    fn filter_packed<T: Lane>(&self, packed: &Packed, ranges: &Ranges, rows: &mut RowSet) {
-        let search = Search::new(self, ranges);
+    fn filter_packed<T: Lane>(&self, packed: &Packed, ranges: &KeyRanges, rows: &mut RowSet) {
+        let search = RangeSearch::new(self, ranges);
         let mut lanes = Aligned([T::default(); VECTOR_ROWS]);
         self.filter_vectors(ranges, rows, |vector, rows| {
-            let entry = &self.head().entries[vector];
-            if entry.patches == 0 {
+            let entry = &self.head().vector_headers[vector];
+            if entry.patch_count == 0 {
                 return search.retain(packed, vector, &mut lanes.0, rows);
             }
             // The packed offsets of patches are undefined.
@@ -73,7 +73,7 @@ impl Block {
         });
     }
 
-    fn filter_plain(&self, plain: &Plain, ranges: &Ranges, rows: &mut RowSet) {
+    fn filter_plain(&self, plain: &Plain, ranges: &KeyRanges, rows: &mut RowSet) {
         let mut keys = Aligned([0; VECTOR_ROWS]);
         self.filter_vectors(ranges, rows, |vector, rows| {
             for (key, bytes) in keys.0.iter_mut().zip(plain.values(vector)) {
@@ -81,7 +81,7 @@ impl Block {
             }
             let mut mask = Mask::default();
             for (low, high) in ranges.as_slice() {
-                or(&mut mask, &Kernels::get().between(&keys.0, *low as u64, high.wrapping_sub(*low) as u64));
+                or(&mut mask, &Kernels::get().mask_between(&keys.0, *low as u64, high.wrapping_sub(*low) as u64));
             }
             and(rows, &mask);
             and(rows, &plain.validity(vector));
@@ -89,28 +89,32 @@ impl Block {
     }
 
     /// Evaluates the ranges against a vector's bounds.
-    fn zone(&self, entry: &Entry, rows: usize, ranges: &Ranges) -> Zone {
-        if usize::from(entry.nulls) == rows { Zone::None } else { ranges.zone(entry.min, entry.max) }
+    fn prune_vector(&self, entry: &VectorHeader, rows: usize, ranges: &KeyRanges) -> PruneResult {
+        if usize::from(entry.null_count) == rows { PruneResult::None } else { ranges.prune(entry.min, entry.max) }
     }
 
     /// Evaluates the ranges on the remaining rows of a vector one by one.
-    fn filter_singles(&self, vector: usize, ranges: &Ranges, rows: &mut RowSet) {
+    fn filter_row_by_row(&self, vector: usize, ranges: &KeyRanges, rows: &mut RowSet) {
         let mut mask = Mask::default();
-        self.for_singles(vector, positions(rows.vector(vector)), |row, key| {
+        self.for_each_row(vector, positions(rows.vector(vector)), |row, key| {
             let passes = key.is_some_and(|key| ranges.contains(key));
             mask[row / 64] |= u64::from(passes) << (row % 64);
         });
         rows.and_vector(vector, &mask);
     }
 
-    fn filter_runs(&self, runs: &Runs, ranges: &Ranges, rows: &mut RowSet) {
+    fn filter_runs(&self, runs: &Runs, ranges: &KeyRanges, rows: &mut RowSet) {
         let zones = || {
-            self.head().entries.iter().enumerate().map(|(v, entry)| self.zone(entry, self.head().rows_in(v), ranges))
+            self.head()
+                .vector_headers
+                .iter()
+                .enumerate()
+                .map(|(v, entry)| self.prune_vector(entry, self.head().rows_in(v), ranges))
         };
-        if zones().all(|zone| zone == Zone::None) {
+        if zones().all(|zone| zone == PruneResult::None) {
             return rows.clear();
         }
-        if self.head().nulls == 0 && zones().all(|zone| zone == Zone::All) {
+        if self.head().null_count == 0 && zones().all(|zone| zone == PruneResult::All) {
             return;
         }
         let mut passing = RowSet::all(runs.len());
@@ -130,14 +134,14 @@ impl Block {
     /// Evaluates a condition on plain 128-bit integers, which have no keys.
     pub(super) fn filter_wide(&self, condition: &Condition<i128>, rows: &mut RowSet) {
         let Body::Plain(plain) = self.body() else { return };
-        for vector in 0..self.head().vectors() {
+        for vector in 0..self.head().vector_count() {
             let mut mask = Mask::default();
             let validity = plain.validity(vector);
             let values: &[[u8; 16]] = plain.values(vector);
             for row in positions(rows.vector(vector)) {
                 let is_valid = validity[row / 64] >> (row % 64) & 1 == 1;
-                let value = i128::from_le_bytes(array(&values[row], 0));
-                mask[row / 64] |= u64::from(is_valid && holds(condition, Some(&value))) << (row % 64);
+                let value = i128::from_le_bytes(read_array(&values[row], 0));
+                mask[row / 64] |= u64::from(is_valid && condition_matches(condition, Some(&value))) << (row % 64);
             }
             rows.and_vector(vector, &mask);
         }

@@ -1,7 +1,7 @@
 //! Lowering of conditions to ranges of keys.
 
-use crate::float::{key32, key64, value32};
-use crate::{Comparison, Condition, Kind, Ranges};
+use crate::float::{double_to_key, key_to_single, single_to_key};
+use crate::{Comparison, Condition, KeyRanges, ValueKind};
 
 /// Returns the integers for which a condition is true, as inclusive ranges.
 pub(super) fn wide_ranges(condition: &Condition<i128>) -> Vec<(i128, i128)> {
@@ -24,20 +24,24 @@ pub(super) fn wide_ranges(condition: &Condition<i128>) -> Vec<(i128, i128)> {
 }
 
 /// Returns the keys, integers minus the block's offset, for which a condition is true.
-pub(super) fn integer_ranges(condition: &Condition<i128>, offset: i128) -> Ranges {
+pub(super) fn integer_ranges(condition: &Condition<i128>, offset: i128) -> KeyRanges {
     let (min, max) = (i128::from(i64::MIN), i128::from(i64::MAX));
     let keys =
         wide_ranges(condition).into_iter().map(|(low, high)| (low.saturating_sub(offset), high.saturating_sub(offset)));
     let within = keys.filter(|(low, high)| *low <= max && min <= *high);
-    Ranges::new(within.map(|(low, high)| (low.max(min) as i64, high.min(max) as i64)).collect())
+    KeyRanges::new(within.map(|(low, high)| (low.max(min) as i64, high.min(max) as i64)).collect())
 }
 
 /// Returns the keys of floats for which a condition is true.
-pub(super) fn float_ranges(condition: &Condition<f64>, kind: Kind) -> Ranges {
+pub(super) fn float_ranges(condition: &Condition<f64>, kind: ValueKind) -> KeyRanges {
     // `first(c)..=last(c)` are the keys of all numbers equal to `c`: both zeros for zero, and an empty range if no
     // single is equal to the double `c`.
-    let first = |value: f64| if kind == Kind::Float32 { least_single(value) } else { least(key64(value)) };
-    let last = |value: f64| if kind == Kind::Float32 { greatest_single(value) } else { greatest(key64(value)) };
+    let first = |value: f64| {
+        if kind == ValueKind::Float32 { least_single(value) } else { least_equal_key(double_to_key(value)) }
+    };
+    let last = |value: f64| {
+        if kind == ValueKind::Float32 { greatest_single(value) } else { greatest_equal_key(double_to_key(value)) }
+    };
     let (min, max) = (i64::MIN, i64::MAX);
     let ranges = match condition {
         Condition::Compare(Comparison::Less, value) => vec![(min, first(*value) - 1)],
@@ -51,33 +55,41 @@ pub(super) fn float_ranges(condition: &Condition<f64>, kind: Kind) -> Ranges {
         Condition::IsNull => vec![],
         Condition::IsNotNull => vec![(min, max)],
     };
-    Ranges::new(ranges)
+    KeyRanges::new(ranges)
 }
 
 /// Returns the key, but that of -0 for 0.
-fn least(key: i64) -> i64 {
+fn least_equal_key(key: i64) -> i64 {
     if key == 0 { -1 } else { key }
 }
 
 /// Returns the key, but that of 0 for -0.
-fn greatest(key: i64) -> i64 {
+fn greatest_equal_key(key: i64) -> i64 {
     if key == -1 { 0 } else { key }
 }
 
 /// Returns the key of the least single that is not less than a double.
 fn least_single(value: f64) -> i64 {
-    let key = key32(value as f32);
-    if key64(value32(key).into()) < least(key64(value)) { least(key + 1) } else { least(key) }
+    let key = single_to_key(value as f32);
+    if double_to_key(key_to_single(key).into()) < least_equal_key(double_to_key(value)) {
+        least_equal_key(key + 1)
+    } else {
+        least_equal_key(key)
+    }
 }
 
 /// Returns the key of the greatest single that is not greater than a double.
 fn greatest_single(value: f64) -> i64 {
-    let key = key32(value as f32);
-    if greatest(key64(value)) < key64(value32(key).into()) { greatest(key - 1) } else { greatest(key) }
+    let key = single_to_key(value as f32);
+    if greatest_equal_key(double_to_key(value)) < double_to_key(key_to_single(key).into()) {
+        greatest_equal_key(key - 1)
+    } else {
+        greatest_equal_key(key)
+    }
 }
 
 /// Whether a condition is true for a value (`None` is NULL).
-pub(super) fn holds<T: Ord>(condition: &Condition<T>, value: Option<&T>) -> bool {
+pub(super) fn condition_matches<T: Ord>(condition: &Condition<T>, value: Option<&T>) -> bool {
     let Some(value) = value else { return matches!(condition, Condition::IsNull) };
     match condition {
         Condition::Compare(comparison, constant) => comparison.holds(value.cmp(constant)),

@@ -5,21 +5,21 @@
 //!
 //! In reading order:
 //! - `lower.rs`: conditions to ranges of keys
-//! - `zones.rs`: pruning by the header alone
+//! - `prune.rs`: pruning by the header alone
 //! - `keys.rs`: ranges of keys on each encoding
-//! - `search.rs`, `table.rs`: ranges of keys on packed vectors
+//! - `search.rs`, `lookup_table.rs`: ranges of keys on packed vectors
 //! - `text.rs`: conditions on strings
 
 mod keys;
+mod lookup_table;
 mod lower;
+mod prune;
 mod search;
-mod table;
 mod text;
-mod zones;
 
 use crate::compare::lower::{float_ranges, integer_ranges};
 use crate::decode::LanesBuffer;
-use crate::{Block, Ranges, Result, RowSet, Scheme};
+use crate::{Block, Encoding, KeyRanges, Result, RowSet};
 
 /// Comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,7 +74,7 @@ pub enum Condition<T> {
 
 impl Condition<i128> {
     /// Returns the 64-bit integers for which the condition is true; none for `IsNull`.
-    pub fn ranges(&self) -> Ranges {
+    pub fn ranges(&self) -> KeyRanges {
         integer_ranges(self, 0)
     }
 }
@@ -86,7 +86,7 @@ impl Block {
         match condition {
             Condition::IsNull => self.filter_nulls(true, rows),
             Condition::IsNotNull => self.filter_nulls(false, rows),
-            _ if self.head().scheme == Scheme::PlainWide => self.filter_wide(condition, rows),
+            _ if self.head().encoding == Encoding::PlainWide => self.filter_wide(condition, rows),
             _ => self.filter_keys(&integer_ranges(condition, self.head().offset), rows),
         }
         Ok(())
@@ -105,22 +105,22 @@ impl Block {
     }
 
     /// Removes the rows of a block of dictionary indices that lie in none of the ranges.
-    pub fn filter_codes(&self, codes: &Ranges, rows: &mut RowSet) -> Result<()> {
-        self.expect_kind(self.head().kind == crate::Kind::Code)?;
+    pub fn filter_codes(&self, codes: &KeyRanges, rows: &mut RowSet) -> Result<()> {
+        self.expect_kind(self.head().kind == crate::ValueKind::Code)?;
         self.filter_keys(codes, rows);
         Ok(())
     }
 
     /// Removes the rows that are not NULL if `keep` is true, else those that are NULL; for blocks of any type.
-    pub fn filter_nulls(&self, keep: bool, rows: &mut RowSet) {
+    pub fn filter_nulls(&self, is_null: bool, rows: &mut RowSet) {
         debug_assert_eq!(rows.rows(), self.head().rows, "the row set must be over the block's rows");
         let mut buffer = LanesBuffer::new();
-        for vector in 0..self.head().vectors() {
+        for vector in 0..self.head().vector_count() {
             if rows.is_empty_in(vector) {
                 continue;
             }
             let mut validity = self.validity(vector, &mut buffer);
-            if keep {
+            if is_null {
                 validity.iter_mut().for_each(|word| *word = !*word);
             }
             rows.and_vector(vector, &validity);

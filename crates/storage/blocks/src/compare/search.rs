@@ -4,28 +4,28 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 
 use crate::body::Packed;
-use crate::compare::table::{Table, verified};
+use crate::compare::lookup_table::{LookupTable, verify_lanes};
 use crate::decode::unpack;
 use crate::kernels::{Kernels, Lane};
-use crate::{Block, Mask, Ranges, VECTOR_ROWS};
+use crate::{Block, KeyRanges, Mask, VECTOR_ROWS};
 
 /// Number of ranges whose comparisons take as long as one table lookup, for lanes of 8, 16, 32 and 64 bits.
 const COMPARED_RANGES_MAX: [usize; 4] = [12, 8, 5, 3];
 
 /// Ranges prepared for a search in the packed vectors of one block.
-pub(super) struct Search<'a> {
+pub(super) struct RangeSearch<'a> {
     block: &'a Block,
     /// Ranges of packed numbers: keys, or digits of decimal floats.
-    packed: Cow<'a, Ranges>,
+    packed: Cow<'a, KeyRanges>,
     /// Lookup table, built at first use.
-    table: LazyCell<Option<Table>, Box<dyn Fn() -> Option<Table> + 'a>>,
+    table: LazyCell<Option<LookupTable>, Box<dyn Fn() -> Option<LookupTable> + 'a>>,
 }
 
-impl<'a> Search<'a> {
-    pub(super) fn new(block: &'a Block, keys: &'a Ranges) -> Self {
+impl<'a> RangeSearch<'a> {
+    pub(super) fn new(block: &'a Block, keys: &'a KeyRanges) -> Self {
         let packed = block.digit_ranges(keys).map_or(Cow::Borrowed(keys), Cow::Owned);
         let ranges = packed.clone();
-        Self { block, packed, table: LazyCell::new(Box::new(move || Table::new(&ranges))) }
+        Self { block, packed, table: LazyCell::new(Box::new(move || LookupTable::try_new(&ranges))) }
     }
 
     /// Removes from `rows` the rows of a vector whose packed offset lies in none of the ranges.
@@ -37,9 +37,9 @@ impl<'a> Search<'a> {
         rows: &mut Mask,
     ) {
         let head = self.block.head();
-        let base = head.entries[vector].base;
+        let base = head.vector_headers[vector].base;
         let greatest = if head.width == 64 { u64::MAX } else { (1 << head.width) - 1 };
-        let within = self.packed.within(base, base.saturating_add_unsigned(greatest));
+        let within = self.packed.overlapping(base, base.saturating_add_unsigned(greatest));
         let hull = within.first().zip(within.last()).map(|((low, _), (_, high))| (*low, *high));
         let Some((low, high)) = hull.and_then(|(low, high)| self.offsets(base, greatest, low, high)) else {
             *rows = Mask::default();
@@ -60,7 +60,7 @@ impl<'a> Search<'a> {
         } else {
             mask = match &*self.table {
                 Some(table) => table.mask(lanes, base, (low, high), &self.packed),
-                None => verified(&between(lanes, low, high), lanes, base, &self.packed),
+                None => verify_lanes(&between(lanes, low, high), lanes, base, &self.packed),
             };
         }
         and(rows, &mask);
@@ -78,33 +78,33 @@ impl<'a> Search<'a> {
 impl Block {
     /// Converts ranges of keys to ranges of digits for decimal floats, whose digits have the order of the numbers;
     /// `None` for other blocks.
-    fn digit_ranges(&self, keys: &Ranges) -> Option<Ranges> {
-        self.head().decimal?;
+    fn digit_ranges(&self, keys: &KeyRanges) -> Option<KeyRanges> {
+        self.head().decimal_exponents?;
         let first_at_least = |key: i64| {
             // Binary search over the rank of the digits, counted from the least.
             let (mut low, mut high) = (0_u128, 1 << 64);
             while low < high {
                 let middle = low.midpoint(high);
-                if self.key_of(digits(middle)) < key { low = middle + 1 } else { high = middle }
+                if self.decode_key(integer_at_rank(middle)) < key { low = middle + 1 } else { high = middle }
             }
             low
         };
         let range = |(low, high): &(i64, i64)| {
             let first = first_at_least(*low);
             let behind = high.checked_add(1).map_or(1 << 64, first_at_least);
-            (first < behind).then(|| (digits(first), digits(behind - 1)))
+            (first < behind).then(|| (integer_at_rank(first), integer_at_rank(behind - 1)))
         };
-        Some(Ranges::new(keys.as_slice().iter().filter_map(range).collect()))
+        Some(KeyRanges::new(keys.as_slice().iter().filter_map(range).collect()))
     }
 }
 
 /// Returns the 64-bit integer of rank `count`, counted from the least.
-fn digits(count: u128) -> i64 {
+fn integer_at_rank(count: u128) -> i64 {
     (count as u64 ^ 1 << 63) as i64
 }
 
 fn between<T: Lane>(lanes: &[T; VECTOR_ROWS], low: u64, high: u64) -> Mask {
-    Kernels::get().between(lanes, T::truncate(low), T::truncate(high - low))
+    Kernels::get().mask_between(lanes, T::truncate(low), T::truncate(high - low))
 }
 
 pub(super) fn or(mask: &mut Mask, other: &Mask) {

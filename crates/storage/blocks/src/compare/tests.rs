@@ -1,9 +1,9 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::compare::lower::holds;
+use crate::compare::lower::condition_matches;
 use crate::fixtures::{Column, Nulls, Shape, bitmap, cases, columns, conditions_on, is_valid, like, numbers, words};
-use crate::text::Matcher;
+use crate::text::TextMatcher;
 use crate::*;
 
 /// Returns constants for conditions on a column: its values, their neighbours and the extremes.
@@ -45,9 +45,9 @@ fn starts(rows: usize, seed: u64) -> Vec<RowSet> {
 
 /// Checks that the verdict of a header agrees with the rows.
 #[track_caller]
-fn check_zone(zone: Zone, before: &RowSet, after: &RowSet) {
-    assert!(zone != Zone::None || after.is_empty(), "a row passed");
-    assert!(zone != Zone::All || after == before, "a row did not pass");
+fn check_zone(zone: PruneResult, before: &RowSet, after: &RowSet) {
+    assert!(zone != PruneResult::None || after.is_empty(), "a row passed");
+    assert!(zone != PruneResult::All || after == before, "a row did not pass");
 }
 
 #[test]
@@ -55,25 +55,28 @@ fn a_head_tells_what_no_row_and_what_every_row_passes() {
     let values: Vec<i64> = (0..3000).map(|row| 100 + row % 50).collect();
     let far: Vec<i128> = values.iter().map(|value| i128::from(*value) << 64).collect();
     let floats: Vec<f64> = values.iter().map(|value| *value as f64).collect();
-    let head = |bytes: Bytes| Head::read(&bytes[..Head::bytes(3000)]).unwrap();
+    let head = |bytes: Bytes| BlockHeader::read(&bytes[..BlockHeader::size_for(3000)]).unwrap();
     let integers = head(encode_i64(&values, None).unwrap());
     let wide = head(encode_i128(&far, None).unwrap());
     let doubles = head(encode_f64(&floats, None).unwrap());
-    for (low, high, zone) in
-        [(0, 99, Zone::None), (100, 149, Zone::All), (120, 200, Zone::Some), (150, 200, Zone::None)]
-    {
-        assert_eq!(integers.zone_of_integers(&Condition::Between(low, high)), zone);
-        assert_eq!(wide.zone_of_integers(&Condition::Between(low << 64, high << 64)), zone);
-        assert_eq!(doubles.zone_of_floats(&Condition::Between(low as f64, high as f64)), zone);
+    for (low, high, zone) in [
+        (0, 99, PruneResult::None),
+        (100, 149, PruneResult::All),
+        (120, 200, PruneResult::Some),
+        (150, 200, PruneResult::None),
+    ] {
+        assert_eq!(integers.prune_integers(&Condition::Between(low, high)), zone);
+        assert_eq!(wide.prune_integers(&Condition::Between(low << 64, high << 64)), zone);
+        assert_eq!(doubles.prune_floats(&Condition::Between(low as f64, high as f64)), zone);
     }
-    assert_eq!(integers.zone_of_integers(&Condition::IsNull), Zone::None);
-    assert_eq!(integers.zone_of_integers(&Condition::IsNotNull), Zone::All);
+    assert_eq!(integers.prune_integers(&Condition::IsNull), PruneResult::None);
+    assert_eq!(integers.prune_integers(&Condition::IsNotNull), PruneResult::All);
     let words: Vec<&[u8]> =
         values.iter().map(|value| if value % 2 == 0 { b"abc".as_slice() } else { b"abd" }).collect();
     let text = head(encode_text(&words, None, Compression::None).unwrap());
-    assert_eq!(text.zone_of_text(&like(b"x", &[], b"", false)), Zone::None);
-    assert_eq!(text.zone_of_text(&TextCondition::Compare(Comparison::Less, b"b".to_vec())), Zone::All);
-    assert_eq!(text.zone_of_text(&TextCondition::Compare(Comparison::Equal, b"abc".to_vec())), Zone::Some);
+    assert_eq!(text.prune_text(&like(b"x", &[], b"", false)), PruneResult::None);
+    assert_eq!(text.prune_text(&TextCondition::Compare(Comparison::Less, b"b".to_vec())), PruneResult::All);
+    assert_eq!(text.prune_text(&TextCondition::Compare(Comparison::Equal, b"abc".to_vec())), PruneResult::Some);
 }
 
 #[track_caller]
@@ -86,12 +89,12 @@ fn check(bytes: &Bytes, values: &[i128], validity: Option<&Vec<u8>>, seed: u64) 
         let mut expected = RowSet::none(values.len());
         for (row, value) in values.iter().enumerate() {
             let value = is_valid(validity, row).then_some(value);
-            if start.contains(row) && holds(condition, value) {
+            if start.contains(row) && condition_matches(condition, value) {
                 expected.insert(row);
             }
         }
-        assert!(rows == expected, "{condition:?} on {:?}: {rows:?}, not {expected:?}", block.head().scheme);
-        check_zone(block.head().zone_of_integers(condition), start, &rows);
+        assert!(rows == expected, "{condition:?} on {:?}: {rows:?}, not {expected:?}", block.head().encoding);
+        check_zone(block.head().prune_integers(condition), start, &rows);
     }
 }
 
@@ -168,7 +171,7 @@ fn check_floats(column: Column) {
                 false => *condition == Condition::IsNull,
             };
             assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?} {column:?}", block.head().kind);
-            check_zone(block.head().zone_of_floats(condition), start, &rows);
+            check_zone(block.head().prune_floats(condition), start, &rows);
         }
     }
 }
@@ -185,7 +188,7 @@ proptest! {
 fn codes_are_kept_by_their_ranges() {
     let codes: Vec<u32> = numbers(1).take(9000).map(|number| (number % 3000) as u32).collect();
     let block = Block::open(encode_codes(&codes, None).unwrap()).unwrap();
-    let ranges = Ranges::new((0..40).map(|range| (range * 70, range * 70 + range % 9)).collect());
+    let ranges = KeyRanges::new((0..40).map(|range| (range * 70, range * 70 + range % 9)).collect());
     let mut rows = RowSet::all(codes.len());
     block.filter_codes(&ranges, &mut rows).unwrap();
     let kept = (0..codes.len()).filter(|row| ranges.contains(codes[*row].into()));
@@ -199,7 +202,7 @@ fn check_text(column: Column) {
     for compression in [Compression::None, Compression::Symbols] {
         let block = Block::open(encode_text(&values, bitmap(validity.as_ref()), compression).unwrap()).unwrap();
         for (number, condition) in conditions_on(&words, column.seed).iter().enumerate() {
-            let matcher = Matcher::new(condition);
+            let matcher = TextMatcher::new(condition);
             let start = &starts(values.len(), column.seed)[number % 4];
             let mut rows = start.clone();
             block.filter_text(condition, &mut rows).unwrap();
@@ -207,8 +210,8 @@ fn check_text(column: Column) {
                 true => matcher.matches(values[*row]),
                 false => *condition == TextCondition::IsNull,
             };
-            assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?}", block.head().scheme);
-            check_zone(block.head().zone_of_text(condition), start, &rows);
+            assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?}", block.head().encoding);
+            check_zone(block.head().prune_text(condition), start, &rows);
         }
     }
 }
@@ -237,6 +240,6 @@ fn a_condition_on_strings_is_what_it_says() {
         (TextCondition::In(vec![b"y".to_vec(), b"x".to_vec()]), "x", true),
         (TextCondition::In(vec![]), "", false),
     ] {
-        assert_eq!(Matcher::new(&condition).matches(text.as_bytes()), holds, "{condition:?} of {text}");
+        assert_eq!(TextMatcher::new(&condition).matches(text.as_bytes()), holds, "{condition:?} of {text}");
     }
 }

@@ -1,58 +1,61 @@
 //! Conditions on blocks of strings.
 
 use crate::decode::LanesBuffer;
-use crate::ranges::Zone;
+use crate::ranges::PruneResult;
 use crate::row_set::positions;
-use crate::text::Matcher;
-use crate::{Block, Kind, Mask, Result, RowSet, TextBuffer, TextCondition, VECTOR_ROWS};
+use crate::text::TextMatcher;
+use crate::{Block, Mask, Result, RowSet, TextBuffer, TextCondition, VECTOR_ROWS, ValueKind};
 
 /// Maximum number of remaining rows of a vector for which single strings are decoded.
-const SINGLE_ROWS_MAX: usize = 64;
+const ROW_BY_ROW_MAX: usize = 64;
 
 impl Block {
     /// Removes the rows of a block of strings for which a condition is not true.
     pub fn filter_text(&self, condition: &TextCondition, rows: &mut RowSet) -> Result<()> {
-        self.expect_kind(self.head().kind == Kind::Text)?;
+        self.expect_kind(self.head().kind == ValueKind::Text)?;
         match condition {
             TextCondition::IsNull => self.filter_nulls(true, rows),
             TextCondition::IsNotNull => self.filter_nulls(false, rows),
-            _ => self.filter_strings(&Matcher::new(condition), rows)?,
+            _ => self.filter_strings(&TextMatcher::new(condition), rows)?,
         }
         Ok(())
     }
 
-    fn filter_strings(&self, matcher: &Matcher<'_>, rows: &mut RowSet) -> Result<()> {
+    fn filter_strings(&self, matcher: &TextMatcher<'_>, rows: &mut RowSet) -> Result<()> {
         debug_assert_eq!(rows.rows(), self.head().rows, "the row set must be over the block's rows");
         let (mut buffer, mut lanes) = (TextBuffer::default(), LanesBuffer::new());
         let mut one = Vec::new();
-        for (vector, entry) in self.head().entries.iter().enumerate() {
+        for (vector, entry) in self.head().vector_headers.iter().enumerate() {
             if rows.is_empty_in(vector) {
                 continue;
             }
             let rows_in = self.head().rows_in(vector);
-            let zone =
-                if usize::from(entry.nulls) == rows_in { Zone::None } else { matcher.zone(entry.min, entry.max) };
-            if zone == Zone::None {
+            let zone = if usize::from(entry.null_count) == rows_in {
+                PruneResult::None
+            } else {
+                matcher.prune(entry.min, entry.max)
+            };
+            if zone == PruneResult::None {
                 rows.clear_vector(vector);
                 continue;
             }
             let mut mask = Mask::default();
-            if zone == Zone::All {
+            if zone == PruneResult::All {
                 mask = [u64::MAX; _];
-            } else if rows.has_few_in(vector, SINGLE_ROWS_MAX) {
+            } else if rows.has_at_most_in(vector, ROW_BY_ROW_MAX) {
                 for row in positions(rows.vector(vector)) {
                     one.clear();
-                    let passes = self.text(vector * VECTOR_ROWS + row, &mut one)? && matcher.matches(&one);
+                    let passes = self.append_text(vector * VECTOR_ROWS + row, &mut one)? && matcher.matches(&one);
                     mask[row / 64] |= u64::from(passes) << (row % 64);
                 }
             } else {
-                let texts = self.texts(vector, &mut buffer)?;
+                let texts = self.decode_texts(vector, &mut buffer)?;
                 matcher.search(texts.heap(), texts.ends(), |row| mask[row / 64] |= 1 << (row % 64));
                 if matcher.is_negated() {
                     mask.iter_mut().for_each(|word| *word = !*word);
                 }
             }
-            if entry.nulls != 0 {
+            if entry.null_count != 0 {
                 rows.and_vector(vector, &self.validity(vector, &mut lanes));
             }
             rows.and_vector(vector, &mask);

@@ -4,23 +4,23 @@ use std::ops::Range;
 
 use crate::body::{Body, Packed, Runs};
 use crate::decode::unpack;
-use crate::format::lane_of;
+use crate::format::lane_bits;
 use crate::kernels::{Kernels, Lane};
-use crate::{Block, Result, Scheme, VECTOR_ROWS};
+use crate::{Block, Encoding, Result, VECTOR_ROWS};
 
 /// Number of lanes filled at a time, by one or two vector stores.
-const FILLED_AT_ONCE: usize = 16;
+const FILL_CHUNK: usize = 16;
 
 /// Offsets of a vector. Lanes beyond the block's last row are undefined.
 #[derive(Debug, Clone, Copy)]
 pub enum Lanes<'a> {
-    /// Lanes of a block whose `Head::lane` is 8.
+    /// Lanes of a block whose `BlockHeader::lane` is 8.
     U8(&'a [u8; VECTOR_ROWS]),
-    /// Lanes of a block whose `Head::lane` is 16.
+    /// Lanes of a block whose `BlockHeader::lane` is 16.
     U16(&'a [u16; VECTOR_ROWS]),
-    /// Lanes of a block whose `Head::lane` is 32.
+    /// Lanes of a block whose `BlockHeader::lane` is 32.
     U32(&'a [u32; VECTOR_ROWS]),
-    /// Lanes of a block whose `Head::lane` is 64.
+    /// Lanes of a block whose `BlockHeader::lane` is 64.
     U64(&'a [u64; VECTOR_ROWS]),
 }
 
@@ -33,7 +33,7 @@ pub struct LanesBuffer {
     pub(crate) u16: [u16; VECTOR_ROWS],
     pub(crate) u8: [u8; VECTOR_ROWS],
     /// Buffer for the values of runs, allocated at first use.
-    pub(crate) of_runs: Option<Box<RunsBuffer>>,
+    pub(crate) runs_buffer: Option<Box<RunsBuffer>>,
 }
 
 /// Reusable buffer for a vector of the runs' values.
@@ -55,7 +55,7 @@ impl LanesBuffer {
             u32: [0; VECTOR_ROWS],
             u16: [0; VECTOR_ROWS],
             u8: [0; VECTOR_ROWS],
-            of_runs: None,
+            runs_buffer: None,
         }
     }
 }
@@ -86,14 +86,14 @@ macro_rules! with_narrow {
 
 impl Block {
     /// Unpacks a vector of a block of integers: each value is `Head::offset + Entry::base + lane`. If
-    /// `Head::null_is_zero`, a lane of 0 is NULL; else [`Block::validity`] returns the NULLs.
+    /// `BlockHeader::null_is_zero`, a lane of 0 is NULL; else [`Block::validity`] returns the NULLs.
     pub fn lanes<'a>(&self, vector: usize, buffer: &'a mut LanesBuffer) -> Result<Lanes<'a>> {
         let head = self.head();
-        self.expect_kind(head.kind.is_integer() && head.scheme != Scheme::PlainWide)?;
-        self.prefetch(self.ahead_of(vector));
+        self.expect_kind(head.kind.is_integer() && head.encoding != Encoding::PlainWide)?;
+        self.prefetch(self.prefetch_target(vector));
         if let Body::Packed(packed) = self.body() {
-            let base = head.entries[vector].base;
-            let lanes = (head.lane, lane_of(head.width));
+            let base = head.vector_headers[vector].base;
+            let lanes = (head.lane, lane_bits(head.width));
             match lanes {
                 (8, _) => unpack(packed, vector, head.width, &mut buffer.u8),
                 (16, 8) => unpack_from(packed, vector, head.width, &mut buffer.u8, &mut buffer.u16),
@@ -106,20 +106,20 @@ impl Block {
                 (_, 32) => unpack_from(packed, vector, head.width, &mut buffer.u32, &mut buffer.u64),
                 _ => unpack(packed, vector, head.width, &mut buffer.u64),
             }
-            for (row, key) in packed.patches(head.entries[vector].patches()) {
+            for (row, key) in packed.patches(head.vector_headers[vector].patches()) {
                 buffer.put(head.lane, row, key.wrapping_sub(base) as u64);
             }
         } else if let Body::Runs(runs) = self.body() {
             match head.lane {
-                8 => self.fill_runs(runs, vector, &mut buffer.of_runs, &mut buffer.u8),
-                16 => self.fill_runs(runs, vector, &mut buffer.of_runs, &mut buffer.u16),
-                32 => self.fill_runs(runs, vector, &mut buffer.of_runs, &mut buffer.u32),
-                _ => self.fill_runs(runs, vector, &mut buffer.of_runs, &mut buffer.u64),
+                8 => self.fill_runs(runs, vector, &mut buffer.runs_buffer, &mut buffer.u8),
+                16 => self.fill_runs(runs, vector, &mut buffer.runs_buffer, &mut buffer.u16),
+                32 => self.fill_runs(runs, vector, &mut buffer.runs_buffer, &mut buffer.u32),
+                _ => self.fill_runs(runs, vector, &mut buffer.runs_buffer, &mut buffer.u64),
             }
         } else {
             let mut keys = [0; VECTOR_ROWS];
             self.keys(vector, buffer, &mut keys);
-            buffer.narrow(head.lane, &keys, head.entries[vector].base);
+            buffer.narrow(head.lane, &keys, head.vector_headers[vector].base);
         }
         Ok(buffer.lanes(head.lane))
     }
@@ -131,8 +131,8 @@ impl Block {
         buffer: &mut Option<Box<RunsBuffer>>,
         lanes: &mut [T; VECTOR_ROWS],
     ) {
-        let base = self.head().entries[vector].base;
-        self.for_runs(runs, vector, buffer, |rows, key| {
+        let base = self.head().vector_headers[vector].base;
+        self.for_each_run(runs, vector, buffer, |rows, key| {
             fill(lanes, rows, key.map_or_else(T::default, |key| T::truncate(key.wrapping_sub(base) as u64)));
         });
     }
@@ -141,9 +141,9 @@ impl Block {
 /// Fills a range of rows, and possibly some after it, which the caller fills later. Most runs are short and take one
 /// store.
 pub(crate) fn fill<T: Copy>(lanes: &mut [T; VECTOR_ROWS], rows: Range<usize>, value: T) {
-    for at in rows.step_by(FILLED_AT_ONCE) {
-        match lanes[at..].first_chunk_mut::<FILLED_AT_ONCE>() {
-            Some(lanes) => *lanes = [value; FILLED_AT_ONCE],
+    for at in rows.step_by(FILL_CHUNK) {
+        match lanes[at..].first_chunk_mut::<FILL_CHUNK>() {
+            Some(lanes) => *lanes = [value; FILL_CHUNK],
             None => lanes[at..].fill(value),
         }
     }

@@ -6,50 +6,50 @@ mod text;
 mod values;
 
 pub use lanes::{Lanes, LanesBuffer};
-pub use text::{TextBuffer, TextValues, Texts};
-pub use values::{Value, Values};
+pub use text::{TextBuffer, TextValues, TextVector};
+pub use values::{BlockValue, Values};
 
 use std::ops::Range;
 
 use crate::body::{Body, Packed, Runs};
 use crate::decode::lanes::{RunsBuffer, fill};
-use crate::float::{Decimals, key32, key64, value32, value64};
-use crate::format::lane_of;
+use crate::float::{DecimalEncoding, double_to_key, key_to_double, key_to_single, single_to_key};
+use crate::format::lane_bits;
 use crate::kernels::{Kernels, Lane, Word};
-use crate::{Block, Kind, Mask, Result, VECTOR_ROWS, kernels, mask_of};
+use crate::{Block, Mask, Result, VECTOR_ROWS, ValueKind, first_rows_mask, kernels};
 
 /// A vector is unpacked entirely if more than one in this many rows is selected, else row by row: a row costs 8 ns, a
 /// vector 200 to 300 ns.
-pub(crate) const GATHER_EVERY_MIN: usize = 32;
+pub(crate) const SPARSE_ROWS_RATIO: usize = 32;
 
 /// Number of packed words to prefetch ahead.
 const WORDS_AHEAD: usize = 32;
 /// Maximum number of runs in a vector for which the runs' values are unpacked one by one.
-const SINGLE_RUNS_MAX: usize = 64;
+const RUN_BY_RUN_MAX: usize = 64;
 
 impl Block {
     /// Returns the mask of the rows of a vector that are not NULL.
     pub fn validity(&self, vector: usize, buffer: &mut LanesBuffer) -> Mask {
         let rows = self.head().rows_in(vector);
-        let entry = &self.head().entries[vector];
-        if entry.nulls == 0 {
-            return mask_of(rows);
+        let entry = &self.head().vector_headers[vector];
+        if entry.null_count == 0 {
+            return first_rows_mask(rows);
         }
-        if usize::from(entry.nulls) == rows {
+        if usize::from(entry.null_count) == rows {
             return Mask::default();
         }
         let mut mask = match self.body() {
-            Body::Constant => mask_of(if self.head().null_is_zero { 0 } else { rows }),
+            Body::Constant => first_rows_mask(if self.head().null_is_zero { 0 } else { rows }),
             Body::Packed(packed) => with_narrow!(self.head().width, buffer, lanes => {
                 unpack(packed, vector, self.head().width, lanes);
                 // All offsets but 0, which is NULL.
-                Kernels::get().between(lanes, Lane::truncate(1), Lane::truncate(u64::MAX - 1))
+                Kernels::get().mask_between(lanes, Lane::truncate(1), Lane::truncate(u64::MAX - 1))
             }),
             Body::Runs(runs) => {
                 let mut mask = Mask::default();
-                self.for_runs(runs, vector, &mut buffer.of_runs, |rows, key| {
+                self.for_each_run(runs, vector, &mut buffer.runs_buffer, |rows, key| {
                     if key.is_some() {
-                        set(&mut mask, rows);
+                        set_range(&mut mask, rows);
                     }
                 });
                 mask
@@ -57,7 +57,7 @@ impl Block {
             Body::Plain(plain) => plain.validity(vector),
             Body::Heap(heap) => heap.validity(vector),
         };
-        for (word, bits) in mask.iter_mut().zip(mask_of(rows)) {
+        for (word, bits) in mask.iter_mut().zip(first_rows_mask(rows)) {
             *word &= bits;
         }
         mask
@@ -66,61 +66,61 @@ impl Block {
     /// Returns the key of a row; `None` if it is NULL.
     pub(crate) fn key(&self, row: usize) -> Option<i64> {
         let (vector, within) = (row / VECTOR_ROWS, row % VECTOR_ROWS);
-        let entry = &self.head().entries[vector];
+        let entry = &self.head().vector_headers[vector];
         match self.body() {
             Body::Constant => (!self.head().null_is_zero).then_some(entry.min),
             Body::Packed(packed) => {
-                if entry.patches != 0
-                    && let Some(value) = packed.patch(entry.patches(), within)
+                if entry.patch_count != 0
+                    && let Some(value) = packed.find_patch(entry.patches(), within)
                 {
                     return Some(value);
                 }
-                let code = packed.one(vector, self.head().width, within);
+                let code = packed.unpack_one(vector, self.head().width, within);
                 let is_null = self.head().null_is_zero && code == 0;
-                (!is_null).then(|| self.key_of(entry.base.wrapping_add(code as i64)))
+                (!is_null).then(|| self.decode_key(entry.base.wrapping_add(code as i64)))
             }
-            Body::Runs(runs) => runs.values.key(runs.of_row(row)),
+            Body::Runs(runs) => runs.values.key(runs.run_at(row)),
             Body::Heap(_) => None,
             Body::Plain(plain) => plain.is_valid(row).then(|| i64::from_le_bytes(plain.values(vector)[within])),
         }
     }
 
     /// Unpacks single rows of a vector and calls `each` with the row and its key (`None` if NULL).
-    pub(crate) fn for_singles(
+    pub(crate) fn for_each_row(
         &self,
         vector: usize,
         rows: impl Iterator<Item = usize>,
         mut each: impl FnMut(usize, Option<i64>),
     ) {
         let head = self.head();
-        let entry = &head.entries[vector];
-        let (Body::Packed(packed), 0) = (self.body(), entry.patches) else {
+        let entry = &head.vector_headers[vector];
+        let (Body::Packed(packed), 0) = (self.body(), entry.patch_count) else {
             return rows.for_each(|row| each(row, self.key(vector * VECTOR_ROWS + row)));
         };
         let (words, width) = (packed.words(vector), usize::from(head.width));
         let each_code = |row, code: u64| {
             let is_null = head.null_is_zero && code == 0;
-            each(row, (!is_null).then(|| self.key_of(entry.base.wrapping_add(code as i64))));
+            each(row, (!is_null).then(|| self.decode_key(entry.base.wrapping_add(code as i64))));
         };
-        match lane_of(head.width) {
-            8 => for_codes::<u8>(words, width, rows, each_code),
-            16 => for_codes::<u16>(words, width, rows, each_code),
-            32 => for_codes::<u32>(words, width, rows, each_code),
-            _ => for_codes::<u64>(words, width, rows, each_code),
+        match lane_bits(head.width) {
+            8 => for_each_offset::<u8>(words, width, rows, each_code),
+            16 => for_each_offset::<u16>(words, width, rows, each_code),
+            32 => for_each_offset::<u32>(words, width, rows, each_code),
+            _ => for_each_offset::<u64>(words, width, rows, each_code),
         }
     }
 
     /// Decodes the keys of a vector; those of NULLs are undefined.
     pub(crate) fn keys(&self, vector: usize, buffer: &mut LanesBuffer, keys: &mut [i64; VECTOR_ROWS]) {
-        let entry = &self.head().entries[vector];
+        let entry = &self.head().vector_headers[vector];
         match self.body() {
             Body::Constant => keys.fill(entry.min),
             Body::Packed(packed) => {
                 self.packed_numbers(packed, vector, buffer, keys);
-                if let Some(exponents) = self.head().decimal {
-                    let decimals = Decimals::new(exponents);
+                if let Some(exponents) = self.head().decimal_exponents {
+                    let decimals = DecimalEncoding::new(exponents);
                     for key in keys.iter_mut() {
-                        *key = key_of_float(self.head().kind, decimals.value(*key));
+                        *key = key_of_float(self.head().kind, decimals.decode(*key));
                     }
                 }
                 for (row, value) in packed.patches(entry.patches()) {
@@ -129,7 +129,7 @@ impl Block {
             }
             Body::Heap(_) => {}
             Body::Runs(runs) => {
-                self.for_runs(runs, vector, &mut buffer.of_runs, |rows, key| {
+                self.for_each_run(runs, vector, &mut buffer.runs_buffer, |rows, key| {
                     fill(keys, rows, key.unwrap_or(entry.base));
                 });
             }
@@ -143,7 +143,7 @@ impl Block {
 
     /// Calls `each` with the rows and the key of each run in a vector. If there are many, entire vectors of the runs'
     /// values are unpacked.
-    pub(crate) fn for_runs(
+    pub(crate) fn for_each_run(
         &self,
         runs: &Runs,
         vector: usize,
@@ -152,7 +152,7 @@ impl Block {
     ) {
         let first = vector * VECTOR_ROWS;
         let rows = self.head().rows_in(vector);
-        let (first_run, behind) = (runs.of_row(first), runs.of_row(first + rows - 1) + 1);
+        let (first_run, behind) = (runs.run_at(first), runs.run_at(first + rows - 1) + 1);
         let mut start = 0;
         let mut next = |run: usize, key: Option<i64>| {
             let end = rows.min(runs.end(run + 1) - first);
@@ -162,8 +162,8 @@ impl Block {
         for of_runs in first_run / VECTOR_ROWS..=(behind - 1) / VECTOR_ROWS {
             let base = of_runs * VECTOR_ROWS;
             let within = first_run.max(base) - base..behind.min(base + VECTOR_ROWS) - base;
-            if within.len() <= SINGLE_RUNS_MAX {
-                runs.values.for_singles(of_runs, within, |run, key| next(base + run, key));
+            if within.len() <= RUN_BY_RUN_MAX {
+                runs.values.for_each_row(of_runs, within, |run, key| next(base + run, key));
                 continue;
             }
             let RunsBuffer { lanes, keys } = &mut **buffer.get_or_insert_with(RunsBuffer::new);
@@ -177,35 +177,35 @@ impl Block {
     }
 
     /// Returns the vector to prefetch while `vector` is processed, about 4 KB ahead.
-    pub(crate) fn ahead_of(&self, vector: usize) -> usize {
+    pub(crate) fn prefetch_target(&self, vector: usize) -> usize {
         vector + (WORDS_AHEAD / usize::from(self.head().width).max(1)).max(1)
     }
 
     /// Prefetches a packed vector, if it exists.
     pub(crate) fn prefetch(&self, vector: usize) {
         if let Body::Packed(packed) = self.body()
-            && vector < self.head().vectors()
+            && vector < self.head().vector_count()
         {
             kernels::prefetch(packed.words(vector));
         }
     }
 
     /// Returns the key that a packed number represents.
-    pub(crate) fn key_of(&self, packed: i64) -> i64 {
-        match self.head().decimal {
+    pub(crate) fn decode_key(&self, packed: i64) -> i64 {
+        match self.head().decimal_exponents {
             None => packed,
-            Some(exponents) => key_of_float(self.head().kind, Decimals::new(exponents).value(packed)),
+            Some(exponents) => key_of_float(self.head().kind, DecimalEncoding::new(exponents).decode(packed)),
         }
     }
 
     /// Decodes the numbers of a vector of a block of floats; those of NULLs are undefined.
     pub fn floats(&self, vector: usize, buffer: &mut LanesBuffer, numbers: &mut [f64; VECTOR_ROWS]) -> Result<()> {
         self.expect_kind(self.head().kind.is_float())?;
-        self.prefetch(self.ahead_of(vector));
-        if self.head().kind == Kind::Float32 {
-            self.floats_of(vector, buffer, numbers, |key| value32(key).into(), |number| f64::from(number as f32));
+        self.prefetch(self.prefetch_target(vector));
+        if self.head().kind == ValueKind::Float32 {
+            self.floats_of(vector, buffer, numbers, |key| key_to_single(key).into(), |number| f64::from(number as f32));
         } else {
-            self.floats_of(vector, buffer, numbers, value64, |number| number);
+            self.floats_of(vector, buffer, numbers, key_to_double, |number| number);
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Block {
         rounded: impl Fn(f64) -> f64,
     ) {
         let mut packed = [0; VECTOR_ROWS];
-        let (Some(exponents), Body::Packed(body)) = (self.head().decimal, self.body()) else {
+        let (Some(exponents), Body::Packed(body)) = (self.head().decimal_exponents, self.body()) else {
             self.keys(vector, buffer, &mut packed);
             for (number, key) in numbers.iter_mut().zip(&packed) {
                 *number = value(*key);
@@ -228,9 +228,9 @@ impl Block {
             return;
         };
         self.packed_numbers(body, vector, buffer, &mut packed);
-        Kernels::get().decimals(&packed, Decimals::new(exponents), numbers);
+        Kernels::get().decode_decimals(&packed, DecimalEncoding::new(exponents), numbers);
         numbers.iter_mut().for_each(|number| *number = rounded(*number));
-        for (row, key) in body.patches(self.head().entries[vector].patches()) {
+        for (row, key) in body.patches(self.head().vector_headers[vector].patches()) {
             numbers[row] = value(key);
         }
     }
@@ -245,13 +245,13 @@ impl Block {
     ) {
         with_narrow!(self.head().width, buffer, lanes => {
             unpack(packed, vector, self.head().width, lanes);
-            Kernels::get().widen(lanes, self.head().entries[vector].base, numbers);
+            Kernels::get().widen(lanes, self.head().vector_headers[vector].base, numbers);
         });
     }
 }
 
 /// Calls `each` with rows of a packed vector and their packed offsets.
-fn for_codes<T: Lane>(
+fn for_each_offset<T: Lane>(
     words: &[Word],
     width: usize,
     rows: impl Iterator<Item = usize>,
@@ -261,13 +261,13 @@ fn for_codes<T: Lane>(
 }
 
 /// Returns the key of a number in a block of floats.
-fn key_of_float(kind: Kind, value: f64) -> i64 {
-    if kind == Kind::Float32 { key32(value as f32) } else { key64(value) }
+fn key_of_float(kind: ValueKind, value: f64) -> i64 {
+    if kind == ValueKind::Float32 { single_to_key(value as f32) } else { double_to_key(value) }
 }
 
 impl Packed {
     /// Returns the packed offset of one row.
-    pub(crate) fn one(&self, vector: usize, width: u8, row: usize) -> u64 {
+    pub(crate) fn unpack_one(&self, vector: usize, width: u8, row: usize) -> u64 {
         let (words, bits) = (self.words(vector), usize::from(width));
         match width {
             0..=8 => u8::unpack_one(words, bits, row).into(),
@@ -284,7 +284,7 @@ pub(crate) fn unpack<T: Lane>(packed: &Packed, vector: usize, width: u8, lanes: 
 }
 
 /// Sets a range of bits of a mask.
-pub(crate) fn set(mask: &mut Mask, rows: Range<usize>) {
+pub(crate) fn set_range(mask: &mut Mask, rows: Range<usize>) {
     if rows.is_empty() {
         return;
     }

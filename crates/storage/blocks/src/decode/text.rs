@@ -4,20 +4,20 @@ use crate::body::{Body, Heap};
 use crate::decode::LanesBuffer;
 use crate::kernels::{Kernels, Lane};
 use crate::row_set::positions;
-use crate::symbols::Symbols;
+use crate::symbols::SymbolTable;
 use crate::{Block, Error, Result, RowSet, VECTOR_ROWS};
 
 /// A vector is decoded entirely if more than one in this many rows is selected.
-const TEXTS_EVERY_MIN: usize = 8;
+const SPARSE_TEXTS_RATIO: usize = 8;
 
 /// Decoded strings of a vector. The string of a NULL is empty.
 #[derive(Debug, Clone, Copy)]
-pub struct Texts<'a> {
+pub struct TextVector<'a> {
     heap: &'a [u8],
     ends: &'a [u32],
 }
 
-impl<'a> Texts<'a> {
+impl<'a> TextVector<'a> {
     /// Returns the string of a row of the vector.
     pub fn get(&self, row: usize) -> &'a [u8] {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
@@ -79,15 +79,15 @@ impl TextValues {
 
 impl Block {
     /// Decodes the strings of a vector. [`Block::validity`] returns which of them are NULL.
-    pub fn texts<'a>(&'a self, vector: usize, buffer: &'a mut TextBuffer) -> Result<Texts<'a>> {
+    pub fn decode_texts<'a>(&'a self, vector: usize, buffer: &'a mut TextBuffer) -> Result<TextVector<'a>> {
         let Body::Heap(heap) = self.body() else { return Err(Error::Kind) };
         let rows = self.head().rows_in(vector);
         heap.unpack_ends(vector, self.head().width, &mut buffer.lanes, &mut buffer.ends);
-        let stored = heap.of_vector(&self.head().entries, vector);
+        let stored = heap.vector_bytes(&self.head().vector_headers, vector);
         let Some(symbols) = heap.symbols() else {
-            return Ok(Texts { heap: stored, ends: &buffer.ends[..rows] });
+            return Ok(TextVector { heap: stored, ends: &buffer.ends[..rows] });
         };
-        let room = Symbols::room(stored.len());
+        let room = SymbolTable::decompressed_bytes_max(stored.len());
         if buffer.heap.len() < room {
             buffer.heap.resize(room, 0);
         }
@@ -97,21 +97,21 @@ impl Block {
             start = *end as usize;
             *end = at as u32;
         }
-        Ok(Texts { heap: &buffer.heap[..at], ends: &buffer.ends[..rows] })
+        Ok(TextVector { heap: &buffer.heap[..at], ends: &buffer.ends[..rows] })
     }
 
     /// Appends the string of one row to `text`; returns false if it is NULL.
-    pub fn text(&self, row: usize, text: &mut Vec<u8>) -> Result<bool> {
+    pub fn append_text(&self, row: usize, text: &mut Vec<u8>) -> Result<bool> {
         let Body::Heap(heap) = self.body() else { return Err(Error::Kind) };
         if !heap.is_valid(row) {
             return Ok(false);
         }
-        let stored = heap.one(self.head(), row);
+        let stored = heap.string_bytes(self.head(), row);
         match heap.symbols() {
             None => text.extend_from_slice(stored),
             Some(symbols) => {
                 let start = text.len();
-                text.resize(start + Symbols::room(stored.len()), 0);
+                text.resize(start + SymbolTable::decompressed_bytes_max(stored.len()), 0);
                 let end = symbols.decompress(stored, text, start);
                 text.truncate(end);
             }
@@ -136,24 +136,24 @@ impl Block {
             validity[row / 64] |= u64::from(is_valid) << (row % 64);
             gathered.offsets.push(bytes.len());
         };
-        for vector in rows.spanned() {
+        for vector in rows.vector_span() {
             let kept = rows.count_in(vector);
             let first = vector * VECTOR_ROWS;
-            if kept * TEXTS_EVERY_MIN <= VECTOR_ROWS {
+            if kept * SPARSE_TEXTS_RATIO <= VECTOR_ROWS {
                 for row in positions(rows.vector(vector)) {
-                    let is_valid = self.text(first + row, &mut gathered.bytes)?;
+                    let is_valid = self.append_text(first + row, &mut gathered.bytes)?;
                     push(is_valid, &gathered.bytes);
                 }
                 continue;
             }
             let mask = self.validity(vector, &mut lanes);
-            let texts = self.texts(vector, &mut buffer)?;
+            let texts = self.decode_texts(vector, &mut buffer)?;
             for row in positions(rows.vector(vector)) {
                 gathered.bytes.extend_from_slice(texts.get(row));
                 push(mask[row / 64] >> (row % 64) & 1 == 1, &gathered.bytes);
             }
         }
-        gathered.validity = (self.head().nulls != 0).then_some(validity);
+        gathered.validity = (self.head().null_count != 0).then_some(validity);
         Ok(gathered)
     }
 }

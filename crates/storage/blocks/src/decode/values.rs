@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 
 use crate::body::Body;
-use crate::decode::{GATHER_EVERY_MIN, LanesBuffer};
-use crate::float::{value32, value64};
-use crate::format::array;
+use crate::decode::{LanesBuffer, SPARSE_ROWS_RATIO};
+use crate::float::{key_to_double, key_to_single};
+use crate::format::read_array;
 use crate::row_set::positions;
-use crate::{Block, Head, Kind, Mask, Result, RowSet, Scheme, VECTOR_ROWS};
+use crate::{Block, BlockHeader, Encoding, Mask, Result, RowSet, VECTOR_ROWS, ValueKind};
 
 /// Decoded values of some rows with their validity; the value of a NULL is zero.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,15 +27,15 @@ impl<T: Copy> Values<T> {
 }
 
 /// Type of decoded values, which can be restored from keys.
-pub trait Value: Copy + Default + private::Sealed {
+pub trait BlockValue: Copy + Default + private::Sealed {
     /// Whether blocks of this type can be decoded to `Self`.
-    fn is_in(kind: Kind) -> bool;
+    fn can_decode(kind: ValueKind) -> bool;
     /// Converts a key to a value.
     #[doc(hidden)]
-    fn of_key(key: i64, head: &Head) -> Self;
+    fn from_key(key: i64, head: &BlockHeader) -> Self;
     /// Converts a plain 128-bit integer to a value.
     #[doc(hidden)]
-    fn of_wide(_wide: i128) -> Self {
+    fn from_wide(_wide: i128) -> Self {
         Self::default()
     }
 }
@@ -51,84 +51,84 @@ mod private {
     impl Sealed for f64 {}
 }
 
-impl Value for bool {
-    fn is_in(kind: Kind) -> bool {
-        kind == Kind::Boolean
+impl BlockValue for bool {
+    fn can_decode(kind: ValueKind) -> bool {
+        kind == ValueKind::Boolean
     }
 
     #[inline]
-    fn of_key(key: i64, _: &Head) -> Self {
+    fn from_key(key: i64, _: &BlockHeader) -> Self {
         key != 0
     }
 }
 
-impl Value for i32 {
-    fn is_in(kind: Kind) -> bool {
-        kind == Kind::Int32
+impl BlockValue for i32 {
+    fn can_decode(kind: ValueKind) -> bool {
+        kind == ValueKind::Int32
     }
 
     #[inline]
-    fn of_key(key: i64, _: &Head) -> Self {
+    fn from_key(key: i64, _: &BlockHeader) -> Self {
         key as Self
     }
 }
 
-impl Value for u32 {
-    fn is_in(kind: Kind) -> bool {
-        kind == Kind::Code
+impl BlockValue for u32 {
+    fn can_decode(kind: ValueKind) -> bool {
+        kind == ValueKind::Code
     }
 
     #[inline]
-    fn of_key(key: i64, _: &Head) -> Self {
+    fn from_key(key: i64, _: &BlockHeader) -> Self {
         key as Self
     }
 }
 
-impl Value for i64 {
-    fn is_in(kind: Kind) -> bool {
-        matches!(kind, Kind::Boolean | Kind::Int32 | Kind::Int64 | Kind::Code)
+impl BlockValue for i64 {
+    fn can_decode(kind: ValueKind) -> bool {
+        matches!(kind, ValueKind::Boolean | ValueKind::Int32 | ValueKind::Int64 | ValueKind::Code)
     }
 
     #[inline]
-    fn of_key(key: i64, _: &Head) -> Self {
+    fn from_key(key: i64, _: &BlockHeader) -> Self {
         key
     }
 }
 
-impl Value for i128 {
-    fn is_in(kind: Kind) -> bool {
+impl BlockValue for i128 {
+    fn can_decode(kind: ValueKind) -> bool {
         kind.is_integer()
     }
 
     #[inline]
-    fn of_key(key: i64, head: &Head) -> Self {
+    fn from_key(key: i64, head: &BlockHeader) -> Self {
         head.offset.wrapping_add(key.into())
     }
 
-    fn of_wide(wide: i128) -> Self {
+    fn from_wide(wide: i128) -> Self {
         wide
     }
 }
 
-impl Value for f32 {
-    fn is_in(kind: Kind) -> bool {
-        kind == Kind::Float32
+impl BlockValue for f32 {
+    fn can_decode(kind: ValueKind) -> bool {
+        kind == ValueKind::Float32
     }
 
     #[inline]
-    fn of_key(key: i64, _: &Head) -> Self {
-        value32(key)
+    fn from_key(key: i64, _: &BlockHeader) -> Self {
+        key_to_single(key)
     }
 }
 
-impl Value for f64 {
-    fn is_in(kind: Kind) -> bool {
+impl BlockValue for f64 {
+    fn can_decode(kind: ValueKind) -> bool {
         kind.is_float()
     }
 
     #[inline]
-    fn of_key(key: i64, head: &Head) -> Self {
-        if head.kind == Kind::Float32 { value32(key).into() } else { value64(key) }
+    fn from_key(key: i64, head: &BlockHeader) -> Self {
+        if head.kind == ValueKind::Float32 { key_to_single(key).into() } else { key_to_double(key) }
     }
 }
 
@@ -142,72 +142,73 @@ type Scratch = (Box<LanesBuffer>, Box<[i64; VECTOR_ROWS]>);
 
 impl Block {
     /// Decodes all values.
-    pub fn read<T: Value>(&self) -> Result<Values<T>> {
+    pub fn read<T: BlockValue>(&self) -> Result<Values<T>> {
         self.gather(&RowSet::all(self.head().rows))
     }
 
     /// Decodes the value of one row; `None` if it is NULL.
-    pub fn value<T: Value>(&self, row: usize) -> Result<Option<T>> {
-        self.expect_kind(T::is_in(self.head().kind))?;
+    pub fn value<T: BlockValue>(&self, row: usize) -> Result<Option<T>> {
+        self.expect_kind(T::can_decode(self.head().kind))?;
         Ok(match self.body() {
-            Body::Plain(plain) if self.head().scheme == Scheme::PlainWide => plain
+            Body::Plain(plain) if self.head().encoding == Encoding::PlainWide => plain
                 .is_valid(row)
-                .then(|| T::of_wide(i128::from_le_bytes(plain.values(row / VECTOR_ROWS)[row % VECTOR_ROWS]))),
-            _ => self.key(row).map(|key| T::of_key(key, self.head())),
+                .then(|| T::from_wide(i128::from_le_bytes(plain.values(row / VECTOR_ROWS)[row % VECTOR_ROWS]))),
+            _ => self.key(row).map(|key| T::from_key(key, self.head())),
         })
     }
 
     /// Decodes the values of the rows in a set. Vectors without such rows are skipped; from vectors with few, single
     /// values are unpacked.
-    pub fn gather<T: Value>(&self, rows: &RowSet) -> Result<Values<T>> {
-        self.expect_kind(T::is_in(self.head().kind))?;
+    pub fn gather<T: BlockValue>(&self, rows: &RowSet) -> Result<Values<T>> {
+        self.expect_kind(T::can_decode(self.head().kind))?;
         SCRATCH.with_borrow_mut(|scratch| {
             let (buffer, keys) = scratch.get_or_insert_with(|| (LanesBuffer::new(), Box::new([0; VECTOR_ROWS])));
             self.gather_by(rows, buffer, keys)
         })
     }
 
-    fn gather_by<T: Value>(
+    fn gather_by<T: BlockValue>(
         &self,
         rows: &RowSet,
         buffer: &mut LanesBuffer,
         keys: &mut [i64; VECTOR_ROWS],
     ) -> Result<Values<T>> {
         let head = self.head();
-        let mut gathered = Gathered::new(rows.count(), head.nulls != 0);
-        for vector in rows.spanned() {
-            let kept = rows.count_in(vector);
-            if kept == 0 {
+        let mut gathered = ValuesBuilder::new(rows.count(), head.null_count != 0);
+        for vector in rows.vector_span() {
+            let selected = rows.count_in(vector);
+            if selected == 0 {
                 continue;
             }
-            let is_wide = head.scheme == Scheme::PlainWide;
-            if kept * GATHER_EVERY_MIN <= VECTOR_ROWS && !is_wide {
-                self.for_singles(vector, positions(rows.vector(vector)), |_, key| {
-                    gathered.push(key.map(|key| T::of_key(key, head)));
+            let is_wide = head.encoding == Encoding::PlainWide;
+            if selected * SPARSE_ROWS_RATIO <= VECTOR_ROWS && !is_wide {
+                self.for_each_row(vector, positions(rows.vector(vector)), |_, key| {
+                    gathered.push(key.map(|key| T::from_key(key, head)));
                 });
                 continue;
             }
             let validity = self.validity(vector, buffer);
             let is_valid = |row: usize| validity[row / 64] >> (row % 64) & 1 == 1;
-            if let (Body::Plain(plain), Scheme::PlainWide) = (self.body(), head.scheme) {
+            if let (Body::Plain(plain), Encoding::PlainWide) = (self.body(), head.encoding) {
                 let values: &[[u8; 16]] = plain.values(vector);
                 for row in positions(rows.vector(vector)) {
-                    gathered.push(is_valid(row).then(|| T::of_wide(i128::from_le_bytes(array(&values[row], 0)))));
+                    gathered
+                        .push(is_valid(row).then(|| T::from_wide(i128::from_le_bytes(read_array(&values[row], 0)))));
                 }
                 continue;
             }
             self.keys(vector, buffer, keys);
-            if head.entries[vector].nulls == 0 {
-                gathered.mark(kept);
-                if kept == head.rows_in(vector) {
-                    gathered.values.extend(keys[..kept].iter().map(|key| T::of_key(*key, head)));
+            if head.vector_headers[vector].null_count == 0 {
+                gathered.mark_valid(selected);
+                if selected == head.rows_in(vector) {
+                    gathered.values.extend(keys[..selected].iter().map(|key| T::from_key(*key, head)));
                 } else {
-                    gathered.take(keys, rows.vector(vector), kept, head);
+                    gathered.push_masked(keys, rows.vector(vector), selected, head);
                 }
                 continue;
             }
             for row in positions(rows.vector(vector)) {
-                gathered.push(is_valid(row).then(|| T::of_key(keys[row], head)));
+                gathered.push(is_valid(row).then(|| T::from_key(keys[row], head)));
             }
         }
         Ok(gathered.finish())
@@ -215,12 +216,12 @@ impl Block {
 }
 
 /// Builder of [`Values`].
-struct Gathered<T> {
+struct ValuesBuilder<T> {
     values: Vec<T>,
     validity: Option<Vec<u64>>,
 }
 
-impl<T: Value> Gathered<T> {
+impl<T: BlockValue> ValuesBuilder<T> {
     fn new(rows: usize, has_nulls: bool) -> Self {
         Self { values: Vec::with_capacity(rows), validity: has_nulls.then(|| vec![0; rows.div_ceil(64)]) }
     }
@@ -234,7 +235,7 @@ impl<T: Value> Gathered<T> {
     }
 
     /// Marks the next `count` values as not NULL.
-    fn mark(&mut self, count: usize) {
+    fn mark_valid(&mut self, count: usize) {
         let start = self.values.len();
         if let Some(validity) = &mut self.validity {
             for row in start..start + count {
@@ -245,7 +246,7 @@ impl<T: Value> Gathered<T> {
 
     /// Adds the values of the `count` rows in a mask.
     #[inline(never)]
-    fn take(&mut self, keys: &[i64; VECTOR_ROWS], mask: &Mask, count: usize, head: &Head) {
+    fn push_masked(&mut self, keys: &[i64; VECTOR_ROWS], mask: &Mask, count: usize, head: &BlockHeader) {
         // Resizes first, because extending would check the capacity for each value.
         let start = self.values.len();
         if VECTOR_ROWS <= count * 2 {
@@ -255,12 +256,12 @@ impl<T: Value> Gathered<T> {
             for (keys, bits) in keys.as_chunks::<64>().0.iter().zip(mask) {
                 if *bits == u64::MAX {
                     let places = values[at..at + 64].iter_mut();
-                    places.zip(keys).for_each(|(place, key)| *place = T::of_key(*key, head));
+                    places.zip(keys).for_each(|(place, key)| *place = T::from_key(*key, head));
                     at += 64;
                     continue;
                 }
                 for (bit, key) in keys.iter().enumerate() {
-                    values[at] = T::of_key(*key, head);
+                    values[at] = T::from_key(*key, head);
                     at += (bits >> bit & 1) as usize;
                 }
             }
@@ -269,7 +270,7 @@ impl<T: Value> Gathered<T> {
         }
         self.values.resize(start + count, T::default());
         for (place, row) in self.values[start..].iter_mut().zip(positions(mask)) {
-            *place = T::of_key(keys[row], head);
+            *place = T::from_key(keys[row], head);
         }
     }
 

@@ -6,8 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use bytes::Bytes;
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
-use crate::dictionary::{Dictionary, HEAD_BYTES, MAGIC, VERSION, checksum, hash};
-use crate::format::aligned;
+use crate::dictionary::{Dictionary, HEAD_BYTES, MAGIC, VERSION, checksum, hash_text};
+use crate::format::align_up;
 use crate::{Error, Result};
 
 /// Builder that collects distinct strings. It numbers them by first occurrence; their dictionary indices, which follow
@@ -15,16 +15,16 @@ use crate::{Error, Result};
 #[derive(Default)]
 pub struct DictionaryBuilder {
     /// Numbers of the strings by first occurrence.
-    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<AtOnce>>,
+    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<OneShotHasher>>,
     /// Total length of the strings.
     bytes: usize,
 }
 
 /// One-shot XXH3 hasher: XXH3's streaming state costs more than hashing short strings.
 #[derive(Default)]
-struct AtOnce(u64);
+struct OneShotHasher(u64);
 
-impl Hasher for AtOnce {
+impl Hasher for OneShotHasher {
     fn write(&mut self, bytes: &[u8]) {
         self.0 = xxh3_64_with_seed(bytes, self.0);
     }
@@ -61,7 +61,7 @@ impl DictionaryBuilder {
     }
 
     /// Returns the total length of the distinct strings, in bytes.
-    pub fn bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         self.bytes
     }
 
@@ -86,7 +86,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// [`Error::TooLarge`] if the strings have more than 4 GiB.
-    pub fn of(strings: &[&[u8]]) -> Result<Self> {
+    pub fn from_sorted(strings: &[&[u8]]) -> Result<Self> {
         debug_assert!(strings.is_sorted_by(|one, next| one < next), "strings must be sorted and distinct");
         let bytes = strings.iter().map(|string| string.len()).sum();
         if u32::try_from(bytes).is_err() {
@@ -98,15 +98,15 @@ impl Dictionary {
 
 /// Encodes a dictionary of sorted, distinct strings.
 fn write<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone, count: usize, heap_bytes: usize) -> Bytes {
-    let hashes_at = aligned(HEAD_BYTES + count * 4);
-    let heap_at = aligned(hashes_at + count * 8);
+    let hashes_at = align_up(HEAD_BYTES + count * 4);
+    let heap_at = align_up(hashes_at + count * 8);
     let mut bytes = vec![0; heap_at + heap_bytes];
     let mut end = 0;
     for (code, string) in strings.enumerate() {
         bytes[heap_at + end..][..string.len()].copy_from_slice(string);
         end += string.len();
         bytes[HEAD_BYTES + code * 4..][..4].copy_from_slice(&(end as u32).to_le_bytes());
-        bytes[hashes_at + code * 8..][..8].copy_from_slice(&hash(string).to_le_bytes());
+        bytes[hashes_at + code * 8..][..8].copy_from_slice(&hash_text(string).to_le_bytes());
     }
     bytes[..4].copy_from_slice(&MAGIC);
     bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());

@@ -10,10 +10,10 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub use builder::DictionaryBuilder;
 
-use crate::body::check;
-use crate::format::{aligned, array};
-use crate::text::Matcher;
-use crate::{Comparison, Error, Ranges, Result, TextCondition};
+use crate::body::ensure;
+use crate::format::{align_up, read_array};
+use crate::text::TextMatcher;
+use crate::{Comparison, Error, KeyRanges, Result, TextCondition};
 
 const MAGIC: [u8; 4] = *b"KDCT";
 const VERSION: u16 = 1;
@@ -31,31 +31,34 @@ pub struct Dictionary {
     /// Concatenated strings.
     heap: Bytes,
     /// Hash of all strings.
-    content: u128,
+    content_hash: u128,
 }
 
 impl Dictionary {
     /// Opens a dictionary and validates it, so that untrusted bytes give a dictionary or an error.
     pub fn open(bytes: Bytes) -> Result<Self> {
         let head: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or(Error::Damaged("a dictionary's header is cut off"))?;
-        check(head[..4] == MAGIC, "it does not start with the magic bytes of a dictionary")?;
-        let version = u16::from_le_bytes(array(head, 4));
+        ensure(head[..4] == MAGIC, "it does not start with the magic bytes of a dictionary")?;
+        let version = u16::from_le_bytes(read_array(head, 4));
         if version != VERSION {
             return Err(Error::Version(version));
         }
-        check(u64::from_le_bytes(array(head, 8)) == checksum(&bytes), "a dictionary does not match its checksum")?;
-        let count = u32::from_le_bytes(array(head, 16)) as usize;
+        ensure(
+            u64::from_le_bytes(read_array(head, 8)) == checksum(&bytes),
+            "a dictionary does not match its checksum",
+        )?;
+        let count = u32::from_le_bytes(read_array(head, 16)) as usize;
         let section = |at: usize, length: usize| {
             let end = at.checked_add(length).filter(|end| *end <= bytes.len());
             end.map(|end| bytes.slice(at..end)).ok_or(Error::Damaged("a section extends beyond the dictionary"))
         };
         let ends = section(HEAD_BYTES, count * 4)?;
-        let hashes_at = aligned(HEAD_BYTES + ends.len());
+        let hashes_at = align_up(HEAD_BYTES + ends.len());
         let hashes = section(hashes_at, count * 8)?;
-        let heap_at = aligned(hashes_at + hashes.len());
+        let heap_at = align_up(hashes_at + hashes.len());
         let heap = section(heap_at, bytes.len().saturating_sub(heap_at))?;
         let dictionary =
-            Self { ends, hashes, heap, content: u128::from_le_bytes(array(head, 32)), bytes: bytes.clone() };
+            Self { ends, hashes, heap, content_hash: u128::from_le_bytes(read_array(head, 32)), bytes: bytes.clone() };
         dictionary.check()?;
         Ok(dictionary)
     }
@@ -63,9 +66,9 @@ impl Dictionary {
     /// Checks that the strings ascend and fill the heap.
     fn check(&self) -> Result<()> {
         let count = self.ends.len() / 4;
-        check((1..count).all(|code| self.end(code - 1) <= self.end(code)), "invalid string ends in a dictionary")?;
-        check(self.end_of(count) == self.heap.len(), "invalid heap length of a dictionary")?;
-        check((1..count).all(|code| self.entry(code - 1) < self.entry(code)), "a dictionary is not sorted")
+        ensure((1..count).all(|code| self.end(code - 1) <= self.end(code)), "invalid string ends in a dictionary")?;
+        ensure(self.end_of(count) == self.heap.len(), "invalid heap length of a dictionary")?;
+        ensure((1..count).all(|code| self.entry(code - 1) < self.entry(code)), "a dictionary is not sorted")
     }
 
     /// Returns the number of strings.
@@ -85,7 +88,7 @@ impl Dictionary {
 
     /// Returns a hash of all strings.
     pub fn content_hash(&self) -> u128 {
-        self.content
+        self.content_hash
     }
 
     /// Returns the string at a dictionary index.
@@ -93,22 +96,22 @@ impl Dictionary {
         ((code as usize) < self.len()).then(|| self.entry(code as usize))
     }
 
-    /// Returns the hash, as computed by [`hash`], of the string at a dictionary index.
+    /// Returns the hash, as computed by [`hash_text`], of the string at a dictionary index.
     pub fn hash_of(&self, code: u32) -> Option<u64> {
-        ((code as usize) < self.len()).then(|| u64::from_le_bytes(array(&self.hashes, code as usize * 8)))
+        ((code as usize) < self.len()).then(|| u64::from_le_bytes(read_array(&self.hashes, code as usize * 8)))
     }
 
     /// Returns the dictionary index of a string; `None` if it does not occur.
     pub fn code_of(&self, value: &[u8]) -> Option<u32> {
-        let code = self.first_not(|entry| entry < value);
+        let code = self.partition_point(|entry| entry < value);
         (self.get(code) == Some(value)).then_some(code)
     }
 
     /// Evaluates a condition and returns the dictionary indices for which it is true. Uses binary search where the sort
     /// order permits, else tests every string.
-    pub fn matching(&self, condition: &TextCondition) -> Ranges {
-        let behind = |value: &[u8]| self.first_not(|entry| entry <= value);
-        let from = |value: &[u8]| self.first_not(|entry| entry < value);
+    pub fn matching(&self, condition: &TextCondition) -> KeyRanges {
+        let behind = |value: &[u8]| self.partition_point(|entry| entry <= value);
+        let from = |value: &[u8]| self.partition_point(|entry| entry < value);
         let end = self.len() as u32;
         // Half-open ranges of dictionary indices.
         let ranges = match condition {
@@ -123,29 +126,29 @@ impl Dictionary {
             TextCondition::Like { pattern, is_negated } if pattern.is_prefix() => {
                 let prefix = pattern.prefix.as_slice();
                 let is_before_end = |entry: &[u8]| entry < prefix || entry.starts_with(prefix);
-                let (first, behind) = (from(prefix), self.first_not(is_before_end));
+                let (first, behind) = (from(prefix), self.partition_point(is_before_end));
                 if *is_negated { vec![(0, first), (behind, end)] } else { vec![(first, behind)] }
             }
             TextCondition::Like { is_negated, .. } => {
                 let ends: Vec<u32> = self.ends.as_chunks().0.iter().map(|end| u32::from_le_bytes(*end)).collect();
                 let mut is_like = vec![false; ends.len()];
-                Matcher::new(condition).search(&self.heap, &ends, |code| is_like[code] = true);
+                TextMatcher::new(condition).search(&self.heap, &ends, |code| is_like[code] = true);
                 (0..end).filter(|code| is_like[*code as usize] != *is_negated).map(|code| (code, code + 1)).collect()
             }
             TextCondition::IsNull => vec![],
             TextCondition::IsNotNull => vec![(0, end)],
         };
-        Ranges::new(ranges.into_iter().map(|(first, behind)| (first.into(), i64::from(behind) - 1)).collect())
+        KeyRanges::new(ranges.into_iter().map(|(first, behind)| (first.into(), i64::from(behind) - 1)).collect())
     }
 
     /// Returns the dictionary indices of the strings for which `is_true` holds.
-    pub fn matching_by(&self, mut is_true: impl FnMut(&[u8]) -> bool) -> Ranges {
+    pub fn matching_predicate(&self, mut is_true: impl FnMut(&[u8]) -> bool) -> KeyRanges {
         let codes = (0..self.len()).filter(|code| is_true(self.entry(*code)));
-        Ranges::new(codes.map(|code| (code as i64, code as i64)).collect())
+        KeyRanges::new(codes.map(|code| (code as i64, code as i64)).collect())
     }
 
     /// Returns the first dictionary index for which `is_before` is false, by binary search.
-    fn first_not(&self, is_before: impl Fn(&[u8]) -> bool) -> u32 {
+    fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> u32 {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -164,19 +167,19 @@ impl Dictionary {
     }
 
     fn end(&self, code: usize) -> usize {
-        u32::from_le_bytes(array(&self.ends, code * 4)) as usize
+        u32::from_le_bytes(read_array(&self.ends, code * 4)) as usize
     }
 }
 
 /// Returns the hash of a string, the same in every dictionary, so that columns with different dictionaries can be
 /// joined.
-pub fn hash(value: &[u8]) -> u64 {
+pub fn hash_text(value: &[u8]) -> u64 {
     xxh3_64(value)
 }
 
 /// Computes the checksum of a dictionary without the checksum itself.
 fn checksum(bytes: &[u8]) -> u64 {
-    xxh3_64_with_seed(&bytes[16..], u64::from_le_bytes(array(bytes, 0)))
+    xxh3_64_with_seed(&bytes[16..], u64::from_le_bytes(read_array(bytes, 0)))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ fn codes_stand_for_strings_in_order() {
         for (word, code) in words.iter().zip(&codes) {
             assert_eq!(dictionary.get(*code), Some(word.as_slice()));
             assert_eq!(dictionary.code_of(word), Some(*code));
-            assert_eq!(dictionary.hash_of(*code), Some(hash(word)));
+            assert_eq!(dictionary.hash_of(*code), Some(hash_text(word)));
         }
         let mut distinct = words.clone();
         distinct.sort();
@@ -46,9 +46,9 @@ fn a_condition_is_tried_on_the_dictionary_alone() {
     let (dictionary, codes) = dictionary(&words);
     let block = Block::open(encode_codes(&codes, None).unwrap()).unwrap();
     for condition in conditions_on(&words, 4) {
-        let matcher = Matcher::new(&condition);
+        let matcher = TextMatcher::new(&condition);
         let codes = dictionary.matching(&condition);
-        let expected = dictionary.matching_by(|word| matcher.matches(word));
+        let expected = dictionary.matching_predicate(|word| matcher.matches(word));
         assert_eq!(codes, expected, "{condition:?}");
         let mut rows = RowSet::all(words.len());
         block.filter_codes(&codes, &mut rows).unwrap();

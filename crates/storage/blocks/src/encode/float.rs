@@ -2,72 +2,72 @@
 
 use bytes::Bytes;
 
-use crate::encode::choose::{Plan, choose};
-use crate::encode::keys::{Keys, nulls_of};
-use crate::encode::statistics::Statistics;
-use crate::encode::write::{Packing, write, write_packing};
-use crate::float::{Decimals, EXPONENT_MAX, key32, key64};
+use crate::encode::choose::{EncodingPlan, choose};
+use crate::encode::keys::{Keys, null_rows};
+use crate::encode::statistics::KeyStatistics;
+use crate::encode::write::{Packing, write_block, write_decimals};
+use crate::float::{DecimalEncoding, EXPONENT_MAX, double_to_key, single_to_key};
 use crate::kernels::Kernels;
 use crate::row_set::positions;
-use crate::{Bitmap, Kind, Mask, VECTOR_ROWS};
+use crate::{Mask, VECTOR_ROWS, ValidityBitmap, ValueKind};
 
 /// Number of values in the sample on which exponents are tried.
-const SAMPLED: usize = 32;
+const SAMPLE_ROWS: usize = 32;
 /// At most one in this many numbers may be an exception, which its digits do not restore exactly.
-const EXCEPTION_EVERY_MIN: usize = 16;
+const ROWS_PER_EXCEPTION_MIN: usize = 16;
 /// Minimum number of bits per value that digits must save: they are read a little more slowly than keys.
 const BITS_SAVED_MIN: u8 = 6;
 
 /// Exponents of ten, up and down, of a decimal encoding.
 type Exponents = (u8, u8);
 
-pub(super) fn encode_f64(values: &[f64], validity: Option<Bitmap<'_>>) -> Bytes {
-    let keys: Vec<i64> = values.iter().map(|value| key64(*value)).collect();
-    encode(Kind::Float64, &Keys::new(&keys, validity), true)
+pub(super) fn encode_f64(values: &[f64], validity: Option<ValidityBitmap<'_>>) -> Bytes {
+    let keys: Vec<i64> = values.iter().map(|value| double_to_key(*value)).collect();
+    encode(ValueKind::Float64, &Keys::new(&keys, validity), true)
 }
 
-pub(super) fn encode_f32(values: &[f32], validity: Option<Bitmap<'_>>) -> Bytes {
-    let keys: Vec<i64> = values.iter().map(|value| key32(*value)).collect();
-    encode(Kind::Float32, &Keys::new(&keys, validity), true)
+pub(super) fn encode_f32(values: &[f32], validity: Option<ValidityBitmap<'_>>) -> Bytes {
+    let keys: Vec<i64> = values.iter().map(|value| single_to_key(*value)).collect();
+    encode(ValueKind::Float32, &Keys::new(&keys, validity), true)
 }
 
 /// Encodes a block of floats, given by their keys.
-pub(super) fn encode(kind: Kind, keys: &Keys<'_>, may_be_runs: bool) -> Bytes {
-    let statistics = Statistics::of(keys);
+pub(super) fn encode(kind: ValueKind, keys: &Keys<'_>, may_be_runs: bool) -> Bytes {
+    let statistics = KeyStatistics::from_keys(keys);
     let mut plan = choose(&statistics);
-    if plan == Plan::Runs && !may_be_runs {
-        plan = statistics.packed().unwrap_or(Plan::Plain);
+    if plan == EncodingPlan::Runs && !may_be_runs {
+        plan = statistics.packed_plan().unwrap_or(EncodingPlan::Plain);
     }
     let width = match plan {
-        Plan::Constant | Plan::Runs => return write(kind, 0, keys, &statistics, plan),
-        Plan::Packed { width } => width,
-        Plan::Plain => u8::MAX,
+        EncodingPlan::Constant | EncodingPlan::Runs => return write_block(kind, 0, keys, &statistics, plan),
+        EncodingPlan::Packed { width } => width,
+        EncodingPlan::Plain => u8::MAX,
     };
-    let decimal = exponents(kind, keys).and_then(|exponents| Digits::of(kind, keys, exponents));
+    let decimal = choose_exponents(kind, keys).and_then(|exponents| DecimalDigits::try_new(kind, keys, exponents));
     match decimal.as_ref().and_then(|digits| Some((digits, digits.packing(keys, &statistics)?))) {
         Some((digits, packing)) if packing.width + BITS_SAVED_MIN <= width => {
-            write_packing(kind, keys, &statistics, &packing, digits.exponents)
+            write_decimals(kind, keys, &statistics, &packing, digits.exponents)
         }
-        _ => write(kind, 0, keys, &statistics, plan),
+        _ => write_block(kind, 0, keys, &statistics, plan),
     }
 }
 
 /// Returns the exponents that give a sample the fewest bits, including exceptions.
-fn exponents(kind: Kind, keys: &Keys<'_>) -> Option<Exponents> {
-    let step = (keys.rows() / SAMPLED).max(1);
+fn choose_exponents(kind: ValueKind, keys: &Keys<'_>) -> Option<Exponents> {
+    let step = (keys.rows() / SAMPLE_ROWS).max(1);
     let sample: Vec<i64> = (0..keys.rows())
         .step_by(step)
         .filter(|row| keys.is_valid(*row))
-        .take(SAMPLED)
+        .take(SAMPLE_ROWS)
         .map(|row| keys.values()[row])
         .collect();
-    let tried = (0..=EXPONENT_MAX).flat_map(|down| (0..=down).map(move |up| (up, down)));
+    let candidates = (0..=EXPONENT_MAX).flat_map(|down| (0..=down).map(move |up| (up, down)));
     let cost = |exponents: &Exponents| {
-        let decimals = Decimals::new(*exponents);
+        let decimals = DecimalEncoding::new(*exponents);
         let (mut min, mut max, mut exceptions) = (i64::MAX, i64::MIN, 0);
         for key in &sample {
             let (digits, is_exact) =
-                if kind == Kind::Float32 { decimals.digits_of_single(*key) } else { decimals.digits(*key) };
+                if kind == ValueKind::Float32 { decimals.encode_single(*key) } else { decimals.encode_double(*key) };
             if is_exact {
                 (min, max) = (min.min(digits), max.max(digits));
             } else {
@@ -81,25 +81,25 @@ fn exponents(kind: Kind, keys: &Keys<'_>) -> Option<Exponents> {
         Some((bits + 1) * sample.len() + exceptions * 80)
     };
     // Of equal costs the first wins, which has the smallest exponents.
-    tried
+    candidates
         .filter_map(|exponents| Some((cost(&exponents)?, exponents)))
         .min_by_key(|(cost, _)| *cost)
         .map(|(_, best)| best)
 }
 
 /// Decimal digits of a block's numbers.
-struct Digits {
+struct DecimalDigits {
     exponents: Exponents,
     digits: Vec<i64>,
     /// Masks of the exceptions, by vector.
     exceptions: Vec<Mask>,
 }
 
-impl Digits {
+impl DecimalDigits {
     /// Computes the digits; returns `None` if there are too many exceptions. Exceptions get digits of another row of
     /// their vector.
-    fn of(kind: Kind, keys: &Keys<'_>, exponents: Exponents) -> Option<Self> {
-        let decimals = Decimals::new(exponents);
+    fn try_new(kind: ValueKind, keys: &Keys<'_>, exponents: Exponents) -> Option<Self> {
+        let decimals = DecimalEncoding::new(exponents);
         let mut all = Vec::with_capacity(keys.rows());
         let mut exceptions = Vec::new();
         let mut count = 0;
@@ -107,16 +107,16 @@ impl Digits {
         for (values, valid) in keys.vectors() {
             let mut padded = [0; VECTOR_ROWS];
             padded[..values.len()].copy_from_slice(values);
-            let exact = Kernels::get().digits(&padded, decimals, kind == Kind::Float32, &mut digits);
+            let exact = Kernels::get().encode_decimals(&padded, decimals, kind == ValueKind::Float32, &mut digits);
             let first = positions(&exact).next().filter(|row| *row < values.len()).map_or(0, |row| digits[row]);
-            for row in nulls_of(&exact, values.len()) {
+            for row in null_rows(&exact, values.len()) {
                 digits[row] = first;
             }
             let mask: Mask = std::array::from_fn(|word| valid[word] & !exact[word]);
             all.extend_from_slice(&digits[..values.len()]);
             count += mask.iter().map(|word| word.count_ones() as usize).sum::<usize>();
             exceptions.push(mask);
-            if keys.rows() + VECTOR_ROWS < count * EXCEPTION_EVERY_MIN {
+            if keys.rows() + VECTOR_ROWS < count * ROWS_PER_EXCEPTION_MIN {
                 return None;
             }
         }
@@ -124,12 +124,12 @@ impl Digits {
     }
 
     /// Prepares the digits for packing; `None` if they cannot be packed.
-    fn packing<'a>(&'a self, keys: &'a Keys<'a>, of_keys: &Statistics) -> Option<Packing<'a>> {
+    fn packing<'a>(&'a self, keys: &'a Keys<'a>, of_keys: &KeyStatistics) -> Option<Packing<'a>> {
         let masks = keys.validity().map(<[Mask]>::to_vec);
         let numbers =
             masks.map_or_else(|| Keys::new(&self.digits, None), |masks| Keys::with_masks(&self.digits, masks));
-        let statistics = Statistics::of(&numbers);
-        let Some(Plan::Packed { width }) = statistics.packed() else { return None };
+        let statistics = KeyStatistics::from_keys(&numbers);
+        let Some(EncodingPlan::Packed { width }) = statistics.packed_plan() else { return None };
         let bases = statistics.entries.iter().map(|entry| (entry.base, entry.max)).collect();
         debug_assert_eq!(statistics.entries.len(), of_keys.entries.len(), "keys and digits have the same vectors");
         Some(Packing { numbers, bases, width, patch_keys: keys.values(), exceptions: Some(&self.exceptions) })

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::row_set::{ones, positions};
-use crate::{Bitmap, Mask, VECTOR_ROWS, mask_of};
+use crate::{Mask, VECTOR_ROWS, ValidityBitmap, first_rows_mask};
 
 /// Keys in row order with their validity. A NULL has the key of another row of its vector, so that it changes neither
 /// bounds nor runs of keys.
@@ -16,7 +16,7 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    pub(crate) fn new(values: &'a [i64], validity: Option<Bitmap<'_>>) -> Self {
+    pub(crate) fn new(values: &'a [i64], validity: Option<ValidityBitmap<'_>>) -> Self {
         let Some(bitmap) = validity else { return Self { values: Cow::Borrowed(values), validity: None, nulls: 0 } };
         let validity: Vec<Mask> = values
             .chunks(VECTOR_ROWS)
@@ -35,7 +35,7 @@ impl<'a> Keys<'a> {
         }
         let mut filled = values.to_vec();
         for (rows, mask) in filled.chunks_mut(VECTOR_ROWS).zip(&validity) {
-            fill(rows, mask);
+            fill_nulls(rows, mask);
         }
         Self { values: Cow::Owned(filled), validity: Some(validity), nulls }
     }
@@ -55,7 +55,7 @@ impl<'a> Keys<'a> {
     /// Iterates over the vectors: their keys and the masks of the rows that are not NULL.
     pub(crate) fn vectors(&self) -> impl Iterator<Item = (&[i64], Mask)> {
         self.values.chunks(VECTOR_ROWS).enumerate().map(|(vector, values)| {
-            let mask = self.validity.as_ref().map_or_else(|| mask_of(values.len()), |masks| masks[vector]);
+            let mask = self.validity.as_ref().map_or_else(|| first_rows_mask(values.len()), |masks| masks[vector]);
             (values, mask)
         })
     }
@@ -72,21 +72,21 @@ impl<'a> Keys<'a> {
 }
 
 /// Sets each NULL to the value before it; leading NULLs to the first value.
-fn fill(rows: &mut [i64], mask: &Mask) {
+fn fill_nulls(rows: &mut [i64], mask: &Mask) {
     let Some(first) = positions(mask).next() else {
         rows.fill(0);
         return;
     };
     let value = rows[first];
     rows[..first].fill(value);
-    for row in nulls_of(mask, rows.len()).skip_while(|row| *row < first) {
+    for row in null_rows(mask, rows.len()).skip_while(|row| *row < first) {
         rows[row] = rows[row - 1];
     }
 }
 
 /// Iterates over the rows of a vector that are not in `mask`.
-pub(crate) fn nulls_of(mask: &Mask, rows: usize) -> impl Iterator<Item = usize> {
-    let all = mask_of(rows);
+pub(crate) fn null_rows(mask: &Mask, rows: usize) -> impl Iterator<Item = usize> {
+    let all = first_rows_mask(rows);
     let nulls: Mask = std::array::from_fn(|word| all[word] & !mask[word]);
     (0..nulls.len()).flat_map(move |word| ones(nulls[word]).map(move |bit| word * 64 + bit))
 }

@@ -18,71 +18,75 @@ mod write;
 use bytes::Bytes;
 pub use text::Compression;
 
-use crate::encode::choose::{Plan, choose};
+use crate::encode::choose::{EncodingPlan, choose};
 use crate::encode::keys::Keys;
-use crate::encode::statistics::Statistics;
-use crate::encode::write::write;
-use crate::{BLOCK_ROWS, Bitmap, Error, Kind, Result};
+use crate::encode::statistics::KeyStatistics;
+use crate::encode::write::write_block;
+use crate::{BLOCK_ROWS, Error, Result, ValidityBitmap, ValueKind};
 
 /// Encodes 64-bit integers, timestamps or decimals of up to 18 digits.
-pub fn encode_i64(values: &[i64], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+pub fn encode_i64(values: &[i64], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
-    Ok(encode_keys(Kind::Int64, 0, &Keys::new(values, validity)))
+    Ok(encode_keys(ValueKind::Int64, 0, &Keys::new(values, validity)))
 }
 
 /// Encodes a block of type `kind` from 64-bit integers, which must be in the type's range.
-pub fn encode_lanes(kind: Kind, values: &[i64], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+pub fn encode_lanes(kind: ValueKind, values: &[i64], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(encode_keys(kind, 0, &Keys::new(values, validity)))
 }
 
 /// Encodes 32-bit integers or dates.
-pub fn encode_i32(values: &[i32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
-    encode_narrow(Kind::Int32, values, validity)
+pub fn encode_i32(values: &[i32], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
+    encode_narrow(ValueKind::Int32, values, validity)
 }
 
 /// Encodes booleans.
-pub fn encode_bool(values: &[bool], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
-    encode_narrow(Kind::Boolean, values, validity)
+pub fn encode_bool(values: &[bool], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
+    encode_narrow(ValueKind::Boolean, values, validity)
 }
 
 /// Encodes dictionary indices.
-pub fn encode_codes(values: &[u32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
-    encode_narrow(Kind::Code, values, validity)
+pub fn encode_codes(values: &[u32], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
+    encode_narrow(ValueKind::Code, values, validity)
 }
 
 /// Encodes 128-bit integers: decimals of more than 18 digits.
-pub fn encode_i128(values: &[i128], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+pub fn encode_i128(values: &[i128], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(wide::encode(values, validity))
 }
 
 /// Encodes doubles. All NaNs become one NaN; -0 is preserved.
-pub fn encode_f64(values: &[f64], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+pub fn encode_f64(values: &[f64], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(float::encode_f64(values, validity))
 }
 
 /// Encodes singles.
-pub fn encode_f32(values: &[f32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+pub fn encode_f32(values: &[f32], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(float::encode_f32(values, validity))
 }
 
 /// Encodes strings.
-pub fn encode_text(values: &[&[u8]], validity: Option<Bitmap<'_>>, compression: Compression) -> Result<Bytes> {
+pub fn encode_text(values: &[&[u8]], validity: Option<ValidityBitmap<'_>>, compression: Compression) -> Result<Bytes> {
     check(values.len(), validity)?;
     text::encode(values, validity, compression)
 }
 
-fn encode_narrow<T: Copy + Into<i64>>(kind: Kind, values: &[T], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+fn encode_narrow<T: Copy + Into<i64>>(
+    kind: ValueKind,
+    values: &[T],
+    validity: Option<ValidityBitmap<'_>>,
+) -> Result<Bytes> {
     check(values.len(), validity)?;
     let values: Vec<i64> = values.iter().map(|value| (*value).into()).collect();
     Ok(encode_keys(kind, 0, &Keys::new(&values, validity)))
 }
 
 /// Checks the number of rows and the length of the bitmap.
-fn check(rows: usize, validity: Option<Bitmap<'_>>) -> Result<()> {
+fn check(rows: usize, validity: Option<ValidityBitmap<'_>>) -> Result<()> {
     if BLOCK_ROWS < rows {
         return Err(Error::TooLarge("a block has at most 65,536 rows"));
     }
@@ -93,22 +97,22 @@ fn check(rows: usize, validity: Option<Bitmap<'_>>) -> Result<()> {
 }
 
 /// Encodes a block of a type that has 64-bit keys.
-fn encode_keys(kind: Kind, offset: i128, keys: &Keys<'_>) -> Bytes {
-    let statistics = Statistics::of(keys);
-    write(kind, offset, keys, &statistics, choose(&statistics))
+fn encode_keys(kind: ValueKind, offset: i128, keys: &Keys<'_>) -> Bytes {
+    let statistics = KeyStatistics::from_keys(keys);
+    write_block(kind, offset, keys, &statistics, choose(&statistics))
 }
 
 /// Encodes the values of runs, which are never run-length encoded themselves.
-fn encode_run_values(kind: Kind, offset: i128, keys: &Keys<'_>) -> Bytes {
+fn encode_run_values(kind: ValueKind, offset: i128, keys: &Keys<'_>) -> Bytes {
     if kind.is_float() {
         return float::encode(kind, keys, false);
     }
-    let statistics = Statistics::of(keys);
+    let statistics = KeyStatistics::from_keys(keys);
     let plan = match choose(&statistics) {
-        Plan::Runs => statistics.packed().unwrap_or(Plan::Plain),
+        EncodingPlan::Runs => statistics.packed_plan().unwrap_or(EncodingPlan::Plain),
         plan => plan,
     };
-    write(kind, offset, keys, &statistics, plan)
+    write_block(kind, offset, keys, &statistics, plan)
 }
 
 #[cfg(test)]

@@ -2,35 +2,35 @@
 
 use std::ops::Range;
 
-use crate::encode::choose::Plan;
+use crate::encode::choose::EncodingPlan;
 use crate::encode::keys::Keys;
 use crate::kernels::Kernels;
-use crate::{Entry, Mask, VECTOR_ROWS};
+use crate::{Mask, VECTOR_ROWS, VectorHeader};
 
 /// Sampling interval of the first estimate of patches.
-const SAMPLED: usize = 16;
+const SAMPLE_INTERVAL: usize = 16;
 /// Number of widths for which patches are counted exactly: the best one of the sample and the next wider ones.
-const WIDTHS_COUNTED: u8 = 3;
+const COUNTED_WIDTHS: u8 = 3;
 
 /// Statistics of the keys of a block.
 #[derive(Debug, Clone)]
-pub(crate) struct Statistics {
+pub(crate) struct KeyStatistics {
     pub(crate) rows: usize,
-    pub(crate) nulls: usize,
+    pub(crate) null_count: usize,
     /// Minimum and maximum key; `None` if every row is NULL.
     pub(crate) bounds: Option<(i64, i64)>,
     /// Approximate number of runs of equal keys or of NULLs.
-    pub(crate) runs: usize,
+    pub(crate) run_count: usize,
     /// Bits of the greatest offset of a key from its vector's base; `None` if it exceeds 64 bits.
     pub(crate) width: Option<u8>,
     /// Numbers of keys that do not fit a width, by width; only for widths that may pay off.
     pub(crate) patches: Vec<(u8, usize)>,
     /// Headers of the vectors with base, bounds and NULLs.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<VectorHeader>,
 }
 
-impl Statistics {
-    pub(crate) fn of(keys: &Keys<'_>) -> Self {
+impl KeyStatistics {
+    pub(crate) fn from_keys(keys: &Keys<'_>) -> Self {
         let kernels = Kernels::get();
         let mut entries = Vec::with_capacity(crate::BLOCK_VECTORS);
         let (mut bounds, mut width): (Option<(i64, i64)>, _) = (None, Some(0));
@@ -39,21 +39,27 @@ impl Statistics {
             let valid: usize = mask.iter().map(|word| word.count_ones() as usize).sum();
             let nulls = (values.len() - valid) as u16;
             if valid == 0 {
-                entries.push(Entry { nulls, ..Entry::default() });
+                entries.push(VectorHeader { null_count: nulls, ..VectorHeader::default() });
                 continue;
             }
-            let (min, max) = kernels.bounds(values);
+            let (min, max) = kernels.min_max(values);
             bounds = Some(bounds.map_or((min, max), |(least, greatest)| (least.min(min), greatest.max(max))));
             let base = if has_nulls { min.checked_sub(1) } else { Some(min) };
             let bits = base.and_then(|base| u64::try_from(i128::from(max) - i128::from(base)).ok()).map(bits_of);
             width = width.zip(bits).map(|(width, bits)| width.max(bits));
-            entries.push(Entry { base: base.unwrap_or(min), min, max, nulls, ..Entry::default() });
+            entries.push(VectorHeader {
+                base: base.unwrap_or(min),
+                min,
+                max,
+                null_count: nulls,
+                ..VectorHeader::default()
+            });
         }
         let mut statistics = Self {
             rows: keys.rows(),
-            nulls: keys.nulls(),
+            null_count: keys.nulls(),
             bounds,
-            runs: runs(keys),
+            run_count: count_runs(keys),
             width,
             patches: Vec::new(),
             entries,
@@ -65,29 +71,29 @@ impl Statistics {
     /// Counts the patches for the widths that are best according to a sample.
     fn count_patches(&self, keys: &Keys<'_>) -> Vec<(u8, usize)> {
         let Some(width) = self.width else { return Vec::new() };
-        let sample = Self { patches: self.sampled_patches(keys, width), entries: self.entries.clone(), ..*self };
-        match sample.packed() {
-            Some(Plan::Packed { width: patched }) if patched < width => {
-                let counted = patched..width.min(patched + WIDTHS_COUNTED);
-                counted.clone().zip(self.beyond(keys, counted)).collect()
+        let sample = Self { patches: self.estimate_patches(keys, width), entries: self.entries.clone(), ..*self };
+        match sample.packed_plan() {
+            Some(EncodingPlan::Packed { width: patched }) if patched < width => {
+                let counted = patched..width.min(patched + COUNTED_WIDTHS);
+                counted.clone().zip(self.count_patches_exactly(keys, counted)).collect()
             }
             _ => Vec::new(),
         }
     }
 
     /// Estimates from a sample how many keys do not fit each width.
-    fn sampled_patches(&self, keys: &Keys<'_>, width: u8) -> Vec<(u8, usize)> {
+    fn estimate_patches(&self, keys: &Keys<'_>, width: u8) -> Vec<(u8, usize)> {
         let mut histogram = [0; 65];
         for ((values, _), entry) in self.vectors(keys) {
-            for value in values.iter().step_by(SAMPLED) {
-                histogram[usize::from(bits_of(value.wrapping_sub(entry.base) as u64))] += SAMPLED;
+            for value in values.iter().step_by(SAMPLE_INTERVAL) {
+                histogram[usize::from(bits_of(value.wrapping_sub(entry.base) as u64))] += SAMPLE_INTERVAL;
             }
         }
         (0..width).map(|width| (width, histogram[usize::from(width) + 1..].iter().sum())).collect()
     }
 
     /// Counts the keys that do not fit each width.
-    fn beyond(&self, keys: &Keys<'_>, widths: Range<u8>) -> Vec<usize> {
+    fn count_patches_exactly(&self, keys: &Keys<'_>, widths: Range<u8>) -> Vec<usize> {
         let kernels = Kernels::get();
         let mut beyond = vec![0; widths.len()];
         let mut lanes = [0_u64; VECTOR_ROWS];
@@ -96,7 +102,7 @@ impl Statistics {
             padded[..values.len()].copy_from_slice(values);
             kernels.narrow(&padded, entry.base, &mut lanes);
             for (beyond, width) in beyond.iter_mut().zip(widths.clone()) {
-                let mask = kernels.between(&lanes, 1 << width, u64::MAX - (1 << width));
+                let mask = kernels.mask_between(&lanes, 1 << width, u64::MAX - (1 << width));
                 *beyond += mask.iter().map(|word| word.count_ones() as usize).sum::<usize>();
             }
         }
@@ -104,8 +110,8 @@ impl Statistics {
     }
 
     /// Iterates over the vectors that have values.
-    fn vectors<'a>(&'a self, keys: &'a Keys<'_>) -> impl Iterator<Item = ((&'a [i64], Mask), &'a Entry)> {
-        keys.vectors().zip(&self.entries).filter(|((values, _), entry)| usize::from(entry.nulls) < values.len())
+    fn vectors<'a>(&'a self, keys: &'a Keys<'_>) -> impl Iterator<Item = ((&'a [i64], Mask), &'a VectorHeader)> {
+        keys.vectors().zip(&self.entries).filter(|((values, _), entry)| usize::from(entry.null_count) < values.len())
     }
 }
 
@@ -115,7 +121,7 @@ pub(crate) fn bits_of(number: u64) -> u8 {
 }
 
 /// Returns the approximate number of runs of equal keys or of NULLs; it is inexact where NULLs begin or end.
-fn runs(keys: &Keys<'_>) -> usize {
+fn count_runs(keys: &Keys<'_>) -> usize {
     if keys.rows() == 0 {
         return 0;
     }
@@ -123,5 +129,5 @@ fn runs(keys: &Keys<'_>) -> usize {
         let inside = masks.iter().flatten().map(|word| (word ^ word >> 1) & (u64::MAX >> 1));
         inside.map(|borders| borders.count_ones() as usize).sum::<usize>()
     });
-    1 + Kernels::get().changes(keys.values()) + borders
+    1 + Kernels::get().count_changes(keys.values()) + borders
 }

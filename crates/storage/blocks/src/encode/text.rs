@@ -6,11 +6,11 @@ use bytes::Bytes;
 use fsst::Compressor;
 
 use crate::encode::statistics::bits_of;
-use crate::encode::write::{BodyWriter, bitmap_bytes, head};
-use crate::format::lane_of;
+use crate::encode::write::{BodyWriter, bitmap_bytes, empty_header};
+use crate::format::lane_bits;
 use crate::kernels::{Kernels, Lane, Word};
 use crate::text::wide_prefix_key;
-use crate::{Bitmap, Entry, Error, Kind, Mask, Result, Scheme, VECTOR_ROWS, mask_of};
+use crate::{Encoding, Error, Mask, Result, VECTOR_ROWS, ValidityBitmap, ValueKind, VectorHeader, first_rows_mask};
 
 /// Maximum size of compressed strings, in percent of the original size.
 const COMPRESSED_PERCENT_MAX: usize = 85;
@@ -28,7 +28,7 @@ pub enum Compression {
 
 /// Layout of the heaps of a block's vectors.
 #[derive(Default)]
-struct Heap {
+struct HeapLayout {
     /// Compressed strings; `None` if they are stored uncompressed.
     compressed: Option<Vec<u8>>,
     /// Total length of the heaps.
@@ -39,18 +39,23 @@ struct Heap {
     starts: Vec<usize>,
 }
 
-pub(super) fn encode(values: &[&[u8]], validity: Option<Bitmap<'_>>, compression: Compression) -> Result<Bytes> {
+pub(super) fn encode(
+    values: &[&[u8]],
+    validity: Option<ValidityBitmap<'_>>,
+    compression: Compression,
+) -> Result<Bytes> {
     let masks: Vec<Mask> = values
         .chunks(VECTOR_ROWS)
         .enumerate()
         .map(|(vector, values)| {
-            validity.map_or_else(|| mask_of(values.len()), |bitmap| bitmap.mask(vector * VECTOR_ROWS, values.len()))
+            validity
+                .map_or_else(|| first_rows_mask(values.len()), |bitmap| bitmap.mask(vector * VECTOR_ROWS, values.len()))
         })
         .collect();
     let known = match validity {
         None => Cow::Borrowed(values),
         Some(bitmap) => {
-            let value = |(row, value)| if bitmap.get(row) { value } else { [].as_slice() };
+            let value = |(row, value)| if bitmap.is_valid(row) { value } else { [].as_slice() };
             values.iter().copied().enumerate().map(value).collect()
         }
     };
@@ -58,15 +63,15 @@ pub(super) fn encode(values: &[&[u8]], validity: Option<Bitmap<'_>>, compression
     let compressor = (compression == Compression::Symbols && COMPRESSED_BYTES_MIN <= bytes)
         .then(|| Compressor::train(&known.iter().copied().filter(|value| !value.is_empty()).collect()));
     if let Some(compressor) = compressor {
-        let compressed = Heap::compressed(&known, &compressor)?;
+        let compressed = HeapLayout::compressed(&known, &compressor)?;
         if compressed.length * 100 < bytes * COMPRESSED_PERCENT_MAX {
             return Ok(write(&known, &masks, &compressed, Some(&compressor)));
         }
     }
-    Ok(write(&known, &masks, &Heap::plain(&known)?, None))
+    Ok(write(&known, &masks, &HeapLayout::plain(&known)?, None))
 }
 
-impl Heap {
+impl HeapLayout {
     fn plain(values: &[&[u8]]) -> Result<Self> {
         let mut heap = Self::default();
         for values in values.chunks(VECTOR_ROWS) {
@@ -74,7 +79,7 @@ impl Heap {
             heap.starts.push(start);
             for value in values {
                 heap.length += value.len();
-                heap.ends.push(end(heap.length - start)?);
+                heap.ends.push(checked_end(heap.length - start)?);
             }
         }
         Ok(heap)
@@ -89,7 +94,7 @@ impl Heap {
             ends.clear();
             compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(values, &mut bytes, &mut ends);
             for at in &ends {
-                heap.ends.push(end(*at as usize - start)?);
+                heap.ends.push(checked_end(*at as usize - start)?);
             }
         }
         heap.length = bytes.len();
@@ -98,35 +103,41 @@ impl Heap {
     }
 }
 
-fn end(at: usize) -> Result<u32> {
+fn checked_end(at: usize) -> Result<u32> {
     u32::try_from(at).map_err(|_| Error::TooLarge("strings of a vector have more than 4 GiB"))
 }
 
-fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Compressor>) -> Bytes {
+fn write(values: &[&[u8]], masks: &[Mask], heap: &HeapLayout, compressor: Option<&Compressor>) -> Bytes {
     let bounds: Vec<Option<(i128, i128)>> =
-        values.chunks(VECTOR_ROWS).zip(masks).map(|(values, mask)| bounds_of(values, mask)).collect();
+        values.chunks(VECTOR_ROWS).zip(masks).map(|(values, mask)| prefix_bounds(values, mask)).collect();
     let entry = |(vector, bounds): (usize, &Option<(i128, i128)>)| {
         let valid: u32 = masks[vector].iter().map(|word| word.count_ones()).sum();
         let rows = (values.len() - vector * VECTOR_ROWS).min(VECTOR_ROWS);
         // Entries have the first 8 of the 16 bytes.
         let (min, max) = bounds.map_or((0, 0), |(min, max)| ((min >> 64) as i64, (max >> 64) as i64));
-        Entry { base: heap.starts[vector] as i64, min, max, nulls: (rows - valid as usize) as u16, ..Entry::default() }
+        VectorHeader {
+            base: heap.starts[vector] as i64,
+            min,
+            max,
+            null_count: (rows - valid as usize) as u16,
+            ..VectorHeader::default()
+        }
     };
-    let entries: Vec<Entry> = bounds.iter().enumerate().map(entry).collect();
-    let nulls = entries.iter().map(|entry| usize::from(entry.nulls)).sum();
+    let entries: Vec<VectorHeader> = bounds.iter().enumerate().map(entry).collect();
+    let nulls = entries.iter().map(|entry| usize::from(entry.null_count)).sum();
     let whole =
         bounds.into_iter().flatten().reduce(|(min, max), (least, greatest)| (min.min(least), max.max(greatest)));
     let (min, max) = whole.unwrap_or_default();
-    let mut head = head(Kind::Text, 0, values.len(), nulls);
-    (head.min, head.max, head.entries, head.has_bitmap) = (min, max, entries, nulls != 0);
-    head.scheme = if compressor.is_some() { Scheme::CompressedHeap } else { Scheme::Heap };
+    let mut head = empty_header(ValueKind::Text, 0, values.len(), nulls);
+    (head.min, head.max, head.vector_headers, head.has_bitmap) = (min, max, entries, nulls != 0);
+    head.encoding = if compressor.is_some() { Encoding::CompressedHeap } else { Encoding::Heap };
     head.width = bits_of(heap.ends.iter().copied().max().unwrap_or_default().into());
-    head.lane = lane_of(head.width);
+    head.lane = lane_bits(head.width);
     let mut body = BodyWriter::new(values.len(), heap.length + heap.ends.len() * 5 + 4096);
     if head.has_bitmap {
         body.section(&bitmap_bytes(masks));
     }
-    let words = body.room(masks.len() * usize::from(head.width) * size_of::<Word>()).as_chunks_mut().0;
+    let words = body.reserve_section(masks.len() * usize::from(head.width) * size_of::<Word>()).as_chunks_mut().0;
     match head.lane {
         8 => pack_ends::<u8>(heap, head.width, words),
         16 => pack_ends::<u16>(heap, head.width, words),
@@ -134,20 +145,20 @@ fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Comp
     }
     if let Some(compressor) = compressor {
         let symbols = compressor.symbol_table();
-        head.parts = symbols.len();
+        head.item_count = symbols.len();
         let mut stored: Vec<u8> = symbols.iter().flat_map(|symbol| symbol.to_u64().to_le_bytes()).collect();
         stored.extend_from_slice(&compressor.symbol_lengths()[..symbols.len()]);
         body.section(&stored);
     }
     match &heap.compressed {
         Some(bytes) => body.section(bytes),
-        None => body.section_of(values.iter().copied()),
+        None => body.concatenated_section(values.iter().copied()),
     }
     body.finish(head)
 }
 
 /// Returns the 16-byte prefix keys of the least and the greatest string of a vector.
-fn bounds_of(values: &[&[u8]], mask: &Mask) -> Option<(i128, i128)> {
+fn prefix_bounds(values: &[&[u8]], mask: &Mask) -> Option<(i128, i128)> {
     let known = values.iter().enumerate().filter(|(row, _)| is_set(mask, *row));
     known.map(|(_, value)| wide_prefix_key(value)).fold(None, |bounds, key| {
         Some(bounds.map_or((key, key), |(min, max): (i128, i128)| (min.min(key), max.max(key))))
@@ -158,7 +169,7 @@ fn is_set(mask: &Mask, row: usize) -> bool {
     mask[row / 64] >> (row % 64) & 1 == 1
 }
 
-fn pack_ends<T: Lane>(heap: &Heap, width: u8, words: &mut [Word]) {
+fn pack_ends<T: Lane>(heap: &HeapLayout, width: u8, words: &mut [Word]) {
     let width = usize::from(width);
     if width == 0 {
         return;

@@ -4,11 +4,11 @@ use bytes::Bytes;
 
 use crate::encode::encode_keys;
 use crate::encode::keys::Keys;
-use crate::encode::write::{BodyWriter, bitmap_bytes, head};
-use crate::{Bitmap, Entry, Kind, Mask, Scheme, VECTOR_ROWS, mask_of};
+use crate::encode::write::{BodyWriter, bitmap_bytes, empty_header};
+use crate::{Encoding, Mask, VECTOR_ROWS, ValidityBitmap, ValueKind, VectorHeader, first_rows_mask};
 
-pub(crate) fn encode(values: &[i128], validity: Option<Bitmap<'_>>) -> Bytes {
-    let valid = |row: usize| validity.is_none_or(|bitmap| bitmap.get(row));
+pub(crate) fn encode(values: &[i128], validity: Option<ValidityBitmap<'_>>) -> Bytes {
+    let valid = |row: usize| validity.is_none_or(|bitmap| bitmap.is_valid(row));
     let known = || values.iter().enumerate().filter(|(row, _)| valid(*row)).map(|(_, value)| *value);
     let (min, max) = known()
         .fold(None, |bounds: Option<(i128, i128)>, value| {
@@ -20,34 +20,35 @@ pub(crate) fn encode(values: &[i128], validity: Option<Bitmap<'_>>) -> Bytes {
     }
     let distance = |(row, value): (usize, &i128)| if valid(row) { (*value - min) as i64 } else { 0 };
     let keys: Vec<i64> = values.iter().enumerate().map(distance).collect();
-    encode_keys(Kind::Int128, min, &Keys::new(&keys, validity))
+    encode_keys(ValueKind::Int128, min, &Keys::new(&keys, validity))
 }
 
-fn encode_plain(values: &[i128], validity: Option<Bitmap<'_>>, (min, max): (i128, i128)) -> Bytes {
+fn encode_plain(values: &[i128], validity: Option<ValidityBitmap<'_>>, (min, max): (i128, i128)) -> Bytes {
     let masks: Vec<Mask> = values
         .chunks(VECTOR_ROWS)
         .enumerate()
         .map(|(vector, values)| {
-            validity.map_or_else(|| mask_of(values.len()), |bitmap| bitmap.mask(vector * VECTOR_ROWS, values.len()))
+            validity
+                .map_or_else(|| first_rows_mask(values.len()), |bitmap| bitmap.mask(vector * VECTOR_ROWS, values.len()))
         })
         .collect();
     let mut nulls = 0;
     let entries = values.chunks(VECTOR_ROWS).zip(&masks).map(|(values, mask)| {
         let known = values.iter().enumerate().filter(|(row, _)| mask[row / 64] >> (row % 64) & 1 == 1);
         let keys = known.map(|(_, value)| zone_key(*value));
-        let (mut entry, mut valid) = (Entry { min: i64::MAX, max: i64::MIN, ..Entry::default() }, 0);
+        let (mut entry, mut valid) = (VectorHeader { min: i64::MAX, max: i64::MIN, ..VectorHeader::default() }, 0);
         for key in keys {
             (entry.min, entry.max) = (entry.min.min(key), entry.max.max(key));
             valid += 1;
         }
-        entry.nulls = (values.len() - valid) as u16;
+        entry.null_count = (values.len() - valid) as u16;
         nulls += values.len() - valid;
-        if valid == 0 { Entry { nulls: entry.nulls, ..Entry::default() } } else { entry }
+        if valid == 0 { VectorHeader { null_count: entry.null_count, ..VectorHeader::default() } } else { entry }
     });
     let entries = entries.collect();
     let mut body = BodyWriter::new(values.len(), values.len() * 17);
-    let mut head = head(Kind::Int128, 0, values.len(), nulls);
-    (head.scheme, head.lane, head.entries) = (Scheme::PlainWide, 64, entries);
+    let mut head = empty_header(ValueKind::Int128, 0, values.len(), nulls);
+    (head.encoding, head.lane, head.vector_headers) = (Encoding::PlainWide, 64, entries);
     (head.min, head.max) = (min, max);
     head.has_bitmap = nulls != 0;
     if head.has_bitmap {

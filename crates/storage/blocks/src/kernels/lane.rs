@@ -5,7 +5,7 @@
 //! lane of the next word. The values at one position of all lanes, a row of lanes, are consecutive; the rows are
 //! ordered so that the same bytes can be unpacked with any lane width.
 
-use crate::float::Decimals;
+use crate::float::DecimalEncoding;
 use crate::kernels::{Kernels, LaneKernels};
 use crate::{Mask, VECTOR_ROWS};
 
@@ -23,7 +23,7 @@ pub trait Lane: Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static {
     const MAX: Self;
     /// Returns the kernels of this lane type.
     #[doc(hidden)]
-    fn of(kernels: &Kernels) -> &LaneKernels<Self>;
+    fn lane_kernels(kernels: &Kernels) -> &LaneKernels<Self>;
     /// Truncates to the lowest bits.
     fn truncate(value: u64) -> Self;
     /// Zero-extends to 64 bits.
@@ -40,7 +40,7 @@ const fn first_value(row: usize) -> usize {
 
 /// Returns the row of lanes and the lane that contain a value.
 #[inline(always)]
-const fn place(value: usize, bits: usize) -> (usize, usize) {
+const fn row_and_lane(value: usize, bits: usize) -> (usize, usize) {
     let lanes = VECTOR_ROWS / bits;
     let lane = value % lanes;
     // Of the value's index modulo 128, the bits above the lane select the group of eight rows.
@@ -54,7 +54,7 @@ macro_rules! lane {
             const BITS: usize = $bits;
             const MAX: Self = $lane::MAX;
 
-            fn of(kernels: &Kernels) -> &LaneKernels<Self> {
+            fn lane_kernels(kernels: &Kernels) -> &LaneKernels<Self> {
                 &kernels.$lane
             }
 
@@ -73,7 +73,7 @@ macro_rules! lane {
                 if width == 0 {
                     return 0;
                 }
-                let (row, lane) = place(row, $bits);
+                let (row, lane) = row_and_lane(row, $bits);
                 let load = |word: usize| {
                     $lane::from_le_bytes(packed[word][lane * $bytes..][..$bytes].try_into().expect("size of a lane"))
                 };
@@ -227,9 +227,9 @@ pub(super) fn changes(values: &[i64]) -> usize {
 }
 
 #[inline(always)]
-pub(super) fn decimals(digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
+pub(super) fn decimals(digits: &[i64; VECTOR_ROWS], decimals: DecimalEncoding, numbers: &mut [f64; VECTOR_ROWS]) {
     for (number, digits) in numbers.iter_mut().zip(digits) {
-        *number = decimals.value(*digits);
+        *number = decimals.decode(*digits);
     }
 }
 
@@ -237,7 +237,7 @@ pub(super) fn decimals(digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers:
 #[inline(always)]
 pub(super) fn digits(
     keys: &[i64; VECTOR_ROWS],
-    decimals: Decimals,
+    decimals: DecimalEncoding,
     are_single: bool,
     digits: &mut [i64; VECTOR_ROWS],
     bits: impl Fn(&[u8; 64]) -> u64,
@@ -247,7 +247,8 @@ pub(super) fn digits(
     for (word, (keys, digits)) in mask.iter_mut().zip(parts) {
         let mut flags = [0; 64];
         for ((flag, digits), key) in flags.iter_mut().zip(digits).zip(keys) {
-            let (found, is_exact) = if are_single { decimals.digits_of_single(*key) } else { decimals.digits(*key) };
+            let (found, is_exact) =
+                if are_single { decimals.encode_single(*key) } else { decimals.encode_double(*key) };
             *digits = found;
             *flag = if is_exact { u8::MAX } else { 0 };
         }

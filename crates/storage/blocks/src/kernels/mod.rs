@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 
 pub use lane::{Lane, Word};
 
-pub use crate::float::Decimals;
+pub use crate::float::DecimalEncoding;
 use crate::{Mask, VECTOR_ROWS};
 
 /// An instruction set that the kernels are compiled for.
@@ -58,9 +58,9 @@ pub struct Kernels {
     u64: LaneKernels<u64>,
     bounds: unsafe fn(&[i64]) -> (i64, i64),
     changes: unsafe fn(&[i64]) -> usize,
-    decimals: unsafe fn(&[i64; VECTOR_ROWS], Decimals, &mut [f64; VECTOR_ROWS]),
+    decimals: unsafe fn(&[i64; VECTOR_ROWS], DecimalEncoding, &mut [f64; VECTOR_ROWS]),
     digits: Digits,
-    singles_digits: Digits,
+    digits_of_singles: Digits,
     linear: unsafe fn(&[i64], i64, &[i64], i64, &mut [i64]),
     shift: unsafe fn(&[i64], i64, i64, &mut [i64]),
     product: unsafe fn(&[i64], &[i64], &mut [i64]),
@@ -68,7 +68,7 @@ pub struct Kernels {
     sums_of_8: unsafe fn(&[i64], &[u32], &mut [i64; 8]),
 }
 
-type Digits = unsafe fn(&[i64; VECTOR_ROWS], Decimals, &mut [i64; VECTOR_ROWS]) -> Mask;
+type Digits = unsafe fn(&[i64; VECTOR_ROWS], DecimalEncoding, &mut [i64; VECTOR_ROWS]) -> Mask;
 type Unpack<T> = unsafe fn(&[Word], &mut [T; VECTOR_ROWS]);
 
 /// Kernels for one lane type.
@@ -96,7 +96,7 @@ impl Kernels {
 
     /// Iterates over the kernels that this processor supports, the best last.
     pub fn available() -> impl Iterator<Item = &'static Self> {
-        variant::ALL.iter().copied().filter(|kernels| has(kernels.isa))
+        variant::ALL.iter().copied().filter(|kernels| is_supported(kernels.isa))
     }
 
     /// Returns the instruction set.
@@ -109,7 +109,7 @@ impl Kernels {
     /// # Panics
     /// If a lane has fewer bits, or there are fewer words than `width`.
     pub fn unpack<T: Lane>(&self, packed: &[Word], width: usize, lanes: &mut [T; VECTOR_ROWS]) {
-        let unpack = T::of(self).unpack[width];
+        let unpack = T::lane_kernels(self).unpack[width];
         // SAFETY: `available` returns only kernels whose instruction set the processor supports.
         unsafe { unpack(packed, lanes) }
     }
@@ -121,19 +121,19 @@ impl Kernels {
     pub fn pack<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], width: usize, packed: &mut [Word]) {
         assert!(width <= T::BITS, "{width} bits of {}", T::BITS);
         // SAFETY: as in `unpack`.
-        unsafe { (T::of(self).pack)(lanes, width, packed) }
+        unsafe { (T::lane_kernels(self).pack)(lanes, width, packed) }
     }
 
     /// Returns the mask of the lanes in `low..=low + span`.
-    pub fn between<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], low: T, span: T) -> Mask {
+    pub fn mask_between<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], low: T, span: T) -> Mask {
         // SAFETY: as in `unpack`.
-        unsafe { (T::of(self).between)(lanes, low, span) }
+        unsafe { (T::lane_kernels(self).between)(lanes, low, span) }
     }
 
     /// Removes from `mask` the lanes outside of `low..=low + span`.
     pub fn retain_between<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], low: T, span: T, mask: &mut Mask) {
         // SAFETY: as in `unpack`.
-        unsafe { (T::of(self).retain_between)(lanes, low, span, mask) }
+        unsafe { (T::lane_kernels(self).retain_between)(lanes, low, span, mask) }
     }
 
     /// Returns the mask of the lanes for which `table[lane + shift]` is 255 rather than 0. The index is taken modulo
@@ -141,62 +141,67 @@ impl Kernels {
     ///
     /// # Panics
     /// If the table's length is not a power of two.
-    pub fn lookup<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], shift: u64, table: &[u8]) -> Mask {
+    pub fn mask_by_lookup<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], shift: u64, table: &[u8]) -> Mask {
         assert!(table.len().is_power_of_two(), "the lookup table's length {} is not a power of two", table.len());
         // SAFETY: as in `unpack`.
-        unsafe { (T::of(self).lookup)(lanes, shift, table) }
+        unsafe { (T::lane_kernels(self).lookup)(lanes, shift, table) }
     }
 
     /// Computes `base + lane` for each lane, wrapping around.
     pub fn widen<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], base: i64, values: &mut [i64; VECTOR_ROWS]) {
         // SAFETY: as in `unpack`.
-        unsafe { (T::of(self).widen)(lanes, base, values) }
+        unsafe { (T::lane_kernels(self).widen)(lanes, base, values) }
     }
 
     /// Computes the lowest bits of `value - base` for each value.
     pub fn narrow<T: Lane>(&self, values: &[i64; VECTOR_ROWS], base: i64, lanes: &mut [T; VECTOR_ROWS]) {
         // SAFETY: as in `unpack`.
-        unsafe { (T::of(self).narrow)(values, base, lanes) }
+        unsafe { (T::lane_kernels(self).narrow)(values, base, lanes) }
     }
 
     /// Returns the minimum and the maximum.
     ///
     /// # Panics
     /// If there are no values.
-    pub fn bounds(&self, values: &[i64]) -> (i64, i64) {
+    pub fn min_max(&self, values: &[i64]) -> (i64, i64) {
         assert!(!values.is_empty(), "minimum and maximum of no values");
         // SAFETY: as in `unpack`.
         unsafe { (self.bounds)(values) }
     }
 
     /// Decodes decimal digits to numbers.
-    pub fn decimals(&self, digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
+    pub fn decode_decimals(
+        &self,
+        digits: &[i64; VECTOR_ROWS],
+        decimals: DecimalEncoding,
+        numbers: &mut [f64; VECTOR_ROWS],
+    ) {
         // SAFETY: as in `unpack`.
         unsafe { (self.decimals)(digits, decimals, numbers) }
     }
 
     /// Encodes numbers, given by their keys, as decimal digits; returns the mask of those that the digits restore
     /// exactly.
-    pub fn digits(
+    pub fn encode_decimals(
         &self,
         keys: &[i64; VECTOR_ROWS],
-        decimals: Decimals,
+        decimals: DecimalEncoding,
         are_single: bool,
         digits: &mut [i64; VECTOR_ROWS],
     ) -> Mask {
-        let kernel = if are_single { self.singles_digits } else { self.digits };
+        let kernel = if are_single { self.digits_of_singles } else { self.digits };
         // SAFETY: as in `unpack`.
         unsafe { kernel(keys, decimals, digits) }
     }
 
     /// Computes `x * f + y * g` for each pair, wrapping around, up to the shortest slice.
-    pub fn linear(&self, x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
+    pub fn linear_combination(&self, x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
         // SAFETY: as in `unpack`.
         unsafe { (self.linear)(x, f, y, g, out) }
     }
 
     /// Computes `x * f + c` for each value, wrapping around.
-    pub fn shift(&self, x: &[i64], f: i64, c: i64, out: &mut [i64]) {
+    pub fn scale_and_shift(&self, x: &[i64], f: i64, c: i64, out: &mut [i64]) {
         // SAFETY: as in `unpack`.
         unsafe { (self.shift)(x, f, c, out) }
     }
@@ -209,8 +214,8 @@ impl Kernels {
 
     /// Adds each value to the sum of its group, wrapping around. Groups above 7 are ignored. `few` promises that no
     /// group is above 3.
-    pub fn sums(&self, values: &[i64], groups: &[u32], few: bool, sums: &mut [i64; 8]) {
-        if few {
+    pub fn add_to_sums(&self, values: &[i64], groups: &[u32], few_groups: bool, sums: &mut [i64; 8]) {
+        if few_groups {
             let sums = sums.first_chunk_mut::<4>().expect("the array has 8 elements");
             // SAFETY: as in `unpack`.
             unsafe { (self.sums_of_4)(values, groups, sums) }
@@ -221,7 +226,7 @@ impl Kernels {
     }
 
     /// Returns the number of values that differ from their predecessor.
-    pub fn changes(&self, values: &[i64]) -> usize {
+    pub fn count_changes(&self, values: &[i64]) -> usize {
         // SAFETY: as in `unpack`.
         unsafe { (self.changes)(values) }
     }
@@ -242,7 +247,7 @@ pub fn prefetch(words: &[Word]) {
 
 /// Whether the processor supports an instruction set.
 #[cfg(target_arch = "x86_64")]
-fn has(isa: Isa) -> bool {
+fn is_supported(isa: Isa) -> bool {
     macro_rules! all {
         ($($feature:tt)*) => { $(is_x86_feature_detected!($feature))&&* };
     }

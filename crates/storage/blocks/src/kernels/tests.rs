@@ -40,7 +40,7 @@ fn every_variant_compares<T: Lane>() {
         [(0, 0), (0, max), (1, max), (max / 3, max / 2), (max, max), (lanes[5].extend(), lanes[5].extend())]
     {
         for kernels in Kernels::available() {
-            let mask = kernels.between(&lanes, T::truncate(low), T::truncate(high - low));
+            let mask = kernels.mask_between(&lanes, T::truncate(low), T::truncate(high - low));
             let mut retained = [0x00ff_5555_ffff_0000; _];
             kernels.retain_between(&lanes, T::truncate(low), T::truncate(high - low), &mut retained);
             assert_eq!(retained, mask.map(|word| word & 0x00ff_5555_ffff_0000), "{:?}", kernels.isa());
@@ -59,7 +59,7 @@ fn every_variant_looks_up<T: Lane>() {
         for (kernels, shift) in
             Kernels::available().flat_map(|kernels| [0, 77, u64::MAX - 3].map(|shift| (kernels, shift)))
         {
-            let mask = kernels.lookup(&lanes, shift, table);
+            let mask = kernels.mask_by_lookup(&lanes, shift, table);
             for (row, lane) in lanes.iter().enumerate() {
                 let flag = table[lane.extend().wrapping_add(shift) as usize % table.len()];
                 assert_eq!(mask[row / 64] >> (row % 64) & 1 == 1, flag != 0, "{:?}, row {row}", kernels.isa());
@@ -116,11 +116,11 @@ fn every_variant_finds_bounds_and_changes() {
     for kernels in Kernels::available() {
         let values = values(6).map(|value| value as i64);
         let expected = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
-        assert_eq!(kernels.bounds(&values), expected);
-        assert_eq!(kernels.bounds(&values[..1]), (values[0], values[0]));
-        assert_eq!(kernels.changes(&values), VECTOR_ROWS - 1);
-        assert_eq!(kernels.changes(&[1, 1, 2, 2, 2, 1]), 2);
-        assert_eq!(kernels.changes(&[]), 0);
+        assert_eq!(kernels.min_max(&values), expected);
+        assert_eq!(kernels.min_max(&values[..1]), (values[0], values[0]));
+        assert_eq!(kernels.count_changes(&values), VECTOR_ROWS - 1);
+        assert_eq!(kernels.count_changes(&[1, 1, 2, 2, 2, 1]), 2);
+        assert_eq!(kernels.count_changes(&[]), 0);
     }
 }
 
@@ -131,18 +131,18 @@ fn every_variant_computes_numbers() {
     let groups: Vec<u32> = values(7).iter().map(|value| (value >> 40) as u32 % 9).take(1_021).collect();
     for kernels in Kernels::available() {
         let mut out = vec![0; x.len()];
-        kernels.linear(&x, 100, &y, -3, &mut out);
+        kernels.linear_combination(&x, 100, &y, -3, &mut out);
         let expected = |x: i64, y: i64| x.wrapping_mul(100).wrapping_sub(y.wrapping_mul(3));
         assert!(out.iter().zip(x.iter().zip(&y)).all(|(out, (x, y))| *out == expected(*x, *y)));
         for factor in [1, -1, 1_000] {
-            kernels.shift(&x, factor, 17, &mut out);
+            kernels.scale_and_shift(&x, factor, 17, &mut out);
             assert!(out.iter().zip(&x).all(|(out, x)| *out == x.wrapping_mul(factor).wrapping_add(17)));
         }
         kernels.product(&x, &y, &mut out);
         assert!(out.iter().zip(x.iter().zip(&y)).all(|(out, (x, y))| *out == x.wrapping_mul(*y)));
         for (few, count) in [(true, 4), (false, 8)] {
             let mut sums = [11; 8];
-            kernels.sums(&x, &groups, few, &mut sums);
+            kernels.add_to_sums(&x, &groups, few, &mut sums);
             for (group, sum) in sums.iter().enumerate() {
                 let of_group = x.iter().zip(&groups).filter(|(_, of)| group < count && **of as usize == group);
                 assert_eq!(*sum, of_group.fold(11_i64, |sum, (x, _)| sum.wrapping_add(*x)), "{:?}", kernels.isa());

@@ -1,6 +1,6 @@
 //! Instances of the kernels for each instruction set.
 
-use crate::float::Decimals;
+use crate::float::DecimalEncoding;
 use crate::kernels::lane::{self, Word};
 use crate::kernels::{Isa, Kernels, LaneKernels, bits, numbers};
 use crate::{Mask, VECTOR_ROWS};
@@ -22,7 +22,7 @@ macro_rules! variant {
                 changes,
                 decimals,
                 digits,
-                singles_digits,
+                digits_of_singles,
                 linear,
                 shift,
                 product,
@@ -71,17 +71,17 @@ macro_rules! variant {
             }
 
             $(#[target_feature(enable = $features)])?
-            fn decimals(digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
+            fn decimals(digits: &[i64; VECTOR_ROWS], decimals: DecimalEncoding, numbers: &mut [f64; VECTOR_ROWS]) {
                 lane::decimals(digits, decimals, numbers);
             }
 
             $(#[target_feature(enable = $features)])?
-            fn digits(keys: &[i64; VECTOR_ROWS], decimals: Decimals, digits: &mut [i64; VECTOR_ROWS]) -> Mask {
+            fn digits(keys: &[i64; VECTOR_ROWS], decimals: DecimalEncoding, digits: &mut [i64; VECTOR_ROWS]) -> Mask {
                 lane::digits(keys, decimals, false, digits, |flags| $bits(flags))
             }
 
             $(#[target_feature(enable = $features)])?
-            fn singles_digits(keys: &[i64; VECTOR_ROWS], decimals: Decimals, digits: &mut [i64; VECTOR_ROWS]) -> Mask {
+            fn digits_of_singles(keys: &[i64; VECTOR_ROWS], decimals: DecimalEncoding, digits: &mut [i64; VECTOR_ROWS]) -> Mask {
                 lane::digits(keys, decimals, true, digits, |flags| $bits(flags))
             }
         }

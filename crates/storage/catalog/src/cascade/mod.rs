@@ -16,7 +16,7 @@ pub struct DropPlan {
     /// The changes, to be applied in this order.
     pub changes: Vec<Change>,
     /// Dropped objects that the statement does not name.
-    pub also: Vec<Dependant>,
+    pub cascaded: Vec<Dependant>,
 }
 
 impl CatalogState {
@@ -24,8 +24,12 @@ impl CatalogState {
     /// dependants are dropped too; of a table that references a dropped one only the foreign key, of a column only the
     /// DEFAULT. Without it, dependants that are not themselves named fail with [`Error::Dependants`].
     pub fn drop_plan(&self, named: &[Oid], cascade: bool) -> Result<DropPlan> {
-        let mut walk =
-            Walk { named: named.iter().copied().collect(), cascade, state: self.clone(), plan: DropPlan::default() };
+        let mut walk = DropTraversal {
+            named: named.iter().copied().collect(),
+            cascade,
+            state: self.clone(),
+            plan: DropPlan::default(),
+        };
         for &oid in named {
             walk.drop(oid)?;
         }
@@ -34,7 +38,7 @@ impl CatalogState {
 }
 
 /// Depth-first traversal: dependants are dropped before the object that they depend on.
-struct Walk {
+struct DropTraversal {
     named: HashSet<Oid>,
     cascade: bool,
     /// The state after the changes so far.
@@ -42,7 +46,7 @@ struct Walk {
     plan: DropPlan,
 }
 
-impl Walk {
+impl DropTraversal {
     fn drop(&mut self, oid: Oid) -> Result<()> {
         let (kind, name, change) = if let Some(schema) = self.state.schema(oid) {
             (ObjectKind::Schema, schema.name.clone(), Change::DropSchema(oid))
@@ -81,10 +85,10 @@ impl Walk {
                 Dependant::Database { .. } => {}
             }
             if !named {
-                self.plan.also.push(dependant);
+                self.plan.cascaded.push(dependant);
             }
         }
-        self.make(change)
+        self.apply(change)
     }
 
     fn is_named(&self, dependant: &Dependant) -> bool {
@@ -98,7 +102,7 @@ impl Walk {
         let Some(table) = self.state.table(table) else { return Ok(()) };
         let mut table = Table::clone(table);
         table.constraints.retain(|kept| kept.oid != constraint);
-        self.make(Change::PutTable(Arc::new(table)))
+        self.apply(Change::PutTable(Arc::new(table)))
     }
 
     fn drop_default(&mut self, table: Oid, column: ColumnId) -> Result<()> {
@@ -108,10 +112,10 @@ impl Walk {
             column.default = None;
             column.sequences.clear();
         }
-        self.make(Change::PutTable(Arc::new(table)))
+        self.apply(Change::PutTable(Arc::new(table)))
     }
 
-    fn make(&mut self, change: Change) -> Result<()> {
+    fn apply(&mut self, change: Change) -> Result<()> {
         self.state = self.state.apply(&change)?;
         self.plan.changes.push(change);
         Ok(())

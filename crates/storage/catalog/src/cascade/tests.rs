@@ -23,7 +23,7 @@ fn after(state: &CatalogState, plan: &DropPlan) -> CatalogState {
 fn cascade_takes_views_along_and_of_tables_only_the_foreign_key() {
     let state = woven();
     let plan = state.drop_plan(&[Oid(100)], true).unwrap();
-    let also: Vec<String> = plan.also.iter().map(Dependant::to_string).collect();
+    let also: Vec<String> = plan.cascaded.iter().map(Dependant::to_string).collect();
     assert_eq!(also, ["view w", "view v", "constraint f on table u"]);
     let left = after(&state, &plan);
     let names: Vec<String> = left.tables().map(|table| table.name.clone()).collect();
@@ -44,8 +44,8 @@ fn without_cascade_dependants_that_are_not_named_refuse_the_drop() {
 fn objects_that_need_each_other_go_together_when_all_are_named() {
     let state = woven();
     let plan = state.drop_plan(&[Oid(100), Oid(103), Oid(101), Oid(102)], false).unwrap();
-    assert!(plan.also.is_empty());
-    assert_eq!(after(&state, &plan), CatalogState::fresh());
+    assert!(plan.cascaded.is_empty());
+    assert_eq!(after(&state, &plan), CatalogState::new_warehouse());
 }
 
 #[test]
@@ -54,6 +54,6 @@ fn a_schema_takes_what_is_in_it_and_what_reads_that_from_outside() {
     let state = state([put_schema(schema(50, "s")), put_table(inside), put_view(view(102, "v", &[100]))]);
     assert!(state.drop_plan(&[Oid(50)], false).is_err());
     let plan = state.drop_plan(&[Oid(50)], true).unwrap();
-    assert_eq!(after(&state, &plan), CatalogState::fresh());
-    assert_eq!(plan.also.len(), 2);
+    assert_eq!(after(&state, &plan), CatalogState::new_warehouse());
+    assert_eq!(plan.cascaded.len(), 2);
 }

@@ -13,7 +13,7 @@ fn refused(changes: Vec<Change>, change: Change) -> String {
 
 #[test]
 fn a_fresh_catalog_has_the_schemas_the_role_and_the_database() {
-    let state = CatalogState::fresh();
+    let state = CatalogState::new_warehouse();
     let schemas: Vec<&str> = state.schemas().map(|schema| schema.name.as_str()).collect();
     assert_eq!(schemas, ["pg_catalog", "public", "information_schema", "sys"]);
     assert!(state.role_by_name("kiln").is_some_and(|role| role.superuser && role.login));
@@ -26,7 +26,7 @@ fn a_table_is_found_by_name_and_by_id_until_it_is_dropped() {
     assert!(matches!(state.relation(Schema::PUBLIC, "t"), Some(Relation::Table(found)) if found.oid == Oid(100)));
     let without = state.apply(&Change::DropTable(Oid(100))).unwrap();
     assert_eq!(without.relation(Schema::PUBLIC, "t"), None);
-    assert_eq!(without, CatalogState::fresh());
+    assert_eq!(without, CatalogState::new_warehouse());
     // The earlier state is unchanged.
     assert!(state.table(Oid(100)).is_some());
 }
@@ -127,7 +127,7 @@ fn a_schema_or_role_goes_only_when_nothing_is_in_it_or_owned_by_it() {
     assert!(refused(objects(), Change::DropRole(Oid(60))).starts_with("cannot drop role \"r\""));
     let mut emptied = objects();
     emptied.extend([Change::DropTable(Oid(100)), Change::DropSchema(Oid(50)), Change::DropRole(Oid(60))]);
-    assert_eq!(state(emptied), CatalogState::fresh());
+    assert_eq!(state(emptied), CatalogState::new_warehouse());
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn system_schemas_stay_and_public_may_go() {
 
 #[test]
 fn the_last_superuser_who_can_log_in_stays() {
-    let kiln = CatalogState::fresh().role(Role::BOOTSTRAP).cloned().unwrap();
+    let kiln = CatalogState::new_warehouse().role(Role::BOOTSTRAP).cloned().unwrap();
     let message = "role \"kiln\" is the last superuser that can log in";
     for role in [Role { superuser: false, ..Role::clone(&kiln) }, Role { login: false, ..Role::clone(&kiln) }] {
         assert_eq!(refused(vec![], put_role(role)), message);
@@ -175,7 +175,7 @@ fn rows_are_counted_and_taken_away() {
     assert_eq!((loaded.shards(Oid(100)).rows, loaded.shards(Oid(100)).bytes), (30, 300));
     let emptied = loaded.apply(&Change::RemoveAllRows { table: Oid(100) }).unwrap();
     assert_eq!(emptied.shards(Oid(100)).rows, 0);
-    assert_ne!(emptied.rows(Oid(100)).history.emptied, loaded.rows(Oid(100)).history.emptied);
+    assert_ne!(emptied.rows(Oid(100)).counters.truncations, loaded.rows(Oid(100)).counters.truncations);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(crate) fn decode<T: DeserializeOwned>(kind: ObjectKind, oid: Oid, bytes: &[u
     let damaged = |reason: String| Error::Damaged { kind, oid, reason };
     let (&format, rest) = bytes.split_first().ok_or_else(|| damaged("it is empty".to_owned()))?;
     if format != FORMAT {
-        return Err(Error::Format { kind, oid, found: format, supported: FORMAT });
+        return Err(Error::NewerFormat { kind, oid, found: format, supported: FORMAT });
     }
     let (expected, content) =
         rest.split_first_chunk::<CHECKSUM_BYTES>().ok_or_else(|| damaged("it is cut short".to_owned()))?;
@@ -65,7 +65,7 @@ pub(crate) fn kind_byte(kind: ObjectKind) -> u8 {
 }
 
 /// Returns the kind that a byte stands for in the catalog's space.
-pub(crate) fn kind_of(byte: u8) -> Option<ObjectKind> {
+pub(crate) fn kind_from_byte(byte: u8) -> Option<ObjectKind> {
     let kinds = [
         ObjectKind::Database,
         ObjectKind::Schema,

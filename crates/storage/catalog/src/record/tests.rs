@@ -188,7 +188,7 @@ fn a_shard_is_stored_as_ever() {
     check_old(ObjectKind::Shard, &ShardMeta { row_ids: shards::RowIds::None, ..ShardMeta::clone(&shard) });
     check_revision::<ShardMeta>(ObjectKind::Shard, &shard, ".2");
     let keys = shards::BucketKeys::new([(types::ColumnId(1), &types::SqlType::Int8)]).expect("numbers have a hash");
-    let mut runs = shards::BucketRuns::default();
+    let mut runs = shards::BucketRunsBuilder::default();
     runs.add(&[3, 3, 63, 0]);
     let shard = ShardMeta { buckets: runs.finish(&keys), ..ShardMeta::clone(&shard) };
     check_revision::<ShardMeta>(ObjectKind::Shard, &shard, ".3");
@@ -219,5 +219,5 @@ fn a_record_under_another_key_is_damage() {
 fn a_later_format_is_told_from_damage() {
     let mut bytes = encode(ObjectKind::Sample, Oid(100), &sample()).to_vec();
     bytes[0] = FORMAT + 1;
-    assert!(matches!(decode::<Sample>(ObjectKind::Sample, Oid(100), &bytes), Err(Error::Format { found: 2, .. })));
+    assert!(matches!(decode::<Sample>(ObjectKind::Sample, Oid(100), &bytes), Err(Error::NewerFormat { found: 2, .. })));
 }

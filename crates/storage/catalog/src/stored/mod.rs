@@ -16,7 +16,7 @@ use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use serde::Serialize;
 use types::{CommitTs, Oid};
 
-use crate::record::{decode, encode, kind_byte, kind_of};
+use crate::record::{decode, encode, kind_byte, kind_from_byte};
 use crate::{
     CatalogState, Change, Database, Error, ObjectKind, Result, Role, Sample, Schema, Sequence, Table, View, check,
 };
@@ -49,7 +49,7 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
             delete(batch, ObjectKind::Table, *oid);
             shards::delete(before, *oid, batch);
             rows::write_emptied(before.rows(*oid), *oid, false, batch);
-            for sequence in before.sequences_of(*oid) {
+            for sequence in before.owned_sequences(*oid) {
                 delete(batch, ObjectKind::Sequence, sequence.oid);
             }
         }
@@ -63,19 +63,19 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
                 put(batch, ObjectKind::Sample, *table, sample);
             }
         }
-        Change::Seal { table } => rows::write_sealed(before.rows(*table), *table, batch),
-        Change::Settle { table, settled } => {
+        Change::SealFreshRows { table } => rows::write_sealed(before.rows(*table), *table, batch),
+        Change::Flush { table, settled } => {
             shards::put(before, *table, &settled.shards, commit, batch);
             if let Some(sample) = &settled.sample {
                 put(batch, ObjectKind::Sample, *table, sample);
             }
-            rows::write_settled(before.rows(*table), *table, settled, batch);
+            rows::write_flushed(before.rows(*table), *table, settled, batch);
         }
-        Change::Clone { table, rows } => {
+        Change::CloneRows { table, rows } => {
             // A change that cannot be applied writes nothing; its application returns the error.
-            let cloned = before.table(*table).and_then(|owner| before.rows(*table).cloned_from(rows, owner).ok());
+            let cloned = before.table(*table).and_then(|owner| before.rows(*table).clone_rows_from(rows, owner).ok());
             if let Some(cloned) = cloned {
-                let shards: Vec<Arc<ShardMeta>> = cloned.shards.shards.to_store().collect();
+                let shards: Vec<Arc<ShardMeta>> = cloned.shards.shards.iter_for_store().collect();
                 shards::put(before, *table, &shards, commit, batch);
                 if let Some(sample) = &cloned.shards.sample {
                     put(batch, ObjectKind::Sample, *table, sample);
@@ -83,7 +83,7 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
                 rows::write_cloned(&cloned, *table, commit, batch);
             }
         }
-        Change::Compact { table, compacted } => {
+        Change::CompactShards { table, compacted } => {
             for shard in compacted.removed.keys() {
                 batch.delete(Space::Shards, shards::key(*table, *shard));
             }
@@ -106,7 +106,7 @@ pub fn write_all(state: &CatalogState, batch: &mut Batch) {
 /// Reads the state from the store, with an upgrade batch that must be written before anything else; `None` if the store
 /// holds no catalog.
 pub fn read(kv: &dyn TxKv) -> Result<Option<(CatalogState, Batch)>> {
-    let mut found = Found::default();
+    let mut found = StoredObjects::default();
     for entry in kv.scan(Space::Catalog, KeyRange::all(), Direction::Forward)? {
         let (key, value) = entry?;
         found.add(&key, &value)?;
@@ -114,22 +114,22 @@ pub fn read(kv: &dyn TxKv) -> Result<Option<(CatalogState, Batch)>> {
     let Some(database) = found.database else {
         return Ok(None);
     };
-    let mut state = CatalogState::of_database(Arc::new(database));
-    found.schemas.iter().for_each(|schema| state.define().put_schema(schema));
-    found.roles.iter().for_each(|role| state.define().put_role(role));
+    let mut state = CatalogState::with_database(Arc::new(database));
+    found.schemas.iter().for_each(|schema| state.definitions_mut().put_schema(schema));
+    found.roles.iter().for_each(|role| state.definitions_mut().put_role(role));
     found.tables.iter().for_each(|table| state.put_table(table));
-    found.views.iter().for_each(|view| state.define().put_view(view));
-    found.sequences.iter().for_each(|sequence| state.define().put_sequence(sequence));
+    found.views.iter().for_each(|view| state.definitions_mut().put_view(view));
+    found.sequences.iter().for_each(|sequence| state.definitions_mut().put_sequence(sequence));
     let mut upgrade = Batch::new();
     shards::read(kv, &mut state, found.samples, &mut upgrade)?;
     rows::read(kv, &mut state)?;
-    state.note_all_shared();
+    state.record_all_shared_shards();
     verify(&state, found.tables.len() + found.views.len() + found.sequences.len())?;
     Ok(Some((state, upgrade)))
 }
 
 #[derive(Default)]
-struct Found {
+struct StoredObjects {
     database: Option<Database>,
     schemas: Vec<Arc<Schema>>,
     roles: Vec<Arc<Role>>,
@@ -139,11 +139,11 @@ struct Found {
     samples: BTreeMap<Oid, Arc<Sample>>,
 }
 
-impl Found {
+impl StoredObjects {
     fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let unknown = || Error::UnknownKey { key: key.to_vec() };
         let mut reader = KeyReader::new(key);
-        let kind = kind_of(reader.u8().map_err(|_| unknown())?).ok_or_else(unknown)?;
+        let kind = kind_from_byte(reader.u8().map_err(|_| unknown())?).ok_or_else(unknown)?;
         let oid = Oid(reader.u32().map_err(|_| unknown())?);
         reader.finish().map_err(|_| unknown())?;
         match kind {

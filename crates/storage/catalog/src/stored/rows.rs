@@ -15,21 +15,21 @@ use bytes::Bytes;
 use kv::key::{KeyReader, KeyWriter};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use roaring::RoaringBitmap;
-use rowstore::{FreshRows, OwnRows, Row, Sealed, Tuple};
+use rowstore::{FreshRows, RowVersion, SealedLayer, Tuple, UncommittedRows};
 use types::{CommitTs, Mutation, Oid, RowId, ShardId};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{CatalogState, Compacted, DeletedRows, Error, ObjectKind, Result, Settled, Table, TableRows};
+use crate::{CatalogState, CompactedShards, DeleteBitmap, Error, FlushedRows, ObjectKind, Result, Table, TableRows};
 
 const CHECKSUM_BYTES: usize = 8;
 const COMMIT_BYTES: usize = 8;
 
 /// Adds to `batch` what a commit of `own`, which must be bound to exactly `before`, writes.
-pub fn write(before: &TableRows, table: Oid, own: &OwnRows, commit: CommitTs, batch: &mut Batch) {
+pub fn write(before: &TableRows, table: Oid, own: &UncommittedRows, commit: CommitTs, batch: &mut Batch) {
     let fresh = &before.fresh;
-    for row in own.layer.gone().filter(|row| own.layer.get(*row).is_none()) {
+    for row in own.layer.hidden().filter(|row| own.layer.get(*row).is_none()) {
         let key = row_key(table, fresh.generation, row);
-        if fresh.is_sealed(row) && !Mutation::NoTombstone.is_on() {
+        if fresh.is_sealed(row) && !Mutation::NoTombstone.is_active() {
             batch.put(Space::Rows, key, Bytes::new());
         } else {
             batch.delete(Space::Rows, key);
@@ -38,7 +38,7 @@ pub fn write(before: &TableRows, table: Oid, own: &OwnRows, commit: CommitTs, ba
     for (id, row) in own.layer.rows() {
         put_row(table, fresh.generation, id, row, commit, batch);
     }
-    for (shard, places) in own.deleted.iter().filter(|_| !Mutation::DeletesNotStored.is_on()) {
+    for (shard, places) in own.deleted_in_shards.iter().filter(|_| !Mutation::DeletesNotStored.is_active()) {
         write_deleted(before.shards.deleted.get(shard), table, *shard, places, batch);
     }
 }
@@ -50,11 +50,11 @@ pub(super) fn write_cloned(rows: &TableRows, table: Oid, commit: CommitTs, batch
         put_row(table, rows.fresh.generation, id, row, commit, batch);
     }
     for (shard, deleted) in &rows.shards.deleted {
-        write_deleted(None, table, *shard, &deleted.places, batch);
+        write_deleted(None, table, *shard, &deleted.positions, batch);
     }
 }
 
-fn put_row(table: Oid, generation: u64, id: RowId, row: &Row, commit: CommitTs, batch: &mut Batch) {
+fn put_row(table: Oid, generation: u64, id: RowId, row: &RowVersion, commit: CommitTs, batch: &mut Batch) {
     let mut value = Vec::with_capacity(COMMIT_BYTES + row.tuple.as_bytes().len());
     value.extend(commit.0.to_be_bytes());
     value.extend_from_slice(row.tuple.as_bytes());
@@ -68,19 +68,19 @@ pub(super) fn write_sealed(before: &TableRows, table: Oid, batch: &mut Batch) {
 }
 
 /// Adds what the flush of the sealed layer writes.
-pub(super) fn write_settled(before: &TableRows, table: Oid, settled: &Settled, batch: &mut Batch) {
+pub(super) fn write_flushed(before: &TableRows, table: Oid, settled: &FlushedRows, batch: &mut Batch) {
     let fresh = &before.fresh;
     put_generations(table, fresh.generation, None, batch);
-    for row in fresh.active.gone().filter(|row| fresh.active.get(*row).is_none()) {
+    for row in fresh.active.hidden().filter(|row| fresh.active.get(*row).is_none()) {
         batch.delete(Space::Rows, row_key(table, fresh.generation, row));
     }
-    for (shard, places) in before.deleted_when_settled(settled) {
+    for (shard, places) in before.deleted_when_flushed(settled) {
         write_deleted(None, table, shard, &places, batch);
     }
 }
 
 /// Adds the delete bitmaps after replacing shards by compacted ones.
-pub(super) fn write_compacted(before: &TableRows, table: Oid, compacted: &Compacted, batch: &mut Batch) {
+pub(super) fn write_compacted(before: &TableRows, table: Oid, compacted: &CompactedShards, batch: &mut Batch) {
     for shard in compacted.removed.keys() {
         delete_deleted(before, table, *shard, batch);
     }
@@ -108,13 +108,13 @@ fn put_generations(table: Oid, active: u64, sealed: Option<u64>, batch: &mut Bat
 }
 
 fn write_deleted(
-    known: Option<&Arc<DeletedRows>>,
+    known: Option<&Arc<DeleteBitmap>>,
     table: Oid,
     shard: ShardId,
     places: &RoaringBitmap,
     batch: &mut Batch,
 ) {
-    let none = DeletedRows::default();
+    let none = DeleteBitmap::default();
     let known = known.map_or(&none, |known| known);
     let (record, folds) = known.next_record();
     if folds {
@@ -124,7 +124,7 @@ fn write_deleted(
     }
     let all;
     let places = if folds {
-        all = &known.places | places;
+        all = &known.positions | places;
         &all
     } else {
         places
@@ -155,7 +155,7 @@ pub(super) fn read(kv: &dyn TxKv, state: &mut CatalogState) -> Result<()> {
                 .shards
                 .find(shard)
                 .ok_or_else(|| damaged(table.oid, "deleted rows of a shard it does not have"))?;
-            committed.shards.deleted_rows += deleted.places.len();
+            committed.shards.deleted_rows += deleted.positions.len();
             committed.shards.deleted.insert(shard, Arc::new(deleted));
         }
         committed.fresh = read_fresh(kv, &table)?;
@@ -174,7 +174,7 @@ fn read_fresh(kv: &dyn TxKv, table: &Table) -> Result<FreshRows> {
     if let Some(generation) = sealed {
         let mut below = FreshRows { generation, ..FreshRows::default() };
         read_generation(kv, table, &mut below)?;
-        fresh.sealed = Some(Sealed { generation, rows: below.active });
+        fresh.sealed = Some(SealedLayer { generation, rows: below.active });
     }
     read_generation(kv, table, &mut fresh)?;
     Ok(fresh)
@@ -194,14 +194,14 @@ fn read_generation(kv: &dyn TxKv, table: &Table, fresh: &mut FreshRows) -> Resul
         let ts = value.first_chunk().ok_or_else(|| damaged(table.oid, "a row is truncated"))?;
         let ts = CommitTs(u64::from_be_bytes(*ts));
         let tuple =
-            Tuple::parse(value.slice(COMMIT_BYTES..)).map_err(|error| damaged(table.oid, &error.to_string()))?;
+            Tuple::validate(value.slice(COMMIT_BYTES..)).map_err(|error| damaged(table.oid, &error.to_string()))?;
         let keys = table.index_entries(id, &tuple)?;
-        fresh.put(id, Arc::new(Row { ts, tuple, keys }));
+        fresh.put(id, Arc::new(RowVersion { commit_ts: ts, tuple, index_entries: keys }));
     }
     Ok(())
 }
 
-type DeletedOfTables = BTreeMap<Oid, BTreeMap<ShardId, DeletedRows>>;
+type DeletedOfTables = BTreeMap<Oid, BTreeMap<ShardId, DeleteBitmap>>;
 
 fn read_deleted(kv: &dyn TxKv) -> Result<DeletedOfTables> {
     let mut tables = DeletedOfTables::new();
@@ -230,7 +230,7 @@ fn read_deleted(kv: &dyn TxKv) -> Result<DeletedOfTables> {
 ///
 /// # Errors
 /// Returns the store's errors.
-pub fn retired(kv: &dyn TxKv) -> Result<Vec<Bytes>> {
+pub fn retired_prefixes(kv: &dyn TxKv) -> Result<Vec<Bytes>> {
     let mut retired = Vec::new();
     let mut from = KeyRange::all();
     loop {

@@ -23,7 +23,7 @@ struct StoredShard {
 
 /// The fields of a stored shard that determine its order.
 #[derive(Deserialize)]
-struct StoredPlace {
+struct StoredOrder {
     commit: CommitTs,
     place: u64,
 }
@@ -39,7 +39,7 @@ struct ShardToStore<'a> {
 }
 
 /// Shard found in the store.
-struct Found {
+struct FoundShard {
     commit: CommitTs,
     place: u64,
     id: ShardId,
@@ -48,7 +48,7 @@ struct Found {
 }
 
 /// Maximum number of a table's shards that are decoded at the first reading.
-const FEW: usize = PackedShards::COUNT_MAX;
+const DECODED_SHARDS_MAX: usize = PackedShards::COUNT_MAX;
 /// Number of shards that are read at a time later.
 const READ_AT_ONCE: usize = 256;
 
@@ -63,20 +63,20 @@ pub(super) fn read(
     mut samples: BTreeMap<Oid, Arc<Sample>>,
     upgrade: &mut Batch,
 ) -> Result<()> {
-    let mut by_table: BTreeMap<Oid, Vec<Found>> = BTreeMap::new();
+    let mut by_table: BTreeMap<Oid, Vec<FoundShard>> = BTreeMap::new();
     for entry in kv.scan(Space::Shards, KeyRange::all(), Direction::Forward)? {
         let (key, value) = entry?;
         let (table, id) = table_and_id(&key)?;
         let found = by_table.entry(table).or_default();
-        if found.len() < FEW {
-            let StoredShard { commit, place, shard } = stored(table, id, &value)?;
-            found.push(Found { commit, place, id, shard: Some(shard) });
+        if found.len() < DECODED_SHARDS_MAX {
+            let StoredShard { commit, place, shard } = decode_shard(table, id, &value)?;
+            found.push(FoundShard { commit, place, id, shard: Some(shard) });
         } else {
-            if found.len() == FEW {
+            if found.len() == DECODED_SHARDS_MAX {
                 found.iter_mut().for_each(|found| found.shard = None);
             }
-            let StoredPlace { commit, place } = decode(ObjectKind::Shard, table, &value)?;
-            found.push(Found { commit, place, id, shard: None });
+            let StoredOrder { commit, place } = decode(ObjectKind::Shard, table, &value)?;
+            found.push(FoundShard { commit, place, id, shard: None });
         }
     }
     let tables: Vec<Oid> = state.definitions.tables.keys().copied().collect();
@@ -90,7 +90,7 @@ pub(super) fn read(
         let mut rows = state.shards(table).append(&[], sample.as_ref());
         let mut next_row = RowId(OLD_ROW_IDS);
         for found in found.chunks_mut(READ_AT_ONCE) {
-            read_again(kv, table, found)?;
+            read_postponed(kv, table, found)?;
             let shards = found.iter_mut().filter_map(|found| {
                 let mut shard = found.shard.take()?;
                 if shard.row_ids == RowIds::None {
@@ -115,8 +115,8 @@ pub(super) fn read(
 }
 
 /// Reads the shards that were not decoded before.
-fn read_again(kv: &dyn TxKv, table: Oid, found: &mut [Found]) -> Result<()> {
-    let left: Vec<&mut Found> = found.iter_mut().filter(|found| found.shard.is_none()).collect();
+fn read_postponed(kv: &dyn TxKv, table: Oid, found: &mut [FoundShard]) -> Result<()> {
+    let left: Vec<&mut FoundShard> = found.iter_mut().filter(|found| found.shard.is_none()).collect();
     let keys: Vec<Vec<u8>> = left.iter().map(|found| key(table, found.id)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     if keys.is_empty() {
@@ -125,12 +125,12 @@ fn read_again(kv: &dyn TxKv, table: Oid, found: &mut [Found]) -> Result<()> {
     for (found, value) in left.into_iter().zip(kv.multi_get(Space::Shards, &keys)?) {
         let gone = || Error::UnknownKey { key: key(table, found.id) };
         let value: Bytes = value.ok_or_else(gone)?;
-        found.shard = Some(stored(table, found.id, &value)?.shard);
+        found.shard = Some(decode_shard(table, found.id, &value)?.shard);
     }
     Ok(())
 }
 
-fn stored(table: Oid, id: ShardId, value: &[u8]) -> Result<StoredShard> {
+fn decode_shard(table: Oid, id: ShardId, value: &[u8]) -> Result<StoredShard> {
     let stored: StoredShard = decode(ObjectKind::Shard, table, value)?;
     if stored.shard.id == id {
         return Ok(stored);

@@ -4,9 +4,9 @@ use super::*;
 use crate::fixtures::*;
 
 /// Returns a store with a new catalog and these changes, each in a commit of its own, and the resulting state.
-fn stored(changes: &[Change]) -> (kv::sim::Store, CatalogState) {
-    let kv = kv::sim::Disk::new(1).open().unwrap();
-    let mut state = CatalogState::fresh();
+fn stored(changes: &[Change]) -> (kv::sim::SimStore, CatalogState) {
+    let kv = kv::sim::SimDisk::new(1).open().unwrap();
+    let mut state = CatalogState::new_warehouse();
     let mut batch = Batch::new();
     write_all(&state, &mut batch);
     for (change, ts) in changes.iter().zip(2..) {
@@ -32,7 +32,7 @@ fn with_sample(change: Change) -> Change {
 
 #[test]
 fn an_empty_store_has_no_catalog() {
-    assert!(read(&kv::sim::Disk::new(1).open().unwrap()).unwrap().is_none());
+    assert!(read(&kv::sim::SimDisk::new(1).open().unwrap()).unwrap().is_none());
 }
 
 #[test]

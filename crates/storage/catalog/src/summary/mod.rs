@@ -41,7 +41,7 @@ pub struct ColumnSummary {
 
 impl ColumnSummary {
     /// Adds rows that lack the column and read NULL, or one other value if `has_value`.
-    pub(crate) fn with_absent(mut self, rows: u64, has_value: bool) -> Self {
+    pub(crate) fn with_missing_rows(mut self, rows: u64, has_value: bool) -> Self {
         if rows == 0 {
             return self;
         }
@@ -60,13 +60,13 @@ impl ColumnSummary {
 
 /// Column statistics over a set of shards, to which shards can be added.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Merged {
+pub(crate) struct MergedStatistics {
     rows: u64,
-    columns: BTreeMap<ColumnId, Column>,
+    columns: BTreeMap<ColumnId, ColumnAccumulator>,
 }
 
 #[derive(Debug, Clone)]
-struct Column {
+struct ColumnAccumulator {
     summary: ColumnSummary,
     distinct: Hll,
     /// Sum over shards of rows divided by average run length.
@@ -74,7 +74,7 @@ struct Column {
     min: Bound,
     max: Bound,
     /// Minimum and maximum per shard, as long as every shard is strictly ascending and no two ranges overlap.
-    ranges: Option<OrdMap<Key, Datum>>,
+    ranges: Option<OrdMap<DatumKey, Datum>>,
 }
 
 /// Minimum or maximum over the shards so far.
@@ -82,12 +82,12 @@ struct Column {
 enum Bound {
     /// No value in any shard.
     Empty,
-    Known(Datum),
+    Value(Datum),
     /// Not known: a shard has values and no bound for them.
     Unknown,
 }
 
-impl Merged {
+impl MergedStatistics {
     pub(crate) fn column(&self, column: ColumnId) -> Option<&ColumnSummary> {
         self.columns.get(&column).map(|column| &column.summary)
     }
@@ -95,21 +95,21 @@ impl Merged {
     pub(crate) fn add(&mut self, shard: &ShardMeta) {
         self.rows += shard.rows;
         for stats in &shard.columns {
-            self.columns.entry(stats.column).or_insert_with(Column::new).add(shard.rows, stats);
+            self.columns.entry(stats.column).or_insert_with(ColumnAccumulator::new).add(shard.rows, stats);
         }
     }
 
     /// Adds the statistics of other shards.
-    pub(crate) fn merge(&mut self, other: &Merged) {
+    pub(crate) fn merge(&mut self, other: &MergedStatistics) {
         self.rows += other.rows;
         for (column, theirs) in &other.columns {
-            self.columns.entry(*column).or_insert_with(Column::new).merge(theirs);
+            self.columns.entry(*column).or_insert_with(ColumnAccumulator::new).merge(theirs);
         }
     }
 
     /// Reduces the shards' ranges to one that spans all of them. A range added later between them no longer proves
     /// uniqueness.
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn collapse_ranges(&mut self) {
         for column in self.columns.values_mut() {
             let Some(ranges) = &column.ranges else { continue };
             if let Some(((start, _), (_, end))) = ranges.get_min().zip(ranges.get_max()) {
@@ -119,13 +119,13 @@ impl Merged {
     }
 
     /// Returns the distinct-value sketch and the frequent values of a column; `None` if no shard contains it.
-    pub(crate) fn sketched(&self, column: ColumnId) -> Option<(&Hll, &[(Datum, u64)])> {
+    pub(crate) fn sketch(&self, column: ColumnId) -> Option<(&Hll, &[(Datum, u64)])> {
         self.columns.get(&column).map(|column| (&column.distinct, column.summary.heavy_hitters.as_slice()))
     }
 
     /// Takes over sketches and frequent values from `more`, which covers these shards and others; scales the counts by
     /// rows.
-    pub(crate) fn sketch_as(&mut self, more: &Merged) {
+    pub(crate) fn take_sketches_from(&mut self, more: &MergedStatistics) {
         for (id, column) in &mut self.columns {
             let Some(known) = more.columns.get(id) else { continue };
             let (rows, of) = (u128::from(column.summary.rows), u128::from(known.summary.rows.max(1)));
@@ -137,14 +137,14 @@ impl Merged {
     }
 
     /// Computes the summaries from what was added.
-    pub(crate) fn conclude(&mut self) {
+    pub(crate) fn finish(&mut self) {
         for column in self.columns.values_mut() {
-            column.conclude(self.rows);
+            column.finish(self.rows);
         }
     }
 }
 
-impl Column {
+impl ColumnAccumulator {
     fn new() -> Self {
         Self {
             summary: ColumnSummary { bounds_exact: true, ascending: true, ..ColumnSummary::default() },
@@ -169,8 +169,8 @@ impl Column {
         self.distinct.merge(&stats.distinct);
         self.runs += rows as f64 / f64::from(stats.average_run.max(1.0));
         if stats.nulls < rows {
-            self.min.meet(stats.min.as_ref(), Ordering::Less);
-            self.max.meet(stats.max.as_ref(), Ordering::Greater);
+            self.min.widen(stats.min.as_ref(), Ordering::Less);
+            self.max.widen(stats.max.as_ref(), Ordering::Greater);
         }
         summary.add_frequent(&stats.heavy_hitters);
         self.ranges = self.ranges.take().filter(|_| stats.strictly_ascending).and_then(|ranges| {
@@ -179,7 +179,7 @@ impl Column {
         });
     }
 
-    fn merge(&mut self, other: &Column) {
+    fn merge(&mut self, other: &ColumnAccumulator) {
         let (summary, theirs) = (&mut self.summary, &other.summary);
         summary.rows += theirs.rows;
         summary.nulls += theirs.nulls;
@@ -189,14 +189,14 @@ impl Column {
         summary.add_frequent(&theirs.heavy_hitters);
         self.distinct.merge(&other.distinct);
         self.runs += other.runs;
-        self.min.meet_bound(&other.min, Ordering::Less);
-        self.max.meet_bound(&other.max, Ordering::Greater);
+        self.min.widen_to_bound(&other.min, Ordering::Less);
+        self.max.widen_to_bound(&other.max, Ordering::Greater);
         self.ranges = self.ranges.take().zip(other.ranges.as_ref()).and_then(|(ranges, theirs)| {
             theirs.iter().try_fold(ranges, |ranges, (start, end)| add_range(ranges, &start.0, end))
         });
     }
 
-    fn conclude(&mut self, table_rows: u64) {
+    fn finish(&mut self, table_rows: u64) {
         let summary = &mut self.summary;
         summary.min = self.min.value();
         summary.max = self.max.value();
@@ -220,23 +220,23 @@ impl ColumnSummary {
 }
 
 impl Bound {
-    fn meet_bound(&mut self, other: &Bound, further: Ordering) {
+    fn widen_to_bound(&mut self, other: &Bound, further: Ordering) {
         match other {
             Bound::Empty => {}
-            Bound::Known(value) => self.meet(Some(value), further),
+            Bound::Value(value) => self.widen(Some(value), further),
             Bound::Unknown => *self = Bound::Unknown,
         }
     }
 
     /// Extends the bound to `other` if that compares to it as `further`.
-    fn meet(&mut self, other: Option<&Datum>, further: Ordering) {
+    fn widen(&mut self, other: Option<&Datum>, further: Ordering) {
         let Some(other) = other else {
             *self = Bound::Unknown;
             return;
         };
         match self {
-            Bound::Empty => *self = Bound::Known(other.clone()),
-            Bound::Known(known) => match other.compare(known) {
+            Bound::Empty => *self = Bound::Value(other.clone()),
+            Bound::Value(known) => match other.compare(known) {
                 Some(ordering) if ordering == further => *known = other.clone(),
                 Some(_) => {}
                 // The column was retyped, and values of different types have no common bound.
@@ -248,17 +248,18 @@ impl Bound {
 
     fn value(&self) -> Option<Datum> {
         match self {
-            Bound::Known(value) => Some(value.clone()),
+            Bound::Value(value) => Some(value.clone()),
             Bound::Empty | Bound::Unknown => None,
         }
     }
 }
 
 /// Adds a range; returns `None` if it overlaps another, so that uniqueness is not proven.
-fn add_range(mut ranges: OrdMap<Key, Datum>, min: &Datum, max: &Datum) -> Option<OrdMap<Key, Datum>> {
-    let key = Key(min.clone());
+fn add_range(mut ranges: OrdMap<DatumKey, Datum>, min: &Datum, max: &Datum) -> Option<OrdMap<DatumKey, Datum>> {
+    let key = DatumKey(min.clone());
     let ends_before = ranges.get_prev(&key).is_none_or(|(_, end)| end.compare(min) == Some(Ordering::Less));
-    let starts_after = ranges.get_next(&key).is_none_or(|(Key(start), _)| max.compare(start) == Some(Ordering::Less));
+    let starts_after =
+        ranges.get_next(&key).is_none_or(|(DatumKey(start), _)| max.compare(start) == Some(Ordering::Less));
     if !ends_before || !starts_after {
         return None;
     }
@@ -268,25 +269,25 @@ fn add_range(mut ranges: OrdMap<Key, Datum>, min: &Datum, max: &Datum) -> Option
 
 /// Value as a key of an ordered map.
 #[derive(Debug, Clone, PartialEq)]
-struct Key(Datum);
+struct DatumKey(Datum);
 
 // `Datum` equality is reflexive: NaN equals itself.
-impl Eq for Key {}
+impl Eq for DatumKey {}
 
-impl Ord for Key {
+impl Ord for DatumKey {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0.compare(&other.0).unwrap_or_else(|| variant(&self.0).cmp(&variant(&other.0)))
+        self.0.compare(&other.0).unwrap_or_else(|| variant_rank(&self.0).cmp(&variant_rank(&other.0)))
     }
 }
 
-impl PartialOrd for Key {
+impl PartialOrd for DatumKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// Returns a number per variant. Values of different variants are ordered by it, which makes the order total.
-fn variant(value: &Datum) -> u8 {
+fn variant_rank(value: &Datum) -> u8 {
     match value {
         Datum::Bool(_) => 0,
         Datum::Int(_) => 1,

@@ -5,13 +5,13 @@ const A: ColumnId = ColumnId(1);
 
 /// Returns the summary of column `a` over shards with these values, whose statistics `change` modifies.
 fn summary(ranges: &[std::ops::Range<i64>], change: impl Fn(usize, &mut ColumnStats)) -> ColumnSummary {
-    let mut merged = Merged::default();
+    let mut merged = MergedStatistics::default();
     for (index, range) in ranges.iter().enumerate() {
         let mut shard = ShardMeta::clone(&shard(100, index as u128, range.clone()));
         change(index, &mut shard.columns[0]);
         merged.add(&shard);
     }
-    merged.conclude();
+    merged.finish();
     merged.column(A).unwrap().clone()
 }
 
@@ -39,12 +39,12 @@ fn a_shard_that_does_not_ascend_strictly_disproves_it_for_good() {
 
 #[test]
 fn a_shard_without_the_column_leaves_nothing_proven() {
-    let mut merged = Merged::default();
+    let mut merged = MergedStatistics::default();
     merged.add(&shard(100, 1, 0..10));
     let mut older = ShardMeta::clone(&shard(100, 2, 10..20));
     older.columns.clear();
     merged.add(&older);
-    merged.conclude();
+    merged.finish();
     assert!(!merged.column(A).unwrap().unique);
     assert_eq!(merged.column(A).unwrap().rows, 10);
 }

@@ -6,19 +6,19 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use imbl::Vector;
-use shards::{Hll, PackedShards, Pruner, ShardMeta, Zone};
+use shards::{Hll, PackedShards, Pruner, ShardMeta, ZoneMapEntry};
 use types::{ColumnId, ShardId};
 
-use super::pack::Pack;
-use crate::summary::Merged;
+use super::shard_pack::ShardPack;
+use crate::summary::MergedStatistics;
 
 /// List of shards. Metadata of packed shards is decoded on each access, so ask only for the shards that are needed.
 /// Cloning costs a few pointers.
 #[derive(Debug, Clone, Default)]
 pub struct ShardList {
-    packed: Arc<Vec<Pack>>,
+    packed: Arc<Vec<ShardPack>>,
     /// Statistics of all packed shards.
-    packed_merged: Arc<Merged>,
+    packed_statistics: Arc<MergedStatistics>,
     /// The individually stored shards, which follow the packed ones.
     recent: Vector<Arc<ShardMeta>>,
 }
@@ -96,7 +96,7 @@ impl ShardList {
     #[must_use]
     pub fn position(&self, id: ShardId) -> Option<usize> {
         let recent = || Some(self.packed_len() + self.recent.iter().position(|shard| shard.id == id)?);
-        let packed = self.packed.iter().find_map(|pack| Some(pack.start + pack.shards.place(id)?));
+        let packed = self.packed.iter().find_map(|pack| Some(pack.start + pack.shards.position(id)?));
         packed.or_else(recent)
     }
 
@@ -154,18 +154,18 @@ impl ShardList {
     /// Returns the positions of the shards whose zone map of the column passes `ask`, and of those without the column,
     /// in ascending order. A zone that spans several shards must pass if one of them does, provided that its bounds are
     /// known.
-    pub fn asked<'a>(
+    pub fn positions_by_zone<'a>(
         &'a self,
         column: ColumnId,
-        ask: impl Fn(&Zone<'_>) -> bool + Copy + 'a,
+        ask: impl Fn(&ZoneMapEntry<'_>) -> bool + Copy + 'a,
     ) -> impl Iterator<Item = usize> + 'a {
         let packed = self
             .packed
             .iter()
-            .flat_map(move |pack| pack.shards.asked(column, ask).map(move |place| pack.start + place));
-        let recent = (self.packed_len()..)
-            .zip(&self.recent)
-            .filter(move |(_, shard)| shard.column(column).is_none_or(|stats| ask(&Zone::of(shard.rows, stats))));
+            .flat_map(move |pack| pack.shards.filter_by_zone(column, ask).map(move |place| pack.start + place));
+        let recent = (self.packed_len()..).zip(&self.recent).filter(move |(_, shard)| {
+            shard.column(column).is_none_or(|stats| ask(&ZoneMapEntry::from_stats(shard.rows, stats)))
+        });
         packed.chain(recent.map(|(number, _)| number))
     }
 
@@ -184,13 +184,13 @@ impl ShardList {
 
     /// Iterates over all shards in their form for the store. Sketches that exist only per pack are stored with its
     /// first shard.
-    pub(crate) fn to_store(&self) -> impl Iterator<Item = Arc<ShardMeta>> {
+    pub(crate) fn iter_for_store(&self) -> impl Iterator<Item = Arc<ShardMeta>> {
         let packed = self.packed.iter().flat_map(|pack| {
-            let mut told = BTreeSet::new();
+            let mut stored_columns = BTreeSet::new();
             (0..pack.shards.len()).map(move |place| {
                 let mut shard = pack.shards.meta(place);
-                for stats in shard.columns.iter_mut().filter(|stats| told.insert(stats.column)) {
-                    if let Some((sketch, frequent)) = pack.merged.sketched(stats.column) {
+                for stats in shard.columns.iter_mut().filter(|stats| stored_columns.insert(stats.column)) {
+                    if let Some((sketch, frequent)) = pack.statistics.sketch(stats.column) {
                         (stats.distinct, stats.heavy_hitters) = (sketch.clone(), frequent.to_vec());
                     }
                 }
@@ -212,8 +212,8 @@ impl ShardList {
     }
 
     /// Returns the statistics of the packed shards.
-    pub(super) fn packed_merged(&self) -> &Merged {
-        &self.packed_merged
+    pub(super) fn packed_statistics(&self) -> &MergedStatistics {
+        &self.packed_statistics
     }
 
     /// Iterates over the shards from this position on, none of which may be packed.
@@ -226,13 +226,13 @@ impl ShardList {
             self.recent.push_back(Arc::clone(shard));
             if self.recent.len() == PackedShards::COUNT_MAX {
                 let full: Vec<_> = std::mem::take(&mut self.recent).into_iter().collect();
-                self.push(Pack::of(self.packed_len(), &full));
+                self.push(ShardPack::from_shards(self.packed_len(), &full));
             }
         }
     }
 
-    fn push(&mut self, pack: Pack) {
-        Arc::make_mut(&mut self.packed_merged).merge(&pack.merged);
+    fn push(&mut self, pack: ShardPack) {
+        Arc::make_mut(&mut self.packed_statistics).merge(&pack.statistics);
         Arc::make_mut(&mut self.packed).push(pack);
     }
 
@@ -240,17 +240,17 @@ impl ShardList {
     pub(super) fn remove(&mut self, removed: &[ShardId]) -> Vec<ShardSize> {
         let removed: HashSet<ShardId> = removed.iter().copied().collect();
         let mut gone = Vec::new();
-        let mut left: Vec<Pack> = Vec::with_capacity(self.packed.len());
+        let mut left: Vec<ShardPack> = Vec::with_capacity(self.packed.len());
         for pack in self.packed.iter() {
             let ids = pack.shards.ids();
-            let places: HashSet<usize> = removed.iter().filter_map(|id| pack.shards.place(*id)).collect();
+            let places: HashSet<usize> = removed.iter().filter_map(|id| pack.shards.position(*id)).collect();
             gone.extend(places.iter().map(|place| ShardSize {
                 id: ids[*place],
                 rows: pack.shards.rows(*place),
                 bytes: pack.shards.bytes(*place),
             }));
             let pack = if places.is_empty() { pack.clone() } else { pack.without(&places) };
-            Pack::push(&mut left, pack);
+            ShardPack::append_to(&mut left, pack);
         }
         let is_removed = |shard: &Arc<ShardMeta>| removed.contains(&shard.id);
         let recent = self.recent.iter().filter(|shard| is_removed(shard));
@@ -260,7 +260,7 @@ impl ShardList {
             self.recent.retain(|shard| !is_removed(shard));
         }
         if 0 < before {
-            self.packed_merged = Arc::new(Pack::merged_of(&left));
+            self.packed_statistics = Arc::new(ShardPack::merge_statistics(&left));
             self.packed = Arc::new(left);
         }
         gone
@@ -268,22 +268,22 @@ impl ShardList {
 
     /// Returns only the shards at these positions, which must be ascending. Packed shards remain packed, with
     /// statistics recomputed from each.
-    pub(super) fn only(&self, numbers: &[usize]) -> Self {
-        let mut packed: Vec<Pack> = Vec::new();
+    pub(super) fn select(&self, numbers: &[usize]) -> Self {
+        let mut packed: Vec<ShardPack> = Vec::new();
         let (of_packs, of_recent) = numbers.split_at(numbers.partition_point(|number| *number < self.packed_len()));
         for of_pack in of_packs.chunk_by(|one, other| std::ptr::eq(self.pack_of(*one), self.pack_of(*other))) {
             let pack = self.pack_of(of_pack[0]);
-            Pack::push(&mut packed, pack.only(of_pack.iter().map(|number| number - pack.start).collect()));
+            ShardPack::append_to(&mut packed, pack.select(of_pack.iter().map(|number| number - pack.start).collect()));
         }
         let recent = of_recent.iter().filter_map(|number| self.recent.get(number - self.packed_len()));
         Self {
-            packed_merged: Arc::new(Pack::merged_of(&packed)),
+            packed_statistics: Arc::new(ShardPack::merge_statistics(&packed)),
             packed: Arc::new(packed),
             recent: recent.map(Arc::clone).collect(),
         }
     }
 
-    fn pack_of(&self, number: usize) -> &Pack {
+    fn pack_of(&self, number: usize) -> &ShardPack {
         let after = self.packed.partition_point(|pack| pack.start <= number);
         &self.packed[after - 1]
     }

@@ -8,16 +8,16 @@ use roaring::RoaringBitmap;
 use shards::{ColumnDef, Predicate, ShardMeta};
 use types::{ColumnId, ShardId};
 
-use self::pruned::PrunedLists;
-use crate::summary::Merged;
-use crate::{Column, ColumnSummary, DeletedRows, Sample};
+use self::prune_cache::PruneCache;
+use crate::summary::MergedStatistics;
+use crate::{Column, ColumnSummary, DeleteBitmap, Sample};
 
 mod list;
-mod pack;
-mod pruned;
+mod prune_cache;
+mod shard_pack;
 
 pub use list::{ShardList, ShardSize};
-pub use pruned::PrunedShards;
+pub use prune_cache::PrunedShards;
 
 #[cfg(test)]
 mod tests;
@@ -33,27 +33,27 @@ pub struct TableShards {
     pub bytes: u64,
     pub sample: Option<Arc<Sample>>,
     /// Delete bitmaps of the shards: rows that were deleted or replaced by newer versions.
-    pub deleted: OrdMap<ShardId, Arc<DeletedRows>>,
+    pub deleted: OrdMap<ShardId, Arc<DeleteBitmap>>,
     /// Number of deleted rows in all shards.
     pub deleted_rows: u64,
-    merged: Arc<Lazy>,
+    statistics: Arc<LazyStatistics>,
     /// Cache of recent pruning results for these shards.
-    pruned: Arc<PrunedLists>,
+    prune_cache: Arc<PruneCache>,
 }
 
 /// Statistics computed on first use, incrementally from those of an earlier state if possible.
 #[derive(Debug, Default)]
-struct Lazy {
-    merged: OnceLock<Arc<Merged>>,
+struct LazyStatistics {
+    merged: OnceLock<Arc<MergedStatistics>>,
     /// Statistics of a prefix of the shards, with its length.
-    start: Option<(Arc<Merged>, usize)>,
+    prefix: Option<(Arc<MergedStatistics>, usize)>,
 }
 
 impl TableShards {
     /// Returns the statistics of a column over the shards that contain it; `None` if none does.
     #[must_use]
     pub fn column(&self, column: ColumnId) -> Option<&ColumnSummary> {
-        self.merged().column(column)
+        self.statistics().column(column)
     }
 
     /// Returns the statistics of a column, including rows of shards older than it.
@@ -61,7 +61,7 @@ impl TableShards {
     pub fn summary(&self, column: &Column) -> ColumnSummary {
         let known = self.column(column.id).cloned().unwrap_or_default();
         let absent = self.rows - known.rows;
-        known.with_absent(absent, column.missing.is_some())
+        known.with_missing_rows(absent, column.missing.is_some())
     }
 
     /// Returns the estimated distinct values of a column in the shards that contain it.
@@ -93,8 +93,8 @@ impl TableShards {
     /// positions. `columns` are the table's. Results are cached as long as the shards are the same; deletions do not
     /// affect them.
     #[must_use]
-    pub fn matching(&self, predicates: &[Predicate], columns: &[ColumnDef]) -> PrunedShards {
-        self.pruned.get(&self.shards, predicates, columns)
+    pub fn prune(&self, predicates: &[Predicate], columns: &[ColumnDef]) -> PrunedShards {
+        self.prune_cache.get(&self.shards, predicates, columns)
     }
 
     /// Returns up to `most` shards that were added since `before`, the newest first. If as many were removed since, the
@@ -114,41 +114,41 @@ impl TableShards {
     /// Returns whether a row of a shard is deleted.
     #[must_use]
     pub fn is_deleted(&self, shard: ShardId, ordinal: u32) -> bool {
-        self.deleted.get(&shard).is_some_and(|deleted| deleted.places.contains(ordinal))
+        self.deleted.get(&shard).is_some_and(|deleted| deleted.positions.contains(ordinal))
     }
 
     /// Marks rows of a shard as deleted.
     pub(crate) fn delete(&mut self, shard: ShardId, rows: &RoaringBitmap) {
         let deleted = Arc::make_mut(self.deleted.entry(shard).or_default());
-        let before = deleted.places.len();
+        let before = deleted.positions.len();
         deleted.add(rows);
-        self.deleted_rows += deleted.places.len() - before;
+        self.deleted_rows += deleted.positions.len() - before;
     }
 
     /// Returns the table without the shards; the statistics of the remaining ones are recomputed on first use.
     pub(crate) fn without(&self, removed: &[ShardId]) -> Self {
-        let mut next = Self { merged: Arc::default(), pruned: Arc::default(), ..self.clone() };
+        let mut next = Self { statistics: Arc::default(), prune_cache: Arc::default(), ..self.clone() };
         for gone in next.shards.remove(removed) {
             next.rows -= gone.rows;
             next.bytes -= gone.bytes;
             if let Some(deleted) = next.deleted.remove(&gone.id) {
-                next.deleted_rows -= deleted.places.len();
+                next.deleted_rows -= deleted.positions.len();
             }
         }
         next
     }
 
     /// Returns only these shards, in the table's order.
-    pub(crate) fn only(&self, kept: &[ShardId]) -> Self {
-        let mut numbers: Vec<usize> = kept.iter().filter_map(|shard| self.shards.position(*shard)).collect();
+    pub(crate) fn select(&self, selected: &[ShardId]) -> Self {
+        let mut numbers: Vec<usize> = selected.iter().filter_map(|shard| self.shards.position(*shard)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let mut only = Self { shards: self.shards.only(&numbers), sample: self.sample.clone(), ..Self::default() };
+        let mut only = Self { shards: self.shards.select(&numbers), sample: self.sample.clone(), ..Self::default() };
         for shard in only.shards.sizes() {
             only.rows += shard.rows;
             only.bytes += shard.bytes;
             if let Some(deleted) = self.deleted.get(&shard.id) {
-                only.deleted_rows += deleted.places.len();
+                only.deleted_rows += deleted.positions.len();
                 only.deleted.insert(shard.id, Arc::clone(deleted));
             }
         }
@@ -164,24 +164,24 @@ impl TableShards {
             next.sample = Some(Arc::clone(sample));
         }
         if !shards.is_empty() {
-            let made = self.merged.merged.get().map(|merged| (Arc::clone(merged), self.shards.len()));
-            let start = made.or_else(|| self.merged.start.clone());
+            let made = self.statistics.merged.get().map(|merged| (Arc::clone(merged), self.shards.len()));
+            let start = made.or_else(|| self.statistics.prefix.clone());
             // The packed shards have statistics of their own, which replace the prefix.
             let start = start.filter(|_| self.shards.packed_len() == next.shards.packed_len());
-            next.merged = Arc::new(Lazy { merged: OnceLock::new(), start });
-            next.pruned = Arc::default();
+            next.statistics = Arc::new(LazyStatistics { merged: OnceLock::new(), prefix: start });
+            next.prune_cache = Arc::default();
         }
         next
     }
 
-    fn merged(&self) -> &Merged {
-        self.merged.merged.get_or_init(|| {
-            let (mut merged, done) = match &self.merged.start {
-                Some((merged, done)) => (Merged::clone(merged), *done),
-                None => (self.shards.packed_merged().clone(), self.shards.packed_len()),
+    fn statistics(&self) -> &MergedStatistics {
+        self.statistics.merged.get_or_init(|| {
+            let (mut merged, done) = match &self.statistics.prefix {
+                Some((merged, done)) => (MergedStatistics::clone(merged), *done),
+                None => (self.shards.packed_statistics().clone(), self.shards.packed_len()),
             };
             self.shards.recent_from(done).for_each(|shard| merged.add(shard));
-            merged.conclude();
+            merged.finish();
             Arc::new(merged)
         })
     }
@@ -196,8 +196,8 @@ impl Default for TableShards {
             sample: None,
             deleted: OrdMap::new(),
             deleted_rows: 0,
-            merged: Arc::default(),
-            pruned: Arc::default(),
+            statistics: Arc::default(),
+            prune_cache: Arc::default(),
         }
     }
 }

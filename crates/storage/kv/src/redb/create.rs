@@ -6,7 +6,7 @@ use std::path::Path;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction};
 use types::Failpoint;
 
-use super::{CACHE_BYTES, beside, builder, commit, table};
+use super::{CACHE_BYTES, commit, database_builder, path_with_extension, space_table};
 use crate::error::Source;
 use crate::{Error, Result, Space};
 
@@ -25,50 +25,53 @@ pub(super) const FORMAT_TABLE: TableDefinition<'static, &'static str, u64> = Tab
 
 /// Creates a store at `path` with the entries that `fill` writes. The file is renamed to `path` last, because `redb`
 /// can never open a file whose creation was interrupted.
-pub(crate) fn create(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<(), Source> {
-    let partial = beside(path, "partial");
+pub(crate) fn create_store(
+    path: &Path,
+    fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>,
+) -> Result<(), Source> {
+    let partial = path_with_extension(path, "partial");
     if partial.try_exists()? {
         fs::remove_file(&partial)?;
     }
-    let made = make(&partial, fill).and_then(|()| {
+    let created = create_file(&partial, fill).and_then(|()| {
         Failpoint::StoreMade.pass();
         fs::rename(&partial, path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         File::open(folder)?.sync_all()?;
         Ok(())
     });
-    if made.is_err() {
+    if created.is_err() {
         // The first failure is returned; a leftover file is removed by the next attempt.
         let _ = fs::remove_file(&partial);
     }
-    made
+    created
 }
 
-/// Creates a copy of a store at `path` as [`create`] does; fails if the file exists.
-pub(crate) fn checkpoint(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<()> {
+/// Creates a copy of a store at `path` as [`create_store`] does; fails if the file exists.
+pub(crate) fn create_checkpoint(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<()> {
     let failed = |source| Error::Checkpoint { path: path.to_owned(), source };
     if path.try_exists().map_err(|source| failed(source.into()))? {
         return Err(Error::CheckpointExists { path: path.to_owned() });
     }
-    create(path, fill).map_err(failed)
+    create_store(path, fill).map_err(failed)
 }
 
-fn make(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<(), Source> {
-    let database = builder(CACHE_BYTES).create(path)?;
-    lay_out(&database, fill)?;
+fn create_file(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<(), Source> {
+    let database = database_builder(CACHE_BYTES).create(path)?;
+    create_tables(&database, fill)?;
     drop(database);
     File::open(path)?.sync_all()?;
     Ok(())
 }
 
 /// Creates the tables of all spaces, runs `fill` and sets the format if there is none, in one transaction.
-pub(super) fn lay_out(
+pub(super) fn create_tables(
     database: &Database,
     fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>,
 ) -> Result<(), Source> {
     commit(database, |transaction| {
         for space in Space::ALL {
-            transaction.open_table(table(space))?;
+            transaction.open_table(space_table(space))?;
         }
         fill(transaction)?;
         let mut table = transaction.open_table(FORMAT_TABLE)?;

@@ -2,9 +2,9 @@
 //!
 //! In reading order:
 //! - `create.rs`: creating a file, checkpoints, format versions
-//! - `checked.rs`: value checksums and detection of damaged pages
-//! - `moment.rs`: reads from a snapshot
-//! - `behind_log.rs`: the trees of a store with a write-ahead log
+//! - `checksum.rs`: value checksums and detection of damaged pages
+//! - `snapshot.rs`: reads from a snapshot
+//! - `with_wal.rs`: the trees of a store with a write-ahead log
 //! - `upgrade.rs`: upgrade of files without checksums
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -19,23 +19,23 @@ use redb::{Database, TableDefinition, WriteTransaction};
 use crate::error::Source;
 use crate::{Batch, Direction, Entries, Error, KeyRange, Op, Result, Space, TxKv};
 
-mod behind_log;
-mod checked;
+mod checksum;
 mod create;
-mod moment;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod upgrade;
+mod with_wal;
 
-pub(crate) use behind_log::open_behind_log;
+pub(crate) use checksum::{DamagedPage, insert_checked};
+pub(crate) use create::create_checkpoint;
+use create::create_store;
+pub(crate) use with_wal::open_with_wal;
 #[cfg(test)]
-pub(crate) use behind_log::open_behind_log_on;
-pub(crate) use checked::{DamagedTree, insert};
-pub(crate) use create::checkpoint;
-use create::create;
+pub(crate) use with_wal::open_with_wal_on;
 
 /// Definition of the table that holds the entries of one space.
-pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
+pub(crate) type SpaceTable = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 /// Default size of the page cache, in bytes. The catalog of a warehouse with 100,000 shards fits.
 pub const CACHE_BYTES: usize = 256 * 1024 * 1024;
@@ -44,59 +44,59 @@ pub const CACHE_BYTES: usize = 256 * 1024 * 1024;
 ///
 /// Each write is durable in the file itself, which suits copies and files that are written once. Fails for a server's
 /// store, which has a [write-ahead log](crate::wal), and with [`Error::AlreadyOpen`] while any process has it open.
-pub fn open(path: impl AsRef<Path>) -> Result<Store> {
-    open_file(path.as_ref(), Role::Alone, CACHE_BYTES)
+pub fn open(path: impl AsRef<Path>) -> Result<RedbStore> {
+    open_file(path.as_ref(), FileRole::Standalone, CACHE_BYTES)
 }
 
 /// The use of a file: alone, or as the trees behind a write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum FileRole {
     /// The file contains the entire store.
-    Alone,
+    Standalone,
     /// Newer batches are in a write-ahead log beside the file.
-    BehindLog,
+    WithWal,
 }
 
-impl Role {
+impl FileRole {
     /// Returns the highest file format that can be opened in this role.
     fn format_max(self) -> u64 {
         match self {
-            Self::Alone => create::FORMAT,
-            Self::BehindLog => behind_log::FORMAT_BEHIND_LOG,
+            Self::Standalone => create::FORMAT,
+            Self::WithWal => with_wal::FORMAT_WITH_WAL,
         }
     }
 
     /// Whether a file of `format` can be opened in this role.
-    fn reads(self, format: u64) -> bool {
-        format <= self.format_max() && (self == Self::BehindLog || format != behind_log::FORMAT_BEHIND_LOG_UNCHECKED)
+    fn can_open(self, format: u64) -> bool {
+        format <= self.format_max() && (self == Self::WithWal || format != with_wal::FORMAT_WITH_WAL_UNCHECKED)
     }
 }
 
-fn open_file(path: &Path, role: Role, cache_bytes: usize) -> Result<Store> {
+fn open_file(path: &Path, role: FileRole, cache_bytes: usize) -> Result<RedbStore> {
     let lock = lock(path)?;
     let failed = |source: Source| Error::Open { path: path.to_owned(), source };
     if !path.try_exists().map_err(|source| failed(source.into()))? {
-        create(path, |_| Ok(())).map_err(failed)?;
+        create_store(path, |_| Ok(())).map_err(failed)?;
     }
-    let opened = checked::guarded(|| match builder(cache_bytes).open(path) {
+    let opened = checksum::catch_damage(|| match database_builder(cache_bytes).open(path) {
         Err(redb::DatabaseError::DatabaseAlreadyOpen) => Ok(None),
         opened => Ok(Some(opened?)),
     });
     let mut database = opened.map_err(failed)?.ok_or_else(|| Error::AlreadyOpen { path: path.to_owned() })?;
     check_format(path, &database, role)?;
     // A server verifies all pages at its start: this detects a copy taken of a file in use and a disk that lost writes.
-    if role == Role::BehindLog && !checked::guarded(|| Ok(database.check_integrity()?)).map_err(failed)? {
+    if role == FileRole::WithWal && !checksum::catch_damage(|| Ok(database.check_integrity()?)).map_err(failed)? {
         tracing::warn!(path = %path.display(), "the store file was not closed cleanly; its free pages were recomputed");
     }
-    Store::new(path, database, Some(lock), role)
+    RedbStore::new(path, database, Some(lock), role)
 }
 
 /// Checks that the file's format can be opened in `role`.
-fn check_format(path: &Path, database: &Database, role: Role) -> Result<()> {
+fn check_format(path: &Path, database: &Database, role: FileRole) -> Result<()> {
     let failed = |source| Error::Open { path: path.to_owned(), source };
-    match checked::guarded(|| create::read_format(database)).map_err(failed)? {
-        Some(found) if !role.reads(found) => {
-            Err(Error::Format { path: path.to_owned(), found, supported: role.format_max() })
+    match checksum::catch_damage(|| create::read_format(database)).map_err(failed)? {
+        Some(found) if !role.can_open(found) => {
+            Err(Error::UnsupportedFormat { path: path.to_owned(), found, supported: role.format_max() })
         }
         _ => Ok(()),
     }
@@ -104,17 +104,17 @@ fn check_format(path: &Path, database: &Database, role: Role) -> Result<()> {
 
 /// Opens the store on a test backend that can inject failures.
 #[cfg(test)]
-fn open_on(backend: impl redb::StorageBackend, role: Role) -> Result<Store> {
+fn open_on(backend: impl redb::StorageBackend, role: FileRole) -> Result<RedbStore> {
     let path = Path::new("(test backend)");
-    let database = builder(CACHE_BYTES)
+    let database = database_builder(CACHE_BYTES)
         .create_with_backend(backend)
         .map_err(|source| Error::Open { path: path.to_owned(), source: source.into() })?;
-    Store::new(path, database, None, role)
+    RedbStore::new(path, database, None, role)
 }
 
 /// A store in one `redb` file.
 #[derive(Debug)]
-pub struct Store {
+pub struct RedbStore {
     path: PathBuf,
     database: Database,
     /// Serializes writers, so that none starts between another's failure and the poisoning.
@@ -124,8 +124,8 @@ pub struct Store {
     _lock: Option<File>,
 }
 
-impl Store {
-    fn new(path: &Path, database: Database, lock: Option<File>, role: Role) -> Result<Self> {
+impl RedbStore {
+    fn new(path: &Path, database: Database, lock: Option<File>, role: FileRole) -> Result<Self> {
         let store = Self {
             path: path.to_owned(),
             database,
@@ -135,10 +135,10 @@ impl Store {
         };
         let failed = |source| Error::Open { path: path.to_owned(), source };
         check_format(path, &store.database, role)?;
-        checked::guarded(|| upgrade::upgrade(path, &store.database)).map_err(failed)?;
+        checksum::catch_damage(|| upgrade::upgrade(path, &store.database)).map_err(failed)?;
         // Files of older versions have fewer spaces, and test backends start without any.
         if create::lacks_tables(&store.database).map_err(failed)? {
-            create::lay_out(&store.database, |_| Ok(())).map_err(failed)?;
+            create::create_tables(&store.database, |_| Ok(())).map_err(failed)?;
         }
         Ok(store)
     }
@@ -159,18 +159,18 @@ impl Store {
     }
 }
 
-impl TxKv for Store {
+impl TxKv for RedbStore {
     fn write(&self, batch: Batch) -> Result<()> {
         batch.check_sizes()?;
         if batch.is_empty() {
             return self.check_usable();
         }
         self.change(|transaction| {
-            for ops in batch.by_space().chunk_by(|left, right| left.space() == right.space()) {
-                let mut table = transaction.open_table(table(ops[0].space()))?;
+            for ops in batch.sorted_by_space().chunk_by(|left, right| left.space() == right.space()) {
+                let mut table = transaction.open_table(space_table(ops[0].space()))?;
                 for op in ops {
                     match op {
-                        Op::Put { space, key, value } => insert(&mut table, *space, key, value)?,
+                        Op::Put { space, key, value } => insert_checked(&mut table, *space, key, value)?,
                         Op::Delete { key, .. } => drop(table.remove(&key[..])?),
                     }
                 }
@@ -181,12 +181,12 @@ impl TxKv for Store {
 
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
         self.check_usable()?;
-        self.moment()?.get(space, key)
+        self.snapshot()?.get(space, key)
     }
 
     fn multi_get(&self, space: Space, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         self.check_usable()?;
-        let moment = self.moment()?;
+        let moment = self.snapshot()?;
         keys.iter().map(|key| moment.get(space, key)).collect()
     }
 
@@ -195,13 +195,13 @@ impl TxKv for Store {
         if range.is_empty() {
             return Ok(Box::new(std::iter::empty()));
         }
-        self.moment()?.scan(space, &range, direction)
+        self.snapshot()?.scan(space, &range, direction)
     }
 
     fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()> {
         let range = KeyRange::prefix(prefix);
         self.change(|transaction| {
-            let mut table = transaction.open_table(table(space))?;
+            let mut table = transaction.open_table(space_table(space))?;
             table.retain_in::<&[u8], _>(range.bounds(), |_, _| false)?;
             Ok(())
         })
@@ -209,13 +209,13 @@ impl TxKv for Store {
 
     fn checkpoint(&self, path: &Path) -> Result<()> {
         self.check_usable()?;
-        let moment = self.moment()?;
-        checkpoint(path, |copy| {
+        let moment = self.snapshot()?;
+        create_checkpoint(path, |copy| {
             for space in Space::ALL {
-                let mut target = copy.open_table(table(space))?;
+                let mut target = copy.open_table(space_table(space))?;
                 for entry in moment.scan(space, &KeyRange::all(), Direction::Forward)? {
                     let (key, value) = entry?;
-                    insert(&mut target, space, &key, &value)?;
+                    insert_checked(&mut target, space, &key, &value)?;
                 }
             }
             Ok(())
@@ -230,7 +230,7 @@ impl TxKv for Store {
 /// Locks the lock file beside `path`, so that two processes cannot create the same store at the same time.
 fn lock(path: &Path) -> Result<File> {
     let failed = |source: io::Error| Error::Open { path: path.to_owned(), source: source.into() };
-    let lock_path = beside(path, "lock");
+    let lock_path = path_with_extension(path, "lock");
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(lock_path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -240,21 +240,21 @@ fn lock(path: &Path) -> Result<File> {
 }
 
 /// Returns `path` with `.extension` appended.
-fn beside(path: &Path, extension: &str) -> PathBuf {
+fn path_with_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(extension);
     PathBuf::from(name)
 }
 
-fn builder(cache_bytes: usize) -> redb::Builder {
+fn database_builder(cache_bytes: usize) -> redb::Builder {
     let mut builder = Database::builder();
     builder.set_cache_size(cache_bytes);
     builder
 }
 
 /// Returns the definition of the table of `space`.
-pub(crate) fn table(space: Space) -> Table {
+pub(crate) fn space_table(space: Space) -> SpaceTable {
     TableDefinition::new(space.table_name())
 }
 

@@ -5,7 +5,7 @@ use types::Random;
 use types::random::SeededRandom;
 
 use super::*;
-use crate::conformance::{self, CrashingDisk, Interrupted};
+use crate::conformance::{self, CrashingDisk, InterruptedBatches};
 use crate::crash_disk::CrashDisk;
 
 #[test]
@@ -17,14 +17,14 @@ fn the_store_fulfils_the_contract() {
 
 #[test]
 fn after_lost_and_torn_writes_the_store_is_a_prefix_of_its_batches() {
-    let mut interrupted = Interrupted::default();
+    let mut interrupted = InterruptedBatches::default();
     for seed in 0..60 {
         let disk = CrashDisk::new(seed);
         // Creation is not tested here: a file gets its name only when it is complete.
         drop(open_trees(&disk).unwrap());
         interrupted += conformance::check_recovery(&Trees(disk), seed);
     }
-    assert!(0 < interrupted.kept_count && 0 < interrupted.lost_count, "{interrupted:?}");
+    assert!(0 < interrupted.surviving_count && 0 < interrupted.lost_count, "{interrupted:?}");
 }
 
 /// A crashing disk with a standalone `redb` store.
@@ -72,10 +72,10 @@ fn every_failed_request_of_a_write_poisons_the_store() {
 fn a_file_whose_making_was_cut_short_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.redb");
-    std::fs::write(beside(&path, "partial"), b"half a header").unwrap();
+    std::fs::write(path_with_extension(&path, "partial"), b"half a header").unwrap();
     open(&path).unwrap().write(one_put()).unwrap();
     assert_eq!(open(&path).unwrap().get(Space::Meta, b"key").unwrap().as_deref(), Some(&b"value"[..]));
-    assert!(!beside(&path, "partial").exists());
+    assert!(!path_with_extension(&path, "partial").exists());
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_file_that_is_no_store_is_refused_and_left_alone() {
 fn a_file_of_a_newer_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.redb");
-    create(&path, |_| Ok(())).unwrap();
+    create_store(&path, |_| Ok(())).unwrap();
     let database = Database::open(&path).unwrap();
     commit(&database, |transaction| {
         let definition = TableDefinition::<&str, u64>::new("kiln");
@@ -100,7 +100,7 @@ fn a_file_of_a_newer_format_is_refused() {
     })
     .unwrap();
     drop(database);
-    assert!(matches!(open(&path), Err(Error::Format { found, .. }) if found == create::FORMAT + 1));
+    assert!(matches!(open(&path), Err(Error::UnsupportedFormat { found, .. }) if found == create::FORMAT + 1));
 }
 
 /// Creates a file as older versions did, without checksums.
@@ -108,12 +108,12 @@ fn make_unchecked(path: &Path, format: u64, entries: &[(Space, Vec<u8>, Vec<u8>)
     let database = Database::create(path).unwrap();
     commit(&database, |transaction| {
         for (space, key, value) in entries {
-            let name: Table = TableDefinition::new(space.unchecked_table_name());
+            let name: SpaceTable = TableDefinition::new(space.unchecked_table_name());
             transaction.open_table(name)?.insert(&key[..], &value[..])?;
         }
         let mut table = transaction.open_table(create::FORMAT_TABLE)?;
         table.insert("format", format)?;
-        if format == behind_log::FORMAT_BEHIND_LOG_UNCHECKED {
+        if format == with_wal::FORMAT_WITH_WAL_UNCHECKED {
             table.insert("log", 7)?;
             table.insert("applied", 42)?;
         }
@@ -136,7 +136,7 @@ fn entries() -> Vec<(Space, Vec<u8>, Vec<u8>)> {
 type Entry = (Space, Vec<u8>, Vec<u8>);
 
 /// Scans all entries of the store and checks that point reads return the values in `entries`.
-fn read_all(store: &Store, entries: &[Entry]) -> Result<Vec<Entry>> {
+fn read_all(store: &RedbStore, entries: &[Entry]) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
     for space in Space::ALL {
         for entry in store.scan(space, KeyRange::all(), Direction::Forward)? {
@@ -157,9 +157,9 @@ fn a_file_of_an_older_version_is_upgraded_and_no_older_version_opens_it() {
     entries.sort();
     let folder = tempfile::tempdir().unwrap();
     for (format, role, upgraded) in [
-        (1, Role::Alone, create::FORMAT),
-        (1, Role::BehindLog, create::FORMAT),
-        (behind_log::FORMAT_BEHIND_LOG_UNCHECKED, Role::BehindLog, behind_log::FORMAT_BEHIND_LOG),
+        (1, FileRole::Standalone, create::FORMAT),
+        (1, FileRole::WithWal, create::FORMAT),
+        (with_wal::FORMAT_WITH_WAL_UNCHECKED, FileRole::WithWal, with_wal::FORMAT_WITH_WAL),
     ] {
         let path = folder.path().join(format!("{format}{role:?}"));
         make_unchecked(&path, format, &entries);
@@ -170,11 +170,11 @@ fn a_file_of_an_older_version_is_upgraded_and_no_older_version_opens_it() {
             let names = store.database.begin_read().unwrap().list_tables().unwrap().count();
             assert_eq!(names, 1 + Space::ALL.len());
         }
-        let store = open_file(&path, Role::BehindLog, CACHE_BYTES).unwrap();
-        let mark = store.has_log().unwrap().then(|| store.log_mark().unwrap());
+        let store = open_file(&path, FileRole::WithWal, CACHE_BYTES).unwrap();
+        let mark = store.has_wal().unwrap().then(|| store.wal_position().unwrap());
         drop(store);
-        let expected = behind_log::LogMark { identity: 7, applied: 42 };
-        assert_eq!(mark, (format == behind_log::FORMAT_BEHIND_LOG_UNCHECKED).then_some(expected));
+        let expected = with_wal::WalPosition { identity: 7, applied: 42 };
+        assert_eq!(mark, (format == with_wal::FORMAT_WITH_WAL_UNCHECKED).then_some(expected));
         // Trees behind a log cannot be opened as a standalone store.
         assert_eq!(open(&path).is_ok(), format == 1);
     }
@@ -186,11 +186,11 @@ fn an_upgrade_that_was_cut_short_goes_on() {
     entries.sort();
     for seed in 0..12 {
         let disk = CrashDisk::new(seed);
-        let [file] = disk.files();
-        let database = builder(CACHE_BYTES).create_with_backend(file).unwrap();
+        let [file] = disk.open_files();
+        let database = database_builder(CACHE_BYTES).create_with_backend(file).unwrap();
         commit(&database, |transaction| {
             for (space, key, value) in &entries {
-                let name: Table = TableDefinition::new(space.unchecked_table_name());
+                let name: SpaceTable = TableDefinition::new(space.unchecked_table_name());
                 transaction.open_table(name)?.insert(&key[..], &value[..])?;
             }
             transaction.open_table(create::FORMAT_TABLE)?.insert("format", 1)?;
@@ -218,8 +218,8 @@ fn whatever_is_damaged_on_the_disk_is_an_error_or_was_not_used() {
     entries.sort();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.redb");
-    let store = open_file(&path, Role::BehindLog, CACHE_BYTES).unwrap();
-    store.begin_log().unwrap();
+    let store = open_file(&path, FileRole::WithWal, CACHE_BYTES).unwrap();
+    store.attach_wal().unwrap();
     let mut batch = Batch::new();
     for (space, key, value) in &entries {
         batch.put(*space, key.clone(), value.clone());
@@ -251,7 +251,7 @@ fn whatever_is_damaged_on_the_disk_is_an_error_or_was_not_used() {
             continue;
         }
         std::fs::write(&damaged_path, &damaged).unwrap();
-        match open_file(&damaged_path, Role::BehindLog, CACHE_BYTES).and_then(|store| read_all(&store, &entries)) {
+        match open_file(&damaged_path, FileRole::WithWal, CACHE_BYTES).and_then(|store| read_all(&store, &entries)) {
             Ok(found) => {
                 assert_eq!(found, entries, "round {round}, at {at}");
                 unused += 1;
@@ -290,9 +290,9 @@ fn a_value_that_is_damaged_while_the_store_is_open_is_an_error() {
     assert!(store.checkpoint(&folder.path().join("copy")).is_err());
 }
 
-fn open_trees(disk: &CrashDisk) -> Result<Store> {
-    let [file] = disk.files();
-    open_on(file, Role::Alone)
+fn open_trees(disk: &CrashDisk) -> Result<RedbStore> {
+    let [file] = disk.open_files();
+    open_on(file, FileRole::Standalone)
 }
 
 fn one_put() -> Batch {

@@ -5,9 +5,9 @@ use std::path::Path;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use types::Failpoint;
 
-use super::behind_log::{FORMAT_BEHIND_LOG, FORMAT_BEHIND_LOG_UNCHECKED};
 use super::create::{FORMAT, FORMAT_TABLE};
-use super::{Table, commit, insert, table};
+use super::with_wal::{FORMAT_WITH_WAL, FORMAT_WITH_WAL_UNCHECKED};
+use super::{SpaceTable, commit, insert_checked, space_table};
 use crate::Space;
 use crate::error::Source;
 
@@ -24,21 +24,21 @@ pub(super) fn upgrade(path: &Path, database: &Database) -> Result<(), Source> {
     }
     tracing::info!(path = %path.display(), "upgrading the store file: adding checksums to its values");
     for space in old {
-        let unchecked: Table = TableDefinition::new(space.unchecked_table_name());
+        let unchecked: SpaceTable = TableDefinition::new(space.unchecked_table_name());
         commit(database, |transaction| {
             {
-                let mut target = transaction.open_table(table(space))?;
+                let mut target = transaction.open_table(space_table(space))?;
                 let source = transaction.open_table(unchecked)?;
                 for entry in source.range::<&[u8]>(..)? {
                     let (key, value) = entry?;
-                    insert(&mut target, space, key.value(), value.value())?;
+                    insert_checked(&mut target, space, key.value(), value.value())?;
                 }
             }
             transaction.delete_table(unchecked)?;
             let mut format = transaction.open_table(FORMAT_TABLE)?;
             let found = format.get("format")?.map(|format| format.value());
-            let is_behind_log = matches!(found, Some(FORMAT_BEHIND_LOG_UNCHECKED | FORMAT_BEHIND_LOG));
-            format.insert("format", if is_behind_log { FORMAT_BEHIND_LOG } else { FORMAT })?;
+            let is_behind_log = matches!(found, Some(FORMAT_WITH_WAL_UNCHECKED | FORMAT_WITH_WAL));
+            format.insert("format", if is_behind_log { FORMAT_WITH_WAL } else { FORMAT })?;
             Ok(())
         })?;
         Failpoint::StoreUpgraded.pass();

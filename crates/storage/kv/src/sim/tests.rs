@@ -1,25 +1,25 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::conformance::{self, CrashingDisk, Interrupted};
+use crate::conformance::{self, CrashingDisk, InterruptedBatches};
 
 #[test]
 fn the_simulated_store_fulfils_the_contract() {
-    let disk = Disk::new(1);
+    let disk = SimDisk::new(1);
     let folder = tempfile::tempdir().unwrap();
     conformance::check(&|| Ok(Arc::new(disk.open()?)), folder.path());
 }
 
 #[test]
 fn after_a_crash_the_simulated_store_is_a_prefix_of_its_batches() {
-    let mut interrupted = Interrupted::default();
+    let mut interrupted = InterruptedBatches::default();
     for seed in 0..200 {
-        interrupted += conformance::check_recovery(&Disk::new(seed), seed);
+        interrupted += conformance::check_recovery(&SimDisk::new(seed), seed);
     }
-    assert!(0 < interrupted.kept_count && 0 < interrupted.lost_count, "{interrupted:?}");
+    assert!(0 < interrupted.surviving_count && 0 < interrupted.lost_count, "{interrupted:?}");
 }
 
-impl CrashingDisk for Disk {
+impl CrashingDisk for SimDisk {
     fn open(&self) -> Result<Arc<dyn TxKv>> {
         Ok(Arc::new(Self::open(self)?))
     }
@@ -36,7 +36,7 @@ impl CrashingDisk for Disk {
 #[test]
 fn a_failed_write_is_there_afterwards_for_some_seeds_and_not_for_others() {
     let survives = |seed| {
-        let disk = Disk::new(seed);
+        let disk = SimDisk::new(seed);
         let store = disk.open().unwrap();
         disk.fail_after(0);
         let mut batch = Batch::new();
@@ -53,7 +53,7 @@ fn a_failed_write_is_there_afterwards_for_some_seeds_and_not_for_others() {
 
 #[test]
 fn the_handle_of_a_crashed_life_is_dead_while_the_next_one_works() {
-    let disk = Disk::new(1);
+    let disk = SimDisk::new(1);
     let before = disk.open().unwrap();
     disk.crash();
     let after = disk.open().unwrap();

@@ -9,7 +9,7 @@ use redb::StorageBackend;
 
 use super::frame;
 use crate::Batch;
-use crate::log::Record;
+use crate::record_log::Record;
 
 /// Minimum by which a file grows, in bytes.
 const GROWTH_BYTES_MIN: u64 = 64 * 1024;
@@ -18,7 +18,7 @@ const GROWTH_BYTES_MIN: u64 = 64 * 1024;
 const GROWTH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// The storage of a log file. It is `redb`'s trait so that tests can inject failures as for the trees' file.
-pub(super) type Medium = Box<dyn StorageBackend>;
+pub(super) type LogMedium = Box<dyn StorageBackend>;
 
 /// The write-ahead log of one store.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Wal {
 
 #[derive(Debug)]
 struct LogFile {
-    medium: Medium,
+    medium: LogMedium,
     length: u64,
     /// Offset at which the next frame is written.
     end: u64,
@@ -44,25 +44,25 @@ struct LogFile {
 
 /// Records recovered from the log that the trees lack, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct RecoveredRecords {
     /// Records of the inactive file.
-    pub(super) waiting: Vec<Record>,
+    pub(super) inactive: Vec<Record>,
     /// Records of the active file.
     pub(super) active: Vec<Record>,
 }
 
 /// Failure to recover a log.
 #[derive(Debug)]
-pub(super) enum Unreadable {
+pub(super) enum RecoveryError {
     Io(io::Error),
     /// The log has a gap: record `found` exists, but durable records between `after` and it are missing.
-    Damaged {
+    Gap {
         after: u64,
         found: u64,
     },
 }
 
-impl From<io::Error> for Unreadable {
+impl From<io::Error> for RecoveryError {
     fn from(source: io::Error) -> Self {
         Self::Io(source)
     }
@@ -70,10 +70,14 @@ impl From<io::Error> for Unreadable {
 
 impl Wal {
     /// Opens the log of store `identity` and recovers the records after `applied`, the newest one in the trees.
-    pub(super) fn open(media: [Medium; 2], identity: u64, applied: u64) -> Result<(Self, Found), Unreadable> {
+    pub(super) fn open(
+        media: [LogMedium; 2],
+        identity: u64,
+        applied: u64,
+    ) -> Result<(Self, RecoveredRecords), RecoveryError> {
         let [first, second] = media;
-        let (first, second) = (read(first, identity, applied)?, read(second, identity, applied)?);
-        let begins = |file: &Read| file.records.first().map_or(u64::MAX, |record| record.number);
+        let (first, second) = (recover_file(first, identity, applied)?, recover_file(second, identity, applied)?);
+        let begins = |file: &RecoveredFile| file.records.first().map_or(u64::MAX, |record| record.number);
         // The file whose records start later is the active one; a file without unapplied records is inactive.
         let active = match (first.records.is_empty(), second.records.is_empty()) {
             (true, false) => 1,
@@ -81,24 +85,24 @@ impl Wal {
             (false, false) => usize::from(begins(&first) < begins(&second)),
         };
         let mut reads = [first, second];
-        let found = Found {
-            waiting: std::mem::take(&mut reads[1 - active].records),
+        let found = RecoveredRecords {
+            inactive: std::mem::take(&mut reads[1 - active].records),
             active: std::mem::take(&mut reads[active].records),
         };
         let mut newest = applied;
-        for record in found.waiting.iter().chain(&found.active) {
+        for record in found.inactive.iter().chain(&found.active) {
             if record.number != newest + 1 {
-                return Err(Unreadable::Damaged { after: newest, found: record.number });
+                return Err(RecoveryError::Gap { after: newest, found: record.number });
             }
             newest = record.number;
         }
         // A record is written only after all before it are durable, so a record beyond a gap proves that some were
         // lost.
-        if let Some(beyond) = reads.iter().filter_map(|file| file.beyond).find(|beyond| newest < *beyond) {
-            return Err(Unreadable::Damaged { after: newest, found: beyond });
+        if let Some(beyond) = reads.iter().filter_map(|file| file.number_after_gap).find(|beyond| newest < *beyond) {
+            return Err(RecoveryError::Gap { after: newest, found: beyond });
         }
         let mut files = reads.map(|read| read.file);
-        if found.waiting.is_empty() {
+        if found.inactive.is_empty() {
             files[1 - active].end = 0;
         }
         if found.active.is_empty() {
@@ -114,7 +118,7 @@ impl Wal {
     pub(super) fn append(&mut self, batch: &Batch) -> io::Result<u64> {
         let number = self.newest + 1;
         self.frame.clear();
-        frame::put(&mut self.frame, self.identity, number, batch);
+        frame::append(&mut self.frame, self.identity, number, batch);
         let file = &mut self.files[self.active];
         file.write(&self.frame)?;
         self.newest = number;
@@ -128,7 +132,7 @@ impl Wal {
 
     /// Switches to the start of the other file, whose records must be in the trees, and shrinks it to at most
     /// `bytes_max`. Returns the number of the newest record.
-    pub(super) fn switch(&mut self, bytes_max: u64) -> io::Result<u64> {
+    pub(super) fn switch_files(&mut self, bytes_max: u64) -> io::Result<u64> {
         self.active = 1 - self.active;
         let file = &mut self.files[self.active];
         file.end = 0;
@@ -158,16 +162,16 @@ impl LogFile {
 }
 
 /// Recovered contents of one log file.
-struct Read {
+struct RecoveredFile {
     file: LogFile,
     /// Consecutive records from the start of the file, without those already in the trees.
     records: Vec<Record>,
     /// Highest number of a record behind the first gap.
-    beyond: Option<u64>,
+    number_after_gap: Option<u64>,
 }
 
 /// Reads a log file up to its first gap or invalid frame, then searches behind it for newer records.
-fn read(medium: Medium, identity: u64, applied: u64) -> io::Result<Read> {
+fn recover_file(medium: LogMedium, identity: u64, applied: u64) -> io::Result<RecoveredFile> {
     let length = medium.len()?;
     let mut bytes = BytesMut::zeroed(usize::try_from(length).map_err(io::Error::other)?);
     medium.read(0, &mut bytes)?;
@@ -181,13 +185,13 @@ fn read(medium: Medium, identity: u64, applied: u64) -> io::Result<Read> {
             records.push(record);
         }
     }
-    let beyond = beyond(&bytes, end, identity, last.unwrap_or(0));
-    Ok(Read { file: LogFile { medium, length, end: end as u64 }, records, beyond })
+    let beyond = highest_number_after_gap(&bytes, end, identity, last.unwrap_or(0));
+    Ok(RecoveredFile { file: LogFile { medium, length, end: end as u64 }, records, number_after_gap: beyond })
 }
 
 /// Returns the highest record number above `last` at or after offset `from`. Leftovers of an earlier use of the file
 /// have lower numbers.
-fn beyond(bytes: &Bytes, from: usize, identity: u64, last: u64) -> Option<u64> {
+fn highest_number_after_gap(bytes: &Bytes, from: usize, identity: u64, last: u64) -> Option<u64> {
     (from..bytes.len())
         .step_by(frame::ALIGN_BYTES)
         .filter_map(|at| frame::read(bytes, at, identity))

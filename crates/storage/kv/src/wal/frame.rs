@@ -3,7 +3,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::Batch;
-use crate::log::Record;
+use crate::record_log::Record;
 
 const MAGIC: u32 = u32::from_be_bytes(*b"kwal");
 /// Size of magic, record length and store identity.
@@ -12,17 +12,17 @@ const HEADER_BYTES: usize = 4 + 4 + 8;
 pub(super) const ALIGN_BYTES: usize = 8;
 
 /// Whether the record of `batch` fits a frame, whose length field has 32 bits.
-pub(super) fn holds(batch: &Batch) -> bool {
-    u32::try_from(Record::byte_count(batch)).is_ok()
+pub(super) fn fits(batch: &Batch) -> bool {
+    u32::try_from(Record::encoded_bytes_max(batch)).is_ok()
 }
 
 /// Appends `batch` as a frame to `bytes`, whose length must be aligned to [`ALIGN_BYTES`].
-pub(super) fn put(bytes: &mut BytesMut, identity: u64, number: u64, batch: &Batch) {
+pub(super) fn append(bytes: &mut BytesMut, identity: u64, number: u64, batch: &Batch) {
     let start = bytes.len();
     bytes.put_u32(MAGIC);
     bytes.put_u32(0);
     bytes.put_u64(identity);
-    Record::put(bytes, number, 0, None, batch);
+    Record::encode_into(bytes, number, 0, None, batch);
     let length = bytes.len() - start - HEADER_BYTES;
     let length_u32 = u32::try_from(length).expect("Store::write rejects batches that no frame holds");
     bytes[start + 4..start + 8].copy_from_slice(&length_u32.to_be_bytes());

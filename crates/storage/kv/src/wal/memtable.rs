@@ -7,24 +7,24 @@ use std::vec;
 use bytes::Bytes;
 use imbl::OrdMap;
 
-use crate::log::Record;
+use crate::record_log::Record;
 use crate::{Batch, Direction, KeyRange, Op, Space};
 
 /// Changed keys with their value, or `None` if deleted. A clone is a snapshot and costs one pointer.
-type Keys = OrdMap<Bytes, Option<Bytes>>;
+type ChangeMap = OrdMap<Bytes, Option<Bytes>>;
 
 /// The newest change of each key, by key space.
 #[derive(Debug, Default)]
 pub(crate) struct Memtable {
-    spaces: BTreeMap<Space, Keys>,
+    spaces: BTreeMap<Space, ChangeMap>,
 }
 
 /// A changed key with its value, or `None` if deleted.
-pub(super) type Changed = (Bytes, Option<Bytes>);
+pub(super) type KeyChange = (Bytes, Option<Bytes>);
 
 impl Memtable {
     /// Builds a memtable from `records`, oldest first.
-    pub(super) fn of(records: Vec<Record>) -> Self {
+    pub(super) fn from_records(records: Vec<Record>) -> Self {
         let mut table = Self::default();
         records.into_iter().for_each(|record| table.apply(record.batch));
         table
@@ -48,12 +48,13 @@ impl Memtable {
 
     /// Iterates over a snapshot of the changes in `range`.
     pub(super) fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> Changes {
-        let keys = if range.is_empty() { Keys::new() } else { self.spaces.get(&space).cloned().unwrap_or_default() };
-        Changes { keys, left: range.clone(), direction, piece: Vec::new().into_iter(), piece_length: 1 }
+        let keys =
+            if range.is_empty() { ChangeMap::new() } else { self.spaces.get(&space).cloned().unwrap_or_default() };
+        Changes { keys, remaining: range.clone(), direction, chunk: Vec::new().into_iter(), chunk_length: 1 }
     }
 
     /// Iterates over the spaces with their changes in key order.
-    pub(crate) fn spaces(&self) -> impl Iterator<Item = (Space, &Keys)> {
+    pub(crate) fn spaces(&self) -> impl Iterator<Item = (Space, &ChangeMap)> {
         self.spaces.iter().map(|(space, keys)| (*space, keys))
     }
 }
@@ -62,39 +63,39 @@ impl Memtable {
 /// cheap.
 #[derive(Debug)]
 pub(super) struct Changes {
-    keys: Keys,
-    left: KeyRange,
+    keys: ChangeMap,
+    remaining: KeyRange,
     direction: Direction,
-    piece: vec::IntoIter<Changed>,
-    piece_length: usize,
+    chunk: vec::IntoIter<KeyChange>,
+    chunk_length: usize,
 }
 
 /// Maximum number of changes in one chunk.
-const PIECE_LENGTH_MAX: usize = 256;
+const CHUNK_LENGTH_MAX: usize = 256;
 
 impl Iterator for Changes {
-    type Item = Changed;
+    type Item = KeyChange;
 
-    fn next(&mut self) -> Option<Changed> {
-        if let Some(changed) = self.piece.next() {
+    fn next(&mut self) -> Option<KeyChange> {
+        if let Some(changed) = self.chunk.next() {
             return Some(changed);
         }
-        if self.left.is_empty() {
+        if self.remaining.is_empty() {
             return None;
         }
         let copied = |(key, value): (&Bytes, &Option<Bytes>)| (key.clone(), value.clone());
-        let range = self.keys.range::<_, [u8]>(self.left.bounds());
-        let piece: Vec<Changed> = match self.direction {
-            Direction::Forward => range.take(self.piece_length).map(copied).collect(),
-            Direction::Reverse => range.rev().take(self.piece_length).map(copied).collect(),
+        let range = self.keys.range::<_, [u8]>(self.remaining.bounds());
+        let piece: Vec<KeyChange> = match self.direction {
+            Direction::Forward => range.take(self.chunk_length).map(copied).collect(),
+            Direction::Reverse => range.rev().take(self.chunk_length).map(copied).collect(),
         };
         let last = piece.last()?.0.clone();
         match self.direction {
-            Direction::Forward => self.left.start = Bound::Excluded(last),
-            Direction::Reverse => self.left.end = Bound::Excluded(last),
+            Direction::Forward => self.remaining.start = Bound::Excluded(last),
+            Direction::Reverse => self.remaining.end = Bound::Excluded(last),
         }
-        self.piece_length = (self.piece_length * 4).min(PIECE_LENGTH_MAX);
-        self.piece = piece.into_iter();
-        self.piece.next()
+        self.chunk_length = (self.chunk_length * 4).min(CHUNK_LENGTH_MAX);
+        self.chunk = piece.into_iter();
+        self.chunk.next()
     }
 }

@@ -5,24 +5,24 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
-use super::memtable::{Changed, Changes};
+use super::memtable::{Changes, KeyChange};
 use crate::{Direction, Entries, Entry, Result};
 
 /// Iterator over tree entries with newer changes applied; both inputs are in the order of `direction`.
-pub(super) struct Merged {
+pub(super) struct MergedEntries {
     below: Peekable<Entries>,
-    changes: Peekable<Newest>,
+    changes: Peekable<MergedChanges>,
     direction: Direction,
 }
 
-impl Merged {
-    pub(super) fn new(below: Entries, changes: Newest) -> Self {
+impl MergedEntries {
+    pub(super) fn new(below: Entries, changes: MergedChanges) -> Self {
         let direction = changes.direction;
         Self { below: below.peekable(), changes: changes.peekable(), direction }
     }
 }
 
-impl Iterator for Merged {
+impl Iterator for MergedEntries {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -47,22 +47,22 @@ impl Iterator for Merged {
 }
 
 /// Iterator over the newest change of each key in two memtables; `above` is the newer one.
-pub(super) struct Newest {
+pub(super) struct MergedChanges {
     above: Peekable<Changes>,
     below: Option<Peekable<Changes>>,
     direction: Direction,
 }
 
-impl Newest {
+impl MergedChanges {
     pub(super) fn new(above: Changes, below: Option<Changes>, direction: Direction) -> Self {
         Self { above: above.peekable(), below: below.map(Iterator::peekable), direction }
     }
 }
 
-impl Iterator for Newest {
-    type Item = Changed;
+impl Iterator for MergedChanges {
+    type Item = KeyChange;
 
-    fn next(&mut self) -> Option<Changed> {
+    fn next(&mut self) -> Option<KeyChange> {
         let Some(below) = &mut self.below else { return self.above.next() };
         let order = match (self.above.peek(), below.peek()) {
             (Some((above, _)), Some((below, _))) => compare(self.direction, below, above),

@@ -33,39 +33,39 @@ mod merge;
 #[cfg(test)]
 mod tests;
 
-use files::{Found, Medium, Unreadable, Wal};
+use files::{LogMedium, RecoveredRecords, RecoveryError, Wal};
 pub(crate) use memtable::Memtable;
-use merge::{Merged, Newest};
+use merge::{MergedChanges, MergedEntries};
 
 /// Default size of a log file, in bytes, at which the store switches to the other file.
 pub const FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// Factor by which the active file may exceed its size while a flush is running; beyond it, writes block.
-const OVERGROWTH: u64 = 4;
+const FILE_OVERSIZE_FACTOR: u64 = 4;
 
 /// Opens the store whose B-trees are in the file `path`, or creates an empty one; the folder must exist.
 ///
 /// The log is in two files beside it, of about `file_bytes` each. `cache_bytes` is the page cache of the trees.
 ///
 /// # Errors
-/// [`Error::AlreadyOpen`] if this or another process has the store open, [`Error::Damaged`] if the log lacks
+/// [`Error::AlreadyOpen`] if this or another process has the store open, [`Error::LogGap`] if the log lacks
 /// acknowledged records.
-pub fn open(path: impl AsRef<Path>, file_bytes: u64, cache_bytes: usize) -> Result<Store> {
+pub fn open(path: impl AsRef<Path>, file_bytes: u64, cache_bytes: usize) -> Result<WalStore> {
     let path = path.as_ref();
-    let trees = trees::open_behind_log(path, cache_bytes)?;
+    let trees = trees::open_with_wal(path, cache_bytes)?;
     let failed = |file: PathBuf| move |source: io::Error| Error::Open { path: file, source: source.into() };
-    let is_new = !trees.has_log()?;
+    let is_new = !trees.has_wal()?;
     let medium = |number| {
         let file = file_path(path, number);
-        medium(&file, is_new).map_err(failed(file))
+        open_medium(&file, is_new).map_err(failed(file))
     };
     let media = [medium(0)?, medium(1)?];
     if is_new {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder.to_owned()))?;
         // From here on, opening the store without its log files fails.
-        trees.begin_log()?;
+        trees.attach_wal()?;
     }
-    Store::open(trees, media, file_bytes, Flush::ByThread)
+    WalStore::open(trees, media, file_bytes, FlushMode::Background)
 }
 
 /// Returns the path of log file `number` of the store at `path`.
@@ -76,24 +76,24 @@ fn file_path(path: &Path, number: u32) -> PathBuf {
 }
 
 /// Opens a log file.
-fn medium(path: &Path, may_create: bool) -> io::Result<Medium> {
+fn open_medium(path: &Path, may_create: bool) -> io::Result<LogMedium> {
     let file = OpenOptions::new().read(true).write(true).create(may_create).truncate(false).open(path)?;
     Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
 }
 
 /// The thread that flushes frozen memtables to the trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flush {
+enum FlushMode {
     /// A background thread.
-    ByThread,
+    Background,
     /// The writing thread, so that tests are deterministic.
     #[cfg(test)]
-    ByWriter,
+    Inline,
 }
 
 /// B-trees with a write-ahead log in front of them.
 #[derive(Debug)]
-pub struct Store {
+pub struct WalStore {
     shared: Arc<Shared>,
     /// The log; its lock serializes writers.
     wal: Mutex<Wal>,
@@ -106,8 +106,8 @@ pub struct Store {
 /// State that the store shares with its flush thread.
 #[derive(Debug)]
 struct Shared {
-    trees: trees::Store,
-    layers: Mutex<Layers>,
+    trees: trees::RedbStore,
+    layers: Mutex<Memtables>,
     /// Notified when a memtable is frozen or flushed, and when the store closes or is poisoned.
     changed: Condvar,
     poisoned: AtomicBool,
@@ -115,34 +115,35 @@ struct Shared {
 
 /// The memtables over the trees, newest first.
 #[derive(Debug, Default)]
-struct Layers {
+struct Memtables {
     active: Memtable,
-    frozen: Option<Frozen>,
-    ends: bool,
+    frozen: Option<FrozenMemtable>,
+    is_closing: bool,
 }
 
 /// Immutable memtable of the inactive log file, being flushed to the trees.
 #[derive(Debug, Clone)]
-struct Frozen {
+struct FrozenMemtable {
     changes: Arc<Memtable>,
     /// Number of its newest record.
-    through: u64,
+    last_record: u64,
 }
 
-impl Store {
-    fn open(trees: trees::Store, media: [Medium; 2], file_bytes: u64, flush: Flush) -> Result<Self> {
-        let mark = trees.log_mark()?;
-        let (wal, Found { waiting, active }) = Wal::open(media, mark.identity, mark.applied).map_err(|error| {
-            let path = trees.path().to_owned();
-            match error {
-                Unreadable::Io(source) => Error::Open { path, source: source.into() },
-                Unreadable::Damaged { after, found } => Error::Damaged { path, after, found },
-            }
-        })?;
+impl WalStore {
+    fn open(trees: trees::RedbStore, media: [LogMedium; 2], file_bytes: u64, flush: FlushMode) -> Result<Self> {
+        let mark = trees.wal_position()?;
+        let (wal, RecoveredRecords { inactive: waiting, active }) = Wal::open(media, mark.identity, mark.applied)
+            .map_err(|error| {
+                let path = trees.path().to_owned();
+                match error {
+                    RecoveryError::Io(source) => Error::Open { path, source: source.into() },
+                    RecoveryError::Gap { after, found } => Error::LogGap { path, after, found },
+                }
+            })?;
         let through = waiting.last().map(|record| record.number);
-        let changes = Arc::new(Memtable::of(waiting));
-        let frozen = through.map(|through| Frozen { changes, through });
-        let layers = Layers { active: Memtable::of(active), frozen: frozen.clone(), ends: false };
+        let changes = Arc::new(Memtable::from_records(waiting));
+        let frozen = through.map(|through| FrozenMemtable { changes, last_record: through });
+        let layers = Memtables { active: Memtable::from_records(active), frozen: frozen.clone(), is_closing: false };
         let shared = Arc::new(Shared {
             trees,
             layers: Mutex::new(layers),
@@ -150,15 +151,15 @@ impl Store {
             poisoned: AtomicBool::new(false),
         });
         let flusher = match flush {
-            Flush::ByThread => {
+            FlushMode::Background => {
                 let flushing = Arc::clone(&shared);
                 let thread = std::thread::Builder::new().name("kv-flush".to_owned());
                 let failed =
                     |source: io::Error| Error::Open { path: shared.trees.path().to_owned(), source: source.into() };
-                Some(thread.spawn(move || flushing.keep_flushed()).map_err(failed)?)
+                Some(thread.spawn(move || flushing.run_flusher()).map_err(failed)?)
             }
             #[cfg(test)]
-            Flush::ByWriter => {
+            FlushMode::Inline => {
                 frozen.iter().try_for_each(|frozen| shared.flush(frozen))?;
                 None
             }
@@ -174,7 +175,7 @@ impl Store {
         }
         let mut layers = self.shared.layers.lock();
         while layers.frozen.is_some()
-            && self.file_bytes.saturating_mul(OVERGROWTH) <= wal.active_bytes()
+            && self.file_bytes.saturating_mul(FILE_OVERSIZE_FACTOR) <= wal.active_bytes()
             && !self.is_poisoned()
         {
             self.shared.changed.wait(&mut layers);
@@ -182,9 +183,9 @@ impl Store {
         if layers.frozen.is_some() {
             return Ok(());
         }
-        let through = wal.switch(self.file_bytes).map_err(|source| self.shared.poison(source.into()))?;
+        let through = wal.switch_files(self.file_bytes).map_err(|source| self.shared.poison(source.into()))?;
         let changes = Arc::new(std::mem::take(&mut layers.active));
-        let frozen = Frozen { changes, through };
+        let frozen = FrozenMemtable { changes, last_record: through };
         layers.frozen = Some(frozen.clone());
         drop(layers);
         self.shared.changed.notify_all();
@@ -210,13 +211,13 @@ impl Shared {
     }
 
     /// Flushes each frozen memtable until the store closes or a flush fails: body of the flush thread.
-    fn keep_flushed(&self) {
+    fn run_flusher(&self) {
         loop {
             let mut layers = self.layers.lock();
-            while layers.frozen.is_none() && !layers.ends {
+            while layers.frozen.is_none() && !layers.is_closing {
                 self.changed.wait(&mut layers);
             }
-            let frozen = layers.frozen.clone().filter(|_| !layers.ends);
+            let frozen = layers.frozen.clone().filter(|_| !layers.is_closing);
             drop(layers);
             // On close nothing is flushed: the log still has what the trees lack. A flush failure poisons the store, so
             // the next write reports it.
@@ -228,8 +229,8 @@ impl Shared {
     }
 
     /// Writes a frozen memtable to the trees and drops it.
-    fn flush(&self, frozen: &Frozen) -> Result<()> {
-        if let Err(source) = self.trees.apply(&frozen.changes, frozen.through) {
+    fn flush(&self, frozen: &FrozenMemtable) -> Result<()> {
+        if let Err(source) = self.trees.apply(&frozen.changes, frozen.last_record) {
             let error = self.poison(source);
             // A writer that found the store usable before holds the lock until it waits, and has to be woken then.
             drop(self.layers.lock());
@@ -242,7 +243,7 @@ impl Shared {
     }
 }
 
-impl Layers {
+impl Memtables {
     /// Returns the newest change of `key`: a value, or `Some(None)` for a deletion; `None` if no memtable has one.
     fn get(&self, space: Space, key: &[u8]) -> Option<Option<Bytes>> {
         let frozen = || self.frozen.as_ref().and_then(|frozen| frozen.changes.get(space, key));
@@ -250,17 +251,17 @@ impl Layers {
     }
 
     /// Iterates over a snapshot of the newest changes in `range`.
-    fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> Newest {
+    fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> MergedChanges {
         let frozen = self.frozen.as_ref().map(|frozen| frozen.changes.range(space, range, direction));
-        Newest::new(self.active.range(space, range, direction), frozen, direction)
+        MergedChanges::new(self.active.range(space, range, direction), frozen, direction)
     }
 }
 
-impl TxKv for Store {
+impl TxKv for WalStore {
     fn write(&self, batch: Batch) -> Result<()> {
         batch.check_sizes()?;
-        if !frame::holds(&batch) {
-            return Err(Error::BatchTooLong { bytes: batch.byte_count() });
+        if !frame::fits(&batch) {
+            return Err(Error::BatchTooLong { bytes: batch.encoded_bytes_max() });
         }
         let mut wal = self.wal.lock();
         self.shared.check_usable()?;
@@ -282,7 +283,7 @@ impl TxKv for Store {
         self.shared.check_usable()?;
         let layers = self.shared.layers.lock();
         let changed: Vec<Option<Option<Bytes>>> = keys.iter().map(|key| layers.get(space, key)).collect();
-        let below = self.shared.trees.moment()?;
+        let below = self.shared.trees.snapshot()?;
         drop(layers);
         let value = |(key, changed): (&&[u8], Option<Option<Bytes>>)| match changed {
             Some(value) => Ok(value),
@@ -298,9 +299,9 @@ impl TxKv for Store {
         }
         let layers = self.shared.layers.lock();
         let changes = layers.range(space, &range, direction);
-        let below = self.shared.trees.moment()?;
+        let below = self.shared.trees.snapshot()?;
         drop(layers);
-        Ok(Box::new(Merged::new(below.scan(space, &range, direction)?, changes)))
+        Ok(Box::new(MergedEntries::new(below.scan(space, &range, direction)?, changes)))
     }
 
     fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()> {
@@ -315,15 +316,15 @@ impl TxKv for Store {
         self.shared.check_usable()?;
         let layers = self.shared.layers.lock();
         let changes = Space::ALL.map(|space| (space, layers.range(space, &KeyRange::all(), Direction::Forward)));
-        let below = self.shared.trees.moment()?;
+        let below = self.shared.trees.snapshot()?;
         drop(layers);
-        trees::checkpoint(path, |copy| {
+        trees::create_checkpoint(path, |copy| {
             for (space, changes) in changes {
-                let mut target = copy.open_table(trees::table(space))?;
+                let mut target = copy.open_table(trees::space_table(space))?;
                 let below = below.scan(space, &KeyRange::all(), Direction::Forward)?;
-                for entry in Merged::new(below, changes) {
+                for entry in MergedEntries::new(below, changes) {
                     let (key, value) = entry?;
-                    trees::insert(&mut target, space, &key, &value)?;
+                    trees::insert_checked(&mut target, space, &key, &value)?;
                 }
             }
             Ok(())
@@ -335,9 +336,9 @@ impl TxKv for Store {
     }
 }
 
-impl Drop for Store {
+impl Drop for WalStore {
     fn drop(&mut self) {
-        self.shared.layers.lock().ends = true;
+        self.shared.layers.lock().is_closing = true;
         self.shared.changed.notify_all();
         if let Some(flusher) = self.flusher.take() {
             // A failed flush has already been logged.

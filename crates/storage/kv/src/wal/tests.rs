@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::conformance::{self, CrashingDisk, Interrupted};
+use crate::conformance::{self, CrashingDisk, InterruptedBatches};
 use crate::crash_disk::CrashDisk;
 
 /// File size so small that the log switches files every few batches.
@@ -18,13 +18,13 @@ fn the_store_fulfils_the_contract() {
 
 #[test]
 fn after_lost_and_torn_writes_the_store_is_a_prefix_of_its_batches() {
-    let mut interrupted = Interrupted::default();
+    let mut interrupted = InterruptedBatches::default();
     for seed in 0..120 {
         let disk = Disk { disk: CrashDisk::new(seed), file_bytes: if seed % 2 == 0 { SMALL_BYTES } else { 20_000 } };
         drop(disk.open_store().unwrap());
         interrupted += conformance::check_recovery(&disk, seed);
     }
-    assert!(0 < interrupted.kept_count && 0 < interrupted.lost_count, "{interrupted:?}");
+    assert!(0 < interrupted.surviving_count && 0 < interrupted.lost_count, "{interrupted:?}");
 }
 
 struct Disk {
@@ -33,10 +33,10 @@ struct Disk {
 }
 
 impl Disk {
-    fn open_store(&self) -> Result<Store> {
-        let [trees, first, second] = self.disk.files();
-        let media: [Medium; 2] = [Box::new(first), Box::new(second)];
-        Store::open(trees::open_behind_log_on(trees)?, media, self.file_bytes, Flush::ByWriter)
+    fn open_store(&self) -> Result<WalStore> {
+        let [trees, first, second] = self.disk.open_files();
+        let media: [LogMedium; 2] = [Box::new(first), Box::new(second)];
+        WalStore::open(trees::open_with_wal_on(trees)?, media, self.file_bytes, FlushMode::Inline)
     }
 }
 
@@ -102,7 +102,7 @@ fn a_log_that_lacks_a_durable_record_is_refused_and_a_torn_end_is_not() {
     for (key, after) in [("key 0", 0), ("key 1", 1)] {
         damage(at(key));
         let refused = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap_err();
-        assert!(matches!(refused, Error::Damaged { after: found, found: 3, .. } if found == after), "{refused:?}");
+        assert!(matches!(refused, Error::LogGap { after: found, found: 3, .. } if found == after), "{refused:?}");
     }
     damage(at("key 2"));
     let store = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap();
@@ -130,7 +130,7 @@ fn a_store_from_before_the_log_gets_one_and_is_then_refused_without() {
     crate::redb::open(&path).unwrap().write(one_put("old")).unwrap();
     assert!(!file_path(&path, 0).exists());
     assert!(open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().get(Space::Meta, b"old").unwrap().is_some());
-    assert!(matches!(crate::redb::open(&path), Err(Error::Format { found: 4, supported: 3, .. })));
+    assert!(matches!(crate::redb::open(&path), Err(Error::UnsupportedFormat { found: 4, supported: 3, .. })));
     std::fs::remove_file(file_path(&path, 1)).unwrap();
     let refused = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap_err();
     assert!(matches!(&refused, Error::Open { path: file, .. } if *file == file_path(&path, 1)), "{refused:?}");
@@ -153,9 +153,9 @@ fn the_trees_catch_up_beside_writers() {
             assert!(count <= 400);
         }
     });
-    let keys = |store: &Store| store.scan(Space::Meta, KeyRange::all(), Direction::Forward).unwrap().count();
+    let keys = |store: &WalStore| store.scan(Space::Meta, KeyRange::all(), Direction::Forward).unwrap().count();
     assert_eq!(keys(&store), 400);
-    assert!(0 < store.shared.trees.log_mark().unwrap().applied);
+    assert!(0 < store.shared.trees.wal_position().unwrap().applied);
     drop(store);
     assert_eq!(keys(&open(&path, SMALL_BYTES, trees::CACHE_BYTES).unwrap()), 400);
 }

@@ -13,26 +13,26 @@ use crate::{Error, Objects, Result, Version};
 mod tests;
 
 /// Name of the claim object below the storage prefix.
-const NAME: &str = "kiln-claim.json";
+const CLAIM_NAME: &str = "kiln-claim.json";
 
-/// Format version of [`Record`].
+/// Format version of [`ClaimRecord`].
 const FORMAT: u32 = 1;
 
 /// Maximum number of attempts to read and conditionally write the claim. Only another start of the same instance can
 /// make an attempt fail.
-const ROUND_COUNT_MAX: u32 = 16;
+const CLAIM_ATTEMPTS_MAX: u32 = 16;
 
 /// The exclusive right to write to a storage prefix. Dropping it does not release the prefix: the instance still owns
 /// it when it restarts.
 #[derive(Debug)]
-pub struct Claim {
+pub struct StorageClaim {
     objects: Objects,
-    record: Record,
+    record: ClaimRecord,
 }
 
 /// Content of the claim object. Unknown fields, which later versions may add, are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct ClaimRecord {
     /// Format version.
     format: u32,
     /// The instance that owns the prefix.
@@ -49,25 +49,25 @@ struct Record {
     claimed_us: i64,
 }
 
-impl Claim {
+impl StorageClaim {
     /// Claims the prefix for `instance`, or reclaims it after a restart. `about` (host and folder) describes this
     /// instance in the error that other instances get.
     ///
     /// # Errors
     /// [`Error::Claimed`] if another instance owns the prefix.
     pub async fn acquire(objects: &Objects, instance: Uuid, about: &str) -> Result<Self> {
-        for _ in 0..ROUND_COUNT_MAX {
-            let found = match objects.get_versioned(NAME).await {
-                Ok((bytes, version)) => Some((parse(objects, &bytes)?, version)),
+        for _ in 0..CLAIM_ATTEMPTS_MAX {
+            let found = match objects.get_versioned(CLAIM_NAME).await {
+                Ok((bytes, version)) => Some((parse_record(objects, &bytes)?, version)),
                 Err(Error::NotFound { .. }) => None,
                 Err(error) => return Err(error),
             };
             let epoch = match &found {
-                Some((record, _)) if record.instance != instance => return Err(claimed(objects, record)),
+                Some((record, _)) if record.instance != instance => return Err(claimed_error(objects, record)),
                 Some((record, _)) => record.epoch + 1,
                 None => 1,
             };
-            let record = Record {
+            let record = ClaimRecord {
                 format: FORMAT,
                 instance,
                 epoch,
@@ -75,7 +75,7 @@ impl Claim {
                 about: about.to_owned(),
                 claimed_us: objects.clock().now_us(),
             };
-            if write(objects, &record, found.map(|(_, version)| version)).await? {
+            if write_record(objects, &record, found.map(|(_, version)| version)).await? {
                 tracing::info!(storage = %objects, %instance, epoch, "claimed the storage prefix");
                 return Ok(Self { objects: objects.clone(), record });
             }
@@ -95,25 +95,26 @@ impl Claim {
     }
 
     /// Checks that this process still owns the prefix; fails with [`Error::ClaimLost`] if it does not.
-    pub async fn check(&self) -> Result<()> {
-        let found = match self.objects.get(NAME).await {
-            Ok(bytes) => parse(&self.objects, &bytes)?,
-            Err(Error::NotFound { .. }) => return Err(self.lost("its claim object was deleted".to_owned())),
+    pub async fn check_owned(&self) -> Result<()> {
+        let found = match self.objects.get(CLAIM_NAME).await {
+            Ok(bytes) => parse_record(&self.objects, &bytes)?,
+            Err(Error::NotFound { .. }) => return Err(self.lost_error("its claim object was deleted".to_owned())),
             Err(error) => return Err(error),
         };
         if found.token == self.record.token {
             return Ok(());
         }
-        Err(self.lost(format!("instance {} ({}) owns it with epoch {}", found.instance, found.about, found.epoch)))
+        Err(self
+            .lost_error(format!("instance {} ({}) owns it with epoch {}", found.instance, found.about, found.epoch)))
     }
 
     /// Releases the prefix, so that another instance can claim it.
     pub async fn release(self) -> Result<()> {
-        self.check().await?;
-        self.objects.delete(NAME).await
+        self.check_owned().await?;
+        self.objects.delete(CLAIM_NAME).await
     }
 
-    fn lost(&self, now: String) -> Error {
+    fn lost_error(&self, now: String) -> Error {
         Error::ClaimLost {
             storage: self.objects.url().to_owned(),
             instance: self.record.instance,
@@ -124,27 +125,27 @@ impl Claim {
 }
 
 /// Replaces the record of `version`, or creates the first one; returns `false` if another writer was faster.
-async fn write(objects: &Objects, record: &Record, version: Option<Version>) -> Result<bool> {
+async fn write_record(objects: &Objects, record: &ClaimRecord, version: Option<Version>) -> Result<bool> {
     let bytes = Bytes::from(serde_json::to_vec_pretty(record).expect("a claim record serializes to JSON"));
     match version {
-        Some(version) => Ok(objects.put_if_matches(NAME, bytes, &version).await?.is_some()),
-        None => objects.put_if_absent(NAME, bytes).await,
+        Some(version) => Ok(objects.put_if_matches(CLAIM_NAME, bytes, &version).await?.is_some()),
+        None => objects.put_if_absent(CLAIM_NAME, bytes).await,
     }
 }
 
-fn parse(objects: &Objects, bytes: &[u8]) -> Result<Record> {
-    let malformed = |reason: String| Error::ClaimMalformed { object: objects.object_url(NAME), reason };
-    let record: Record = serde_json::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
+fn parse_record(objects: &Objects, bytes: &[u8]) -> Result<ClaimRecord> {
+    let malformed = |reason: String| Error::ClaimMalformed { object: objects.object_url(CLAIM_NAME), reason };
+    let record: ClaimRecord = serde_json::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
     if FORMAT < record.format {
         return Err(malformed(format!("its format is {}, but this version reads up to {FORMAT}", record.format)));
     }
     Ok(record)
 }
 
-fn claimed(objects: &Objects, record: &Record) -> Error {
+fn claimed_error(objects: &Objects, record: &ClaimRecord) -> Error {
     Error::Claimed {
         storage: objects.url().to_owned(),
-        object: objects.object_url(NAME),
+        object: objects.object_url(CLAIM_NAME),
         holder: record.instance,
         about: record.about.clone(),
     }

@@ -11,11 +11,11 @@ async fn an_instance_recognises_its_claim_after_any_lost_answer() {
         for request in 0..6 {
             let (store, objects) = faulty(request);
             store.fail_after(request, fault);
-            let first = Claim::acquire(&objects, OURS, "here").await.unwrap();
-            let second = Claim::acquire(&objects, OURS, "here").await.unwrap();
-            second.check().await.unwrap();
+            let first = StorageClaim::acquire(&objects, OURS, "here").await.unwrap();
+            let second = StorageClaim::acquire(&objects, OURS, "here").await.unwrap();
+            second.check_owned().await.unwrap();
             assert_eq!((first.epoch(), second.epoch()), (1, 2), "{fault:?} at request {request}: one write, one epoch");
-            assert!(first.check().await.is_err());
+            assert!(first.check_owned().await.is_err());
         }
     }
 }
@@ -27,11 +27,11 @@ async fn under_many_faults_two_instances_never_both_hold_a_prefix() {
         let (store, objects) = faulty(seed);
         store.fail_one_in(3, &Fault::DETECTABLE);
         let (ours, theirs) =
-            tokio::join!(Claim::acquire(&objects, OURS, "one"), Claim::acquire(&objects, THEIRS, "two"));
+            tokio::join!(StorageClaim::acquire(&objects, OURS, "one"), StorageClaim::acquire(&objects, THEIRS, "two"));
         assert!(ours.is_err() || theirs.is_err(), "seed {seed}: both hold it");
-        FaultStore::heal(&store);
+        FaultStore::clear_faults(&store);
         if let Ok(claim) = ours.or(theirs) {
-            claim.check().await.unwrap();
+            claim.check_owned().await.unwrap();
             held_count += 1;
         }
     }
@@ -44,21 +44,21 @@ async fn a_claim_that_is_not_understood_is_not_overwritten() {
         "token": "00000000-0000-0000-0000-000000000001", "about": "", "claimed_us": 0}"#;
     for content in ["", "{", "{}", "[1]", "\u{0}", newer] {
         let (_, objects) = faulty(0);
-        objects.put(NAME, Bytes::from(content)).await.unwrap();
-        let refusal = Claim::acquire(&objects, OURS, "here").await;
+        objects.put(CLAIM_NAME, Bytes::from(content)).await.unwrap();
+        let refusal = StorageClaim::acquire(&objects, OURS, "here").await;
         assert!(matches!(refusal, Err(Error::ClaimMalformed { .. })), "{content}");
-        assert_eq!(objects.get(NAME).await.unwrap(), content);
+        assert_eq!(objects.get(CLAIM_NAME).await.unwrap(), content);
     }
 }
 
 #[tokio::test]
 async fn a_claim_taken_away_by_hand_is_noticed() {
     let (_, objects) = faulty(0);
-    let claim = Claim::acquire(&objects, OURS, "here").await.unwrap();
-    objects.delete(NAME).await.unwrap();
-    assert!(matches!(claim.check().await, Err(Error::ClaimLost { .. })));
-    Claim::acquire(&objects, THEIRS, "there").await.unwrap();
-    let lost = claim.check().await.unwrap_err().to_string();
+    let claim = StorageClaim::acquire(&objects, OURS, "here").await.unwrap();
+    objects.delete(CLAIM_NAME).await.unwrap();
+    assert!(matches!(claim.check_owned().await, Err(Error::ClaimLost { .. })));
+    StorageClaim::acquire(&objects, THEIRS, "there").await.unwrap();
+    let lost = claim.check_owned().await.unwrap_err().to_string();
     assert!(lost.contains("there") && lost.contains(&THEIRS.to_string()), "{lost}");
 }
 
@@ -73,7 +73,7 @@ fn a_claim_is_stored_as_ever() {
   "about": "host:/data",
   "claimed_us": 1700000000000000
 }"#;
-    let record = Record {
+    let record = ClaimRecord {
         format: FORMAT,
         instance: OURS,
         epoch: 3,
@@ -82,8 +82,8 @@ fn a_claim_is_stored_as_ever() {
         claimed_us: 1_700_000_000_000_000,
     };
     let (_, objects) = faulty(1);
-    assert_eq!(parse(&objects, stored.as_bytes()).unwrap(), record);
+    assert_eq!(parse_record(&objects, stored.as_bytes()).unwrap(), record);
     assert_eq!(serde_json::to_string_pretty(&record).unwrap(), stored);
     let newer = stored.replace("\"format\": 1", "\"format\": 2");
-    assert!(matches!(parse(&objects, newer.as_bytes()), Err(Error::ClaimMalformed { .. })));
+    assert!(matches!(parse_record(&objects, newer.as_bytes()), Err(Error::ClaimMalformed { .. })));
 }

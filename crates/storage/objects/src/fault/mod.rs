@@ -65,49 +65,49 @@ impl Fault {
 }
 
 /// Simulated latency of requests.
-pub trait Pace: fmt::Debug + Send + Sync {
+pub trait RequestLatency: fmt::Debug + Send + Sync {
     /// Waits for the simulated latency. Called before a request and, for puts, once more before its response.
-    fn wait(&self, what: &'static str) -> BoxFuture<'static, ()>;
+    fn wait(&self, operation: &'static str) -> BoxFuture<'static, ()>;
 }
 
 /// Object store that forwards requests to another store and injects faults.
 #[derive(Debug)]
 pub struct FaultStore {
     inner: Arc<dyn ObjectStore>,
-    plan: Arc<Mutex<Plan>>,
-    pace: Option<Arc<dyn Pace>>,
+    plan: Arc<Mutex<FaultPlan>>,
+    latency: Option<Arc<dyn RequestLatency>>,
 }
 
 /// Faults to inject, and counts of requests and faults so far.
 #[derive(Debug)]
-struct Plan {
+struct FaultPlan {
     random: SeededRandom,
     request_count: u64,
     fault_count: u64,
     /// Planned faults by the number of their request.
     planned: BTreeMap<u64, Fault>,
     /// Random faults: one in this many requests fails with one of these.
-    one_in: Option<(u64, Vec<Fault>)>,
+    random_faults: Option<(u64, Vec<Fault>)>,
 }
 
 impl FaultStore {
     /// Wraps `inner`; no faults are injected yet.
     #[must_use]
     pub fn new(inner: Arc<dyn ObjectStore>, seed: u64) -> Self {
-        let plan = Plan {
+        let plan = FaultPlan {
             random: SeededRandom::new(seed),
             request_count: 0,
             fault_count: 0,
             planned: BTreeMap::new(),
-            one_in: None,
+            random_faults: None,
         };
-        Self { inner, plan: Arc::new(Mutex::new(plan)), pace: None }
+        Self { inner, plan: Arc::new(Mutex::new(plan)), latency: None }
     }
 
     /// Sets the simulated latency of puts, gets and deletes (not of upload parts and lists).
     #[must_use]
-    pub fn paced(self, pace: Arc<dyn Pace>) -> Self {
-        Self { pace: Some(pace), ..self }
+    pub fn with_latency(self, pace: Arc<dyn RequestLatency>) -> Self {
+        Self { latency: Some(pace), ..self }
     }
 
     /// Injects `fault` into the request after the next `count`.
@@ -118,14 +118,14 @@ impl FaultStore {
 
     /// Injects a random one of `faults` into one in `requests` requests, at random.
     pub fn fail_one_in(&self, requests: u64, faults: &[Fault]) {
-        self.plan.lock().one_in = Some((requests, faults.to_vec()));
+        self.plan.lock().random_faults = Some((requests, faults.to_vec()));
     }
 
     /// Removes all planned and random faults.
-    pub fn heal(&self) {
+    pub fn clear_faults(&self) {
         let plan = &mut *self.plan.lock();
         plan.planned.clear();
-        plan.one_in = None;
+        plan.random_faults = None;
     }
 
     /// Returns the number of requests so far.
@@ -140,25 +140,25 @@ impl FaultStore {
         self.plan.lock().fault_count
     }
 
-    async fn pass<T>(&self, location: &Path, request: impl Future<Output = Result<T>>) -> Result<T> {
-        let fault = self.plan.lock().next_unconditional();
-        pass(fault, location, request).await
+    async fn run_with_faults<T>(&self, location: &Path, request: impl Future<Output = Result<T>>) -> Result<T> {
+        let fault = self.plan.lock().next_unconditional_fault();
+        apply_fault(fault, location, request).await
     }
 
     async fn wait(&self, what: &'static str) {
-        if let Some(pace) = &self.pace {
+        if let Some(pace) = &self.latency {
             pace.wait(what).await;
         }
     }
 }
 
-impl Plan {
+impl FaultPlan {
     /// Counts the next request and returns its fault, if any.
-    fn next(&mut self) -> Option<Fault> {
+    fn next_fault(&mut self) -> Option<Fault> {
         let request = self.request_count;
         self.request_count += 1;
         let mut fault = self.planned.remove(&request);
-        if let (None, Some((requests, faults))) = (fault, &self.one_in)
+        if let (None, Some((requests, faults))) = (fault, &self.random_faults)
             && self.random.next_u64().is_multiple_of(*requests)
         {
             let index = self.random.next_u64() % faults.len() as u64;
@@ -169,12 +169,12 @@ impl Plan {
     }
 
     /// Returns the fault of the next request, which has no condition: a conflict becomes [`Fault::ErrorAfter`].
-    fn next_unconditional(&mut self) -> Option<Fault> {
-        self.next().map(|fault| if fault == Fault::Conflict { Fault::ErrorAfter } else { fault })
+    fn next_unconditional_fault(&mut self) -> Option<Fault> {
+        self.next_fault().map(|fault| if fault == Fault::Conflict { Fault::ErrorAfter } else { fault })
     }
 }
 
-async fn pass<T>(fault: Option<Fault>, location: &Path, request: impl Future<Output = Result<T>>) -> Result<T> {
+async fn apply_fault<T>(fault: Option<Fault>, location: &Path, request: impl Future<Output = Result<T>>) -> Result<T> {
     let Some(fault) = fault else { return request.await };
     if fault.takes_effect() {
         request.await?;
@@ -183,16 +183,16 @@ async fn pass<T>(fault: Option<Fault>, location: &Path, request: impl Future<Out
 }
 
 /// Truncates `body` or flips one of its bits at a random position.
-fn damage(fault: Fault, body: Bytes, chance: u64) -> Bytes {
+fn damage_body(fault: Fault, body: Bytes, random: u64) -> Bytes {
     if body.is_empty() {
         return body;
     }
-    let index = usize::try_from(chance % body.len() as u64).expect("an index into the body fits usize");
+    let index = usize::try_from(random % body.len() as u64).expect("an index into the body fits usize");
     match fault {
         Fault::Truncate => body.slice(..index),
         _ => {
             let mut damaged = body.to_vec();
-            damaged[index] ^= 1 << (chance % 8);
+            damaged[index] ^= 1 << (random % 8);
             Bytes::from(damaged)
         }
     }
@@ -201,12 +201,12 @@ fn damage(fault: Fault, body: Bytes, chance: u64) -> Bytes {
 #[async_trait]
 impl ObjectStore for FaultStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        let fault = match self.plan.lock().next() {
+        let fault = match self.plan.lock().next_fault() {
             Some(Fault::Conflict) if options.mode == PutMode::Overwrite => Some(Fault::ErrorAfter),
             fault => fault,
         };
         self.wait("put").await;
-        let outcome = pass(fault, location, self.inner.put_opts(location, payload, options)).await;
+        let outcome = apply_fault(fault, location, self.inner.put_opts(location, payload, options)).await;
         self.wait("put done").await;
         outcome
     }
@@ -216,7 +216,7 @@ impl ObjectStore for FaultStore {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        let inner = self.pass(location, self.inner.put_multipart_opts(location, options)).await?;
+        let inner = self.run_with_faults(location, self.inner.put_multipart_opts(location, options)).await?;
         Ok(Box::new(FaultUpload { inner, location: location.clone(), plan: Arc::clone(&self.plan) }))
     }
 
@@ -225,17 +225,17 @@ impl ObjectStore for FaultStore {
         self.wait("get").await;
         let (fault, chance) = {
             let mut plan = self.plan.lock();
-            (plan.next_unconditional(), plan.random.next_u64())
+            (plan.next_unconditional_fault(), plan.random.next_u64())
         };
         match fault {
             Some(fault @ (Fault::Truncate | Fault::BitFlip)) => {
                 let found = self.inner.get_opts(location, options).await?;
                 let (meta, range, attributes) = (found.meta.clone(), found.range.clone(), found.attributes.clone());
-                let body = damage(fault, found.bytes().await?, chance);
+                let body = damage_body(fault, found.bytes().await?, chance);
                 let payload = GetResultPayload::Stream(futures::stream::iter([Ok(body)]).boxed());
                 Ok(GetResult { payload, meta, range, attributes })
             }
-            fault => pass(fault, location, self.inner.get_opts(location, options)).await,
+            fault => apply_fault(fault, location, self.inner.get_opts(location, options)).await,
         }
     }
 
@@ -244,39 +244,39 @@ impl ObjectStore for FaultStore {
         self.wait("get").await;
         let (fault, chance) = {
             let mut plan = self.plan.lock();
-            (plan.next_unconditional(), plan.random.next_u64())
+            (plan.next_unconditional_fault(), plan.random.next_u64())
         };
         match fault {
             Some(fault @ (Fault::Truncate | Fault::BitFlip)) if !ranges.is_empty() => {
                 let mut bodies = self.inner.get_ranges(location, ranges).await?;
                 let last = bodies.pop().unwrap_or_default();
-                bodies.push(damage(fault, last, chance));
+                bodies.push(damage_body(fault, last, chance));
                 Ok(bodies)
             }
-            fault => pass(fault, location, self.inner.get_ranges(location, ranges)).await,
+            fault => apply_fault(fault, location, self.inner.get_ranges(location, ranges)).await,
         }
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let (inner, plan, pace) = (Arc::clone(&self.inner), Arc::clone(&self.plan), self.pace.clone());
+        let (inner, plan, pace) = (Arc::clone(&self.inner), Arc::clone(&self.plan), self.latency.clone());
         let deleted = locations.then(move |location| {
             let (inner, plan, pace) = (Arc::clone(&inner), Arc::clone(&plan), pace.clone());
             async move {
                 let location = location?;
-                let fault = plan.lock().next_unconditional();
+                let fault = plan.lock().next_unconditional_fault();
                 if let Some(pace) = pace {
                     pace.wait("delete").await;
                 }
                 let one = futures::stream::iter([Ok(location.clone())]).boxed();
                 let request = async { inner.delete_stream(one).next().await.unwrap_or(Ok(location.clone())) };
-                pass(fault, &location, request).await
+                apply_fault(fault, &location, request).await
             }
         });
         deleted.boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let fault = self.plan.lock().next();
+        let fault = self.plan.lock().next_fault();
         let found = self.inner.list(prefix);
         match fault {
             None => found,
@@ -290,11 +290,11 @@ impl ObjectStore for FaultStore {
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         let location = prefix.cloned().unwrap_or_default();
-        self.pass(&location, self.inner.list_with_delimiter(prefix)).await
+        self.run_with_faults(&location, self.inner.list_with_delimiter(prefix)).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.pass(to, self.inner.copy_opts(from, to, options)).await
+        self.run_with_faults(to, self.inner.copy_opts(from, to, options)).await
     }
 }
 
@@ -308,24 +308,24 @@ impl fmt::Display for FaultStore {
 struct FaultUpload {
     inner: Box<dyn MultipartUpload>,
     location: Path,
-    plan: Arc<Mutex<Plan>>,
+    plan: Arc<Mutex<FaultPlan>>,
 }
 
 #[async_trait]
 impl MultipartUpload for FaultUpload {
     fn put_part(&mut self, part: PutPayload) -> UploadPart {
-        let fault = self.plan.lock().next_unconditional();
+        let fault = self.plan.lock().next_unconditional_fault();
         let (sent, location) = (self.inner.put_part(part), self.location.clone());
-        async move { pass(fault, &location, sent).await }.boxed()
+        async move { apply_fault(fault, &location, sent).await }.boxed()
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        let fault = self.plan.lock().next_unconditional();
-        pass(fault, &self.location, self.inner.complete()).await
+        let fault = self.plan.lock().next_unconditional_fault();
+        apply_fault(fault, &self.location, self.inner.complete()).await
     }
 
     async fn abort(&mut self) -> Result<()> {
-        let fault = self.plan.lock().next_unconditional();
-        pass(fault, &self.location, self.inner.abort()).await
+        let fault = self.plan.lock().next_unconditional_fault();
+        apply_fault(fault, &self.location, self.inner.abort()).await
     }
 }

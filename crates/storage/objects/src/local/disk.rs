@@ -14,7 +14,7 @@ pub struct FolderDisk {
 impl FolderDisk {
     /// Returns the disk that contains, or will contain, `folder`.
     #[must_use]
-    pub fn of(folder: &Path) -> Self {
+    pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
@@ -23,12 +23,12 @@ impl FolderDisk {
     /// # Errors
     /// If `statvfs` fails.
     pub fn total_bytes(&self) -> io::Result<u64> {
-        let found = self.found()?;
+        let found = self.query_statvfs()?;
         Ok(found.f_blocks.saturating_mul(found.f_frsize))
     }
 
     /// Queries the folder's file system, or that of the nearest parent that exists.
-    fn found(&self) -> io::Result<rustix::fs::StatVfs> {
+    fn query_statvfs(&self) -> io::Result<rustix::fs::StatVfs> {
         let mut folder = self.folder.as_path();
         loop {
             match (rustix::fs::statvfs(folder), folder.parent()) {
@@ -42,7 +42,7 @@ impl FolderDisk {
 
 impl Disk for FolderDisk {
     fn free_bytes(&self) -> io::Result<u64> {
-        let found = self.found()?;
+        let found = self.query_statvfs()?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 }

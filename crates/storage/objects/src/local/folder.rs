@@ -15,11 +15,11 @@ use chrono::{DateTime, Utc};
 use object_store::path::Path;
 use object_store::{Error, ListResult, ObjectMeta, PutMode, PutResult, Result, UpdateVersion};
 use parking_lot::Mutex;
-use types::{Clock, Failpoint, Reserve};
+use types::{Clock, DiskReserve, Failpoint};
 
-use super::buffers::Buffers;
-use super::failed;
-use super::workspace::{NAME, Temporary, Workspace};
+use super::buffer_pool::BufferPool;
+use super::local_error;
+use super::workspace::{TemporaryFile, WORKSPACE_NAME, Workspace};
 
 /// A folder whose files are objects.
 #[derive(Debug)]
@@ -29,35 +29,43 @@ pub(super) struct Folder {
     /// Folder for temporary files, created by the first write.
     workspace: Mutex<Option<Arc<Workspace>>>,
     /// Folders below the root whose directory entries have been synced.
-    durable: Mutex<HashSet<PathBuf>>,
+    synced_folders: Mutex<HashSet<PathBuf>>,
     /// Last modification time given to a file, in nanoseconds since 1970; each time is given only once.
-    last_stamp: AtomicU64,
+    last_mtime_ns: AtomicU64,
     /// Disk space that writes must leave free.
-    reserve: Option<Reserve>,
+    reserve: Option<DiskReserve>,
     /// Pool of read buffers.
-    buffers: Arc<Buffers>,
+    buffers: Arc<BufferPool>,
 }
 
 impl Folder {
-    pub(super) fn new(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<Reserve>) -> Result<Self> {
-        let root = std::path::absolute(root).map_err(|source| failed(source.into()))?;
+    pub(super) fn new(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<DiskReserve>) -> Result<Self> {
+        let root = std::path::absolute(root).map_err(|source| local_error(source.into()))?;
         let (workspace, durable) = (Mutex::default(), Mutex::default());
-        Ok(Self { root, clock, workspace, durable, last_stamp: AtomicU64::new(0), reserve, buffers: Arc::default() })
+        Ok(Self {
+            root,
+            clock,
+            workspace,
+            synced_folders: durable,
+            last_mtime_ns: AtomicU64::new(0),
+            reserve,
+            buffers: Arc::default(),
+        })
     }
 
     /// Checks that writing `bytes` leaves the reserve free.
-    pub(super) fn check_room(&self, bytes: u64) -> Result<()> {
+    pub(super) fn check_space(&self, bytes: u64) -> Result<()> {
         let Some(reserve) = &self.reserve else { return Ok(()) };
-        reserve.check(bytes).map_err(|source| failed(source.into()))
+        reserve.check_space(bytes).map_err(|source| local_error(source.into()))
     }
 
     /// Checks that there is space for an object of `bytes` that is written by a single put. Such objects may use three
     /// quarters of the reserve: they are small, and archived log records are among them, without which nothing can be
     /// deleted.
-    pub(super) fn check_room_for_whole(&self, bytes: u64) -> Result<()> {
+    pub(super) fn check_space_for_put(&self, bytes: u64) -> Result<()> {
         let Some(reserve) = &self.reserve else { return Ok(()) };
-        let last = Reserve { disk: Arc::clone(&reserve.disk), bytes: reserve.bytes / 4 };
-        last.check(bytes).map_err(|source| failed(source.into()))
+        let last = DiskReserve { disk: Arc::clone(&reserve.disk), bytes: reserve.bytes / 4 };
+        last.check_space(bytes).map_err(|source| local_error(source.into()))
     }
 
     pub(super) fn root(&self) -> &FilePath {
@@ -73,15 +81,15 @@ impl Folder {
     }
 
     /// Creates an empty temporary file for [`Self::publish`].
-    pub(super) fn temporary(&self) -> Result<Temporary> {
+    pub(super) fn create_temporary(&self) -> Result<TemporaryFile> {
         let workspace = self.workspace()?;
-        workspace.temporary().map_err(|source| failed(source.into()))
+        workspace.create_temporary().map_err(|source| local_error(source.into()))
     }
 
     /// Makes `file` the object at `location`, durably, if the conditions of `mode` hold.
-    pub(super) fn publish(&self, file: Temporary, location: &Path, mode: &PutMode) -> Result<PutResult> {
+    pub(super) fn publish(&self, file: TemporaryFile, location: &Path, mode: &PutMode) -> Result<PutResult> {
         let target = self.path(location)?;
-        let io_failed = |source: io::Error| failed_at("write", &target, &source);
+        let io_failed = |source: io::Error| step_error("write", &target, &source);
         let parent = target.parent().expect("an object's path is below the root");
         self.make_folder(parent).map_err(io_failed)?;
         self.check_inside(parent, location)?;
@@ -90,7 +98,7 @@ impl Folder {
         let workspace = self.workspace()?;
         match mode {
             PutMode::Create => {
-                self.stamp(&file, 0).map_err(io_failed)?;
+                self.set_unique_mtime(&file, 0).map_err(io_failed)?;
                 fs::hard_link(&file.path, &target).map_err(|source| match source.kind() {
                     io::ErrorKind::AlreadyExists => {
                         Error::AlreadyExists { path: location.to_string(), source: source.into() }
@@ -100,7 +108,7 @@ impl Folder {
             }
             PutMode::Overwrite | PutMode::Update(_) => {
                 // The lock keeps two writers from both seeing the same version and both replacing it.
-                let _names = workspace.lock_names().map_err(io_failed)?;
+                let _names = workspace.lock_renames().map_err(io_failed)?;
                 let present = match fs::symlink_metadata(&target) {
                     Ok(present) => Some(present),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -110,7 +118,7 @@ impl Folder {
                     check_version(location, present.as_ref(), expected)?;
                 }
                 let later_than = present.as_ref().map_or(0, modified_ns);
-                self.stamp(&file, later_than).map_err(io_failed)?;
+                self.set_unique_mtime(&file, later_than).map_err(io_failed)?;
                 fs::rename(&file.path, &target).map_err(io_failed)?;
             }
         }
@@ -125,9 +133,9 @@ impl Folder {
     pub(super) fn open(&self, location: &Path) -> Result<(File, ObjectMeta)> {
         let path = self.path(location)?;
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
-        let (meta, file) = opened.map_err(|source| missing_or_failed(location, &path, source))?;
+        let (meta, file) = opened.map_err(|source| access_error(location, &path, source))?;
         if !meta.is_file() {
-            return Err(not_found(location, "it is a folder"));
+            return Err(not_found_error(location, "it is a folder"));
         }
         self.check_inside(&path, location)?;
         Ok((file, object_meta(location.clone(), &meta)))
@@ -137,15 +145,15 @@ impl Folder {
     pub(super) fn delete(&self, location: &Path) -> Result<()> {
         let path = self.path(location)?;
         let parent = path.parent().expect("an object's path is below the root");
-        let gone_or_failed = |source| missing_or_failed(location, &path, source);
+        let gone_or_failed = |source| access_error(location, &path, source);
         let meta = fs::symlink_metadata(&path).map_err(gone_or_failed)?;
         if meta.is_dir() {
-            return Err(not_found(location, "it is a folder"));
+            return Err(not_found_error(location, "it is a folder"));
         }
         self.check_inside(parent, location)?;
         {
             let workspace = self.workspace()?;
-            let _names = workspace.lock_names().map_err(gone_or_failed)?;
+            let _names = workspace.lock_renames().map_err(gone_or_failed)?;
             fs::remove_file(&path).map_err(gone_or_failed)?;
         }
         Failpoint::ObjectDeleted.pass();
@@ -168,7 +176,8 @@ impl Folder {
     pub(super) fn list_with_delimiter(&self, prefix: &Path) -> Result<ListResult> {
         let mut found = ListResult { common_prefixes: Vec::new(), objects: Vec::new() };
         let folder = self.folder_path(prefix)?;
-        let io_failed = |source: io::Error| failed(format!("failed to list {}: {source}", folder.display()).into());
+        let io_failed =
+            |source: io::Error| local_error(format!("failed to list {}: {source}", folder.display()).into());
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if is_absent(&error) => return Ok(found),
@@ -178,11 +187,11 @@ impl Folder {
         for entry in entries {
             let entry = entry.map_err(io_failed)?;
             let name = entry.file_name();
-            if prefix.is_root() && name == NAME {
+            if prefix.is_root() && name == WORKSPACE_NAME {
                 continue;
             }
             // Files whose names are no valid object names were not written by this store.
-            let Some(location) = name.to_str().and_then(|name| child(prefix, name)) else { continue };
+            let Some(location) = name.to_str().and_then(|name| child_location(prefix, name)) else { continue };
             let kind = entry.file_type().map_err(io_failed)?;
             if kind.is_dir() {
                 found.common_prefixes.push(location);
@@ -203,16 +212,16 @@ impl Folder {
         if let Some(workspace) = &*workspace {
             return Ok(Arc::clone(workspace));
         }
-        let io_failed = |source: io::Error| failed_at("create a folder for temporary files in", &self.root, &source);
+        let io_failed = |source: io::Error| step_error("create a folder for temporary files in", &self.root, &source);
         self.make_folder(&self.root).map_err(io_failed)?;
-        let made = Arc::new(Workspace::make(&self.root).map_err(io_failed)?);
+        let made = Arc::new(Workspace::create(&self.root).map_err(io_failed)?);
         Ok(Arc::clone(workspace.insert(made)))
     }
 
     /// Returns the path of an object's file; rejects names that lead out of the folder or into `.kiln`.
     fn path(&self, location: &Path) -> Result<PathBuf> {
         if location.is_root() {
-            return Err(refused(location, "it is empty"));
+            return Err(name_error(location, "it is empty"));
         }
         self.folder_path(location)
     }
@@ -221,10 +230,10 @@ impl Folder {
         let mut path = self.root.clone();
         for (index, part) in prefix.as_ref().split('/').filter(|_| !prefix.is_root()).enumerate() {
             if part.is_empty() || part == "." || part == ".." || part.contains(['\0', '\\']) {
-                return Err(refused(prefix, "a part of it is not a valid file name"));
+                return Err(name_error(prefix, "a part of it is not a valid file name"));
             }
-            if index == 0 && part == NAME {
-                return Err(refused(prefix, "names below .kiln are reserved"));
+            if index == 0 && part == WORKSPACE_NAME {
+                return Err(name_error(prefix, "names below .kiln are reserved"));
             }
             path.push(part);
         }
@@ -233,7 +242,7 @@ impl Folder {
 
     /// Checks that no symbolic link in `path`, which must exist, leads out of the folder.
     fn check_inside(&self, path: &FilePath, location: &Path) -> Result<()> {
-        let io_failed = |source: io::Error| missing_or_failed(location, path, source);
+        let io_failed = |source: io::Error| access_error(location, path, source);
         let root = fs::canonicalize(&self.root).map_err(io_failed)?;
         let real = fs::canonicalize(path).map_err(io_failed)?;
         if real.starts_with(&root) {
@@ -245,7 +254,7 @@ impl Folder {
 
     /// Creates `folder` and its parents durably.
     fn make_folder(&self, folder: &FilePath) -> io::Result<()> {
-        if self.durable.lock().contains(folder) {
+        if self.synced_folders.lock().contains(folder) {
             return Ok(());
         }
         let Some(parent) = folder.parent() else { return Ok(()) };
@@ -260,37 +269,37 @@ impl Folder {
         }
         // Also if it existed: its creator may have died before the sync.
         sync_folder(parent)?;
-        self.durable.lock().insert(folder.to_owned());
+        self.synced_folders.lock().insert(folder.to_owned());
         Ok(())
     }
 
     /// Reads `range` of a file; returns fewer bytes if the file ends before.
     pub(super) fn read(&self, file: &File, location: &Path, range: Range<u64>) -> Result<Bytes> {
-        let failed_at = |source: io::Error| failed(format!("failed to read {location}: {source}").into());
+        let failed_at = |source: io::Error| local_error(format!("failed to read {location}: {source}").into());
         let length = file.metadata().map_err(failed_at)?.len();
         let end = range.end.min(length);
-        let bytes = usize::try_from(end.saturating_sub(range.start)).map_err(|source| failed(source.into()))?;
-        self.buffers.filled(bytes, |buffer| file.read_exact_at(buffer, range.start).map_err(failed_at))
+        let bytes = usize::try_from(end.saturating_sub(range.start)).map_err(|source| local_error(source.into()))?;
+        self.buffers.fill_buffer(bytes, |buffer| file.read_exact_at(buffer, range.start).map_err(failed_at))
     }
 
     /// Sets a modification time on `file` that no earlier content of its name has had. It makes the version unique,
     /// because file systems soon reuse the inodes of deleted files.
-    fn stamp(&self, file: &Temporary, later_than: u64) -> io::Result<()> {
+    fn set_unique_mtime(&self, file: &TemporaryFile, later_than: u64) -> io::Result<()> {
         let now = u64::try_from(self.clock.now_us()).unwrap_or(0) * 1_000;
         let floor = now.max(later_than + 1);
         let stamped = |last: u64| floor.max(last + 1);
-        let last = self.last_stamp.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(stamped(last)));
+        let last = self.last_mtime_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(stamped(last)));
         let stamp = stamped(last.unwrap_or_else(|last| last));
         file.file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(stamp))
     }
 }
 
 /// Builds an error that keeps the kind of `source`, by which a full disk is recognized.
-fn failed_at(step: &str, path: &FilePath, source: &io::Error) -> Error {
-    failed(io::Error::new(source.kind(), format!("failed to {step} {}: {source}", path.display())).into())
+fn step_error(step: &str, path: &FilePath, source: &io::Error) -> Error {
+    local_error(io::Error::new(source.kind(), format!("failed to {step} {}: {source}", path.display())).into())
 }
 
-fn child(prefix: &Path, name: &str) -> Option<Path> {
+fn child_location(prefix: &Path, name: &str) -> Option<Path> {
     let location = if prefix.is_root() { name.to_owned() } else { format!("{prefix}/{name}") };
     Path::parse(location).ok()
 }
@@ -330,20 +339,20 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn missing_or_failed(location: &Path, path: &FilePath, source: io::Error) -> Error {
+fn access_error(location: &Path, path: &FilePath, source: io::Error) -> Error {
     if is_absent(&source) {
         return Error::NotFound { path: location.to_string(), source: source.into() };
     }
     if source.kind() == io::ErrorKind::PermissionDenied {
         return Error::PermissionDenied { path: location.to_string(), source: source.into() };
     }
-    failed(format!("failed to open {}: {source}", path.display()).into())
+    local_error(format!("failed to open {}: {source}", path.display()).into())
 }
 
-fn not_found(location: &Path, reason: &str) -> Error {
+fn not_found_error(location: &Path, reason: &str) -> Error {
     Error::NotFound { path: location.to_string(), source: reason.into() }
 }
 
-fn refused(location: &Path, reason: &str) -> Error {
+fn name_error(location: &Path, reason: &str) -> Error {
     Error::NotSupported { source: format!("\"{location}\" cannot be the name of an object: {reason}").into() }
 }

@@ -6,9 +6,9 @@
 //! In reading order:
 //! - `folder.rs`: the blocking file operations
 //! - `workspace.rs`: temporary files and the lock for renames
-//! - `upload.rs`: multipart uploads
+//! - `multipart.rs`: multipart uploads
 //! - `disk.rs`: free space of the folder's disk
-//! - `buffers.rs`: recycled read buffers
+//! - `buffer_pool.rs`: recycled read buffers
 
 use std::fmt;
 use std::ops::Range;
@@ -24,19 +24,19 @@ use object_store::{
     Attributes, CopyMode, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
-use types::{Clock, Reserve};
+use types::{Clock, DiskReserve};
 
-mod buffers;
+mod buffer_pool;
 mod disk;
 mod folder;
+mod multipart;
 #[cfg(test)]
 mod tests;
-mod upload;
 mod workspace;
 
 pub use disk::FolderDisk;
 use folder::Folder;
-use upload::Upload;
+use multipart::LocalMultipart;
 
 /// Name of this store in errors.
 pub(crate) const STORE: &str = "local folder";
@@ -56,11 +56,11 @@ pub struct LocalStore {
 impl LocalStore {
     /// Opens the store in the folder `root`, which need not exist. Removes temporary files left by dead writers.
     pub fn new(root: &FilePath, clock: Arc<dyn Clock>) -> Result<Self> {
-        Self::keeping(root, clock, None)
+        Self::with_reserve(root, clock, None)
     }
 
     /// Opens the store like [`Self::new`]; writes leave `reserve` free on the disk.
-    pub fn keeping(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<Reserve>) -> Result<Self> {
+    pub fn with_reserve(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<DiskReserve>) -> Result<Self> {
         let folder = Folder::new(root, clock, reserve)?;
         folder.sweep();
         Ok(Self { folder: Arc::new(folder) })
@@ -72,10 +72,10 @@ impl ObjectStore for LocalStore {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         refuse_attributes(&options.attributes)?;
         let location = location.clone();
-        blocking(&self.folder, move |folder| {
-            folder.check_room_for_whole(payload.content_length() as u64)?;
-            let mut file = folder.temporary()?;
-            file.write(payload.iter()).map_err(|source| failed(source.into()))?;
+        run_blocking(&self.folder, move |folder| {
+            folder.check_space_for_put(payload.content_length() as u64)?;
+            let mut file = folder.create_temporary()?;
+            file.write(payload.iter()).map_err(|source| local_error(source.into()))?;
             folder.publish(file, &location, &options.mode)
         })
         .await
@@ -87,21 +87,21 @@ impl ObjectStore for LocalStore {
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         refuse_attributes(&options.attributes)?;
-        let file = blocking(&self.folder, Folder::temporary).await?;
-        Ok(Box::new(Upload::new(Arc::clone(&self.folder), location.clone(), file)))
+        let file = run_blocking(&self.folder, Folder::create_temporary).await?;
+        Ok(Box::new(LocalMultipart::new(Arc::clone(&self.folder), location.clone(), file)))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         if options.version.is_some() {
-            return Err(unsupported("object versions"));
+            return Err(unsupported_error("object versions"));
         }
         let at = location.clone();
-        let (file, meta, range) = blocking(&self.folder, move |folder| {
+        let (file, meta, range) = run_blocking(&self.folder, move |folder| {
             let (file, meta) = folder.open(&at)?;
             options.check_preconditions(&meta)?;
             let range = match &options.range {
                 _ if options.head => 0..0,
-                Some(range) => range.as_range(meta.size).map_err(|source| failed(source.into()))?,
+                Some(range) => range.as_range(meta.size).map_err(|source| local_error(source.into()))?,
                 None => 0..meta.size,
             };
             Ok((Arc::new(file), meta, range))
@@ -116,7 +116,7 @@ impl ObjectStore for LocalStore {
                 }
                 let chunk = rest.start..rest.end.min(rest.start + CHUNK_BYTES);
                 let rest = chunk.end..rest.end;
-                let bytes = blocking(&folder, move |folder| folder.read(&file, &at, chunk)).await?;
+                let bytes = run_blocking(&folder, move |folder| folder.read(&file, &at, chunk)).await?;
                 Ok(Some((bytes, rest)))
             }
         });
@@ -125,7 +125,7 @@ impl ObjectStore for LocalStore {
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let (location, ranges) = (location.clone(), ranges.to_vec());
-        blocking(&self.folder, move |folder| {
+        run_blocking(&self.folder, move |folder| {
             let (file, _) = folder.open(&location)?;
             ranges.into_iter().map(|range| folder.read(&file, &location, range)).collect()
         })
@@ -137,7 +137,7 @@ impl ObjectStore for LocalStore {
         let deleted = locations.and_then(move |location| {
             let folder = Arc::clone(&folder);
             async move {
-                blocking(&folder, move |folder| {
+                run_blocking(&folder, move |folder| {
                     folder.delete(&location)?;
                     Ok(location)
                 })
@@ -149,13 +149,13 @@ impl ObjectStore for LocalStore {
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let (folder, prefix) = (Arc::clone(&self.folder), prefix.cloned().unwrap_or_default());
-        let found = async move { blocking(&folder, move |folder| folder.list(&prefix)).await };
+        let found = async move { run_blocking(&folder, move |folder| folder.list(&prefix)).await };
         stream::once(found).map_ok(|found| stream::iter(found.into_iter().map(Ok))).try_flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         let prefix = prefix.cloned().unwrap_or_default();
-        blocking(&self.folder, move |folder| folder.list_with_delimiter(&prefix)).await
+        run_blocking(&self.folder, move |folder| folder.list_with_delimiter(&prefix)).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
@@ -164,11 +164,11 @@ impl ObjectStore for LocalStore {
             CopyMode::Overwrite => PutMode::Overwrite,
             CopyMode::Create => PutMode::Create,
         };
-        blocking(&self.folder, move |folder| {
+        run_blocking(&self.folder, move |folder| {
             let (mut source, meta) = folder.open(&from)?;
-            folder.check_room(meta.size)?;
-            let mut file = folder.temporary()?;
-            file.copy_from(&mut source).map_err(|source| failed(source.into()))?;
+            folder.check_space(meta.size)?;
+            let mut file = folder.create_temporary()?;
+            file.copy_from(&mut source).map_err(|source| local_error(source.into()))?;
             folder.publish(file, &to, &mode)?;
             Ok(())
         })
@@ -183,7 +183,7 @@ impl fmt::Display for LocalStore {
 }
 
 /// Runs `work`, which blocks on disk I/O, on a blocking thread.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     folder: &Arc<Folder>,
     work: impl FnOnce(&Folder) -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -191,14 +191,14 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(move || work(&folder)).await?
 }
 
-fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+fn local_error(source: Box<dyn std::error::Error + Send + Sync>) -> Error {
     Error::Generic { store: STORE, source }
 }
 
-fn unsupported(what: &str) -> Error {
+fn unsupported_error(what: &str) -> Error {
     Error::NotSupported { source: format!("a local folder has no {what}").into() }
 }
 
 fn refuse_attributes(attributes: &Attributes) -> Result<()> {
-    if attributes.is_empty() { Ok(()) } else { Err(unsupported("object attributes")) }
+    if attributes.is_empty() { Ok(()) } else { Err(unsupported_error("object attributes")) }
 }

@@ -224,8 +224,8 @@ impl Disk for SmallDisk {
 async fn a_write_for_which_there_is_no_room_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
     let disk = Arc::new(SmallDisk(100.into()));
-    let reserve = Reserve { disk: Arc::clone(&disk) as _, bytes: 60 };
-    let store = LocalStore::keeping(root.path(), Arc::new(SystemClock::new()), Some(reserve)).unwrap();
+    let reserve = DiskReserve { disk: Arc::clone(&disk) as _, bytes: 60 };
+    let store = LocalStore::with_reserve(root.path(), Arc::new(SystemClock::new()), Some(reserve)).unwrap();
     let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom));
     let objects = Objects::new(Arc::new(store), Path::default(), "file:///small", clock, random);
     // Single puts may use three quarters of the reserve.
@@ -251,5 +251,5 @@ async fn a_write_for_which_there_is_no_room_leaves_nothing() {
 #[test]
 fn a_folder_that_is_not_made_yet_has_the_room_of_its_disk() {
     let root = tempfile::tempdir().unwrap();
-    assert!(0 < FolderDisk::of(&root.path().join("a/b")).free_bytes().unwrap());
+    assert!(0 < FolderDisk::new(&root.path().join("a/b")).free_bytes().unwrap());
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
 /// Name of the folder below the root; it contains no objects.
-pub(super) const NAME: &str = ".kiln";
+pub(super) const WORKSPACE_NAME: &str = ".kiln";
 
 /// Folder of one writer for temporary files.
 #[derive(Debug)]
@@ -20,27 +20,27 @@ pub(super) struct Workspace {
     folder: PathBuf,
     next_file: AtomicU64,
     /// Lock for renames: the mutex excludes threads, the lock on the file excludes processes.
-    names: Mutex<File>,
+    rename_lock: Mutex<File>,
     /// Lock that marks the writer as alive, held until the workspace is dropped.
     _alive: File,
 }
 
 /// Guard of the lock for renames and deletions.
-pub(super) struct NamesGuard<'a> {
+pub(super) struct RenameGuard<'a> {
     file: MutexGuard<'a, File>,
 }
 
 /// A temporary file, removed when dropped.
 #[derive(Debug)]
-pub(super) struct Temporary {
+pub(super) struct TemporaryFile {
     pub(super) file: File,
     pub(super) path: PathBuf,
 }
 
 impl Workspace {
     /// Creates the folder of a new writer below `root`, which must exist.
-    pub(super) fn make(root: &Path) -> io::Result<Self> {
-        let home = root.join(NAME);
+    pub(super) fn create(root: &Path) -> io::Result<Self> {
+        let home = root.join(WORKSPACE_NAME);
         fs::create_dir_all(&home)?;
         let names = lock_file(&home)?;
         names.lock()?;
@@ -57,12 +57,12 @@ impl Workspace {
         let alive = lock_file(&folder)?;
         alive.lock()?;
         names.unlock()?;
-        Ok(Self { folder, next_file: AtomicU64::new(0), names: Mutex::new(names), _alive: alive })
+        Ok(Self { folder, next_file: AtomicU64::new(0), rename_lock: Mutex::new(names), _alive: alive })
     }
 
     /// Removes the folders of dead writers below `root`.
     pub(super) fn sweep(root: &Path) -> io::Result<()> {
-        let home = root.join(NAME);
+        let home = root.join(WORKSPACE_NAME);
         if !home.try_exists()? {
             return Ok(());
         }
@@ -72,17 +72,17 @@ impl Workspace {
     }
 
     /// Locks renames and deletions against all other writers, in this and in other processes.
-    pub(super) fn lock_names(&self) -> io::Result<NamesGuard<'_>> {
-        let file = self.names.lock();
+    pub(super) fn lock_renames(&self) -> io::Result<RenameGuard<'_>> {
+        let file = self.rename_lock.lock();
         file.lock()?;
-        Ok(NamesGuard { file })
+        Ok(RenameGuard { file })
     }
 
     /// Creates an empty temporary file.
-    pub(super) fn temporary(&self) -> io::Result<Temporary> {
+    pub(super) fn create_temporary(&self) -> io::Result<TemporaryFile> {
         let path = self.folder.join(self.next_file.fetch_add(1, Ordering::Relaxed).to_string());
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        Ok(Temporary { file, path })
+        Ok(TemporaryFile { file, path })
     }
 }
 
@@ -93,17 +93,17 @@ impl Drop for Workspace {
     }
 }
 
-impl Drop for NamesGuard<'_> {
+impl Drop for RenameGuard<'_> {
     fn drop(&mut self) {
         // Unlocking a held lock does not fail; even if it did, closing the file would release the lock.
         let _ = self.file.unlock();
     }
 }
 
-impl Temporary {
+impl TemporaryFile {
     /// Appends `pieces` to the file.
-    pub(super) fn write<'a>(&mut self, mut pieces: impl Iterator<Item = &'a Bytes>) -> io::Result<()> {
-        pieces.try_for_each(|piece| self.file.write_all(piece))
+    pub(super) fn write<'a>(&mut self, mut chunks: impl Iterator<Item = &'a Bytes>) -> io::Result<()> {
+        chunks.try_for_each(|piece| self.file.write_all(piece))
     }
 
     /// Appends `source` from its current position to its end.
@@ -113,7 +113,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // A renamed file is already gone; if the removal fails, the next sweep removes the file.
         let _ = fs::remove_file(&self.path);

@@ -14,15 +14,15 @@ use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
 use types::{Clock, Random};
 
-use crate::fault::{FaultStore, Pace};
-use crate::retry::retry;
-use crate::{Error, Result, Writer, open};
+use crate::fault::{FaultStore, RequestLatency};
+use crate::retry::retry_transient;
+use crate::{Error, ObjectWriter, Result, open};
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 /// Maximum number of concurrent range requests for one object.
-const RANGES_AT_ONCE: usize = 8;
+const CONCURRENT_RANGES_MAX: usize = 8;
 
 /// Handle on a storage prefix such as `file:///folder` or `s3://bucket/prefix`. Cheap to clone; clones share the
 /// handle.
@@ -45,7 +45,7 @@ struct Inner {
 
 /// Metadata of an object in a storage.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Object {
+pub struct ObjectInfo {
     /// Name relative to the prefix of the handle.
     pub name: String,
     /// Size in bytes.
@@ -63,14 +63,19 @@ pub struct Version(UpdateVersion);
 impl Objects {
     /// Opens the storage at `url` with settings from the process's environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`).
     pub fn open(url: &str, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Result<Self> {
-        Self::open_keeping(url, 0, clock, random)
+        Self::open_with_reserve(url, 0, clock, random)
     }
 
-    /// Opens the storage like [`Self::open`]; in a local folder, writes leave `reserve_bytes` of the disk free.
-    pub fn open_keeping(url: &str, reserve_bytes: u64, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Result<Self> {
+    /// Opens the storage like [`Self::open_storage`]; in a local folder, writes leave `reserve_bytes` of the disk free.
+    pub fn open_with_reserve(
+        url: &str,
+        reserve_bytes: u64,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Self> {
         let variables =
             std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-        let (store, prefix) = open::open(url, variables, &clock, reserve_bytes)?;
+        let (store, prefix) = open::open_storage(url, variables, &clock, reserve_bytes)?;
         Ok(Self::new(store, prefix, url, clock, random))
     }
 
@@ -81,7 +86,7 @@ impl Objects {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Result<Self> {
-        let (store, prefix) = open::open(url, variables, &clock, 0)?;
+        let (store, prefix) = open::open_storage(url, variables, &clock, 0)?;
         Ok(Self::new(store, prefix, url, clock, random))
     }
 
@@ -99,8 +104,8 @@ impl Objects {
     }
 
     /// Returns a handle on the subfolder `name` of this prefix.
-    pub fn below(&self, name: &str) -> Result<Self> {
-        let prefix = self.location(name)?;
+    pub fn subfolder(&self, name: &str) -> Result<Self> {
+        let prefix = self.path_of(name)?;
         let inner = Inner {
             store: Arc::clone(&self.inner.store),
             prefix,
@@ -115,8 +120,13 @@ impl Objects {
     ///
     /// `seed` determines the faults, `pace` delays requests, and waits between retries use `clock`.
     #[must_use]
-    pub fn with_faults(&self, seed: u64, pace: Arc<dyn Pace>, clock: Arc<dyn Clock>) -> (Self, Arc<FaultStore>) {
-        let faults = Arc::new(FaultStore::new(Arc::clone(&self.inner.store), seed).paced(pace));
+    pub fn with_faults(
+        &self,
+        seed: u64,
+        pace: Arc<dyn RequestLatency>,
+        clock: Arc<dyn Clock>,
+    ) -> (Self, Arc<FaultStore>) {
+        let faults = Arc::new(FaultStore::new(Arc::clone(&self.inner.store), seed).with_latency(pace));
         let store: Arc<dyn ObjectStore> = Arc::clone(&faults) as _;
         let random = Arc::clone(&self.inner.random);
         (Self::new(store, self.inner.prefix.clone(), &self.inner.url, clock, random), faults)
@@ -142,11 +152,11 @@ impl Objects {
 
     /// Writes an object in one request, replacing any existing one.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<Version> {
-        let location = self.location(name)?;
+        let location = self.path_of(name)?;
         self.retry(|| async {
             let payload = PutPayload::from_bytes(bytes.clone());
             let stored = self.inner.store.put(&location, payload).await;
-            stored.map(|stored| Version(stored.into())).map_err(|source| self.failed("write", name, source))
+            stored.map(|stored| Version(stored.into())).map_err(|source| self.to_error("write", name, source))
         })
         .await
     }
@@ -166,7 +176,7 @@ impl Objects {
     }
 
     async fn put_conditionally(&self, name: &str, bytes: Bytes, mode: &PutMode) -> Result<Option<Version>> {
-        let location = self.location(name)?;
+        let location = self.path_of(name)?;
         self.retry(|| async {
             let payload = PutPayload::from_bytes(bytes.clone());
             match self.inner.store.put_opts(&location, payload, mode.clone().into()).await {
@@ -176,7 +186,7 @@ impl Objects {
                 Err(
                     source @ (object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }),
                 ) => {
-                    match self.get_once(name, &location).await {
+                    match self.get_without_retry(name, &location).await {
                         Ok((found, version)) => Ok((found == bytes).then_some(version)),
                         // S3 also answers "conflict" while the race is undecided; a retry sees the outcome.
                         Err(Error::NotFound { .. }) if *mode == PutMode::Create => Err(Error::Request {
@@ -188,15 +198,15 @@ impl Objects {
                         Err(error) => Err(error),
                     }
                 }
-                Err(source) => Err(self.failed("write", name, source)),
+                Err(source) => Err(self.to_error("write", name, source)),
             }
         })
         .await
     }
 
-    /// Starts writing an object of unknown size. The object appears when [`Writer::finish`] returns.
-    pub fn writer(&self, name: &str) -> Result<Writer> {
-        Ok(Writer::new(self.clone(), name, self.location(name)?))
+    /// Starts writing an object of unknown size. The object appears when [`ObjectWriter::finish`] returns.
+    pub fn writer(&self, name: &str) -> Result<ObjectWriter> {
+        Ok(ObjectWriter::new(self.clone(), name, self.path_of(name)?))
     }
 
     /// Reads an object.
@@ -206,33 +216,33 @@ impl Objects {
 
     /// Reads an object and its version, for [`Self::put_if_matches`].
     pub async fn get_versioned(&self, name: &str) -> Result<(Bytes, Version)> {
-        let location = self.location(name)?;
-        self.retry(|| self.get_once(name, &location)).await
+        let location = self.path_of(name)?;
+        self.retry(|| self.get_without_retry(name, &location)).await
     }
 
-    async fn get_once(&self, name: &str, location: &Path) -> Result<(Bytes, Version)> {
-        let failed = |source| self.failed("read", name, source);
+    async fn get_without_retry(&self, name: &str, location: &Path) -> Result<(Bytes, Version)> {
+        let failed = |source| self.to_error("read", name, source);
         let found = self.inner.store.get_opts(location, GetOptions::default()).await.map_err(failed)?;
         let expected = found.meta.size;
-        let version = Version::of(&found.meta);
+        let version = Version::from_meta(&found.meta);
         let bytes = found.bytes().await.map_err(failed)?;
         self.check_length(name, expected, &bytes)?;
         Ok((bytes, version))
     }
 
-    /// Reads the bytes of `range`; fails with [`Error::Range`] if the range extends beyond the object's end.
+    /// Reads the bytes of `range`; fails with [`Error::RangeBeyondEnd`] if the range extends beyond the object's end.
     pub async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes> {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        let location = self.location(name)?;
+        let location = self.path_of(name)?;
         self.retry(|| async {
-            let failed = |source| self.failed("read", name, source);
+            let failed = |source| self.to_error("read", name, source);
             let options = GetOptions::new().with_range(Some(range.clone()));
             let found = self.inner.store.get_opts(&location, options).await.map_err(failed)?;
             if found.meta.size < range.end {
                 let object = self.object_url(name);
-                return Err(Error::Range { object, bytes: found.meta.size, end: range.end });
+                return Err(Error::RangeBeyondEnd { object, bytes: found.meta.size, end: range.end });
             }
             let bytes = found.bytes().await.map_err(failed)?;
             self.check_length(name, range.end - range.start, &bytes)?;
@@ -243,10 +253,10 @@ impl Objects {
 
     /// Reads the bytes of each of `ranges`; ranges close to each other are fetched by one request.
     pub async fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let location = self.location(name)?;
+        let location = self.path_of(name)?;
         self.retry(|| async {
             let fetched = self.inner.store.get_ranges(&location, ranges).await;
-            let fetched = fetched.map_err(|source| self.failed("read", name, source))?;
+            let fetched = fetched.map_err(|source| self.to_error("read", name, source))?;
             for (range, bytes) in ranges.iter().zip(&fetched) {
                 self.check_length(name, range.end.saturating_sub(range.start), bytes)?;
             }
@@ -259,23 +269,23 @@ impl Objects {
     ///
     /// # Errors
     /// [`Error::Changed`] if the object has been replaced; else as [`Self::get_range`].
-    pub async fn get_ranges_of(&self, object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+    pub async fn get_ranges_if_unchanged(&self, object: &ObjectInfo, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         // Boxed, because the compiler cannot prove that a stream of closures is `Send`.
         let requests: Vec<BoxFuture<'_, Result<Bytes>>> =
-            ranges.iter().map(|range| self.get_range_of(object, range.clone()).boxed()).collect();
-        stream::iter(requests).buffered(RANGES_AT_ONCE).try_collect().await
+            ranges.iter().map(|range| self.get_range_if_unchanged(object, range.clone()).boxed()).collect();
+        stream::iter(requests).buffered(CONCURRENT_RANGES_MAX).try_collect().await
     }
 
-    async fn get_range_of(&self, object: &Object, range: Range<u64>) -> Result<Bytes> {
+    async fn get_range_if_unchanged(&self, object: &ObjectInfo, range: Range<u64>) -> Result<Bytes> {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        let location = self.location(&object.name)?;
+        let location = self.path_of(&object.name)?;
         self.retry(|| async {
-            let failed = |source| self.failed("read", &object.name, source);
+            let failed = |source| self.to_error("read", &object.name, source);
             let options = GetOptions::new().with_range(Some(range.clone()));
             let found = self.inner.store.get_opts(&location, options).await.map_err(failed)?;
-            if !object.is_still(&found.meta) {
+            if !object.is_same_version(&found.meta) {
                 return Err(Error::Changed { object: self.object_url(&object.name) });
             }
             let bytes = found.bytes().await.map_err(failed)?;
@@ -287,53 +297,54 @@ impl Objects {
 
     /// Streams an object from start to end. Only opening is retried: a later failure ends the stream.
     pub async fn stream(&self, name: &str) -> Result<BoxStream<'static, Result<Bytes>>> {
-        let location = self.location(name)?;
+        let location = self.path_of(name)?;
         let found = self
             .retry(|| async {
                 let found = self.inner.store.get_opts(&location, GetOptions::default()).await;
-                found.map_err(|source| self.failed("read", name, source))
+                found.map_err(|source| self.to_error("read", name, source))
             })
             .await?;
         let (objects, name) = (self.clone(), name.to_owned());
-        Ok(found.into_stream().map_err(move |source| objects.failed("read", &name, source)).boxed())
+        Ok(found.into_stream().map_err(move |source| objects.to_error("read", &name, source)).boxed())
     }
 
     /// Returns the metadata of an object.
-    pub async fn head(&self, name: &str) -> Result<Object> {
-        let location = self.location(name)?;
+    pub async fn head(&self, name: &str) -> Result<ObjectInfo> {
+        let location = self.path_of(name)?;
         self.retry(|| async {
-            let meta = self.inner.store.head(&location).await.map_err(|source| self.failed("look up", name, source))?;
-            Ok(Object::of(&meta, name.to_owned()))
+            let meta =
+                self.inner.store.head(&location).await.map_err(|source| self.to_error("look up", name, source))?;
+            Ok(ObjectInfo::from_meta(&meta, name.to_owned()))
         })
         .await
     }
 
     /// Lists all objects below the folder `prefix` (without trailing slash; empty for all objects), in no particular
     /// order.
-    pub async fn list(&self, prefix: &str) -> Result<Vec<Object>> {
+    pub async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>> {
         self.retry(|| async { self.list_stream(prefix)?.try_collect().await }).await
     }
 
     /// Streams the result of [`Self::list`], for listings too long to hold in memory. A failure ends the stream.
-    pub fn list_stream(&self, prefix: &str) -> Result<BoxStream<'static, Result<Object>>> {
-        let location = if prefix.is_empty() { self.inner.prefix.clone() } else { self.location(prefix)? };
+    pub fn list_stream(&self, prefix: &str) -> Result<BoxStream<'static, Result<ObjectInfo>>> {
+        let location = if prefix.is_empty() { self.inner.prefix.clone() } else { self.path_of(prefix)? };
         let below = if location.is_root() { None } else { Some(&location) };
         let (objects, prefix) = (self.clone(), prefix.to_owned());
         let found = self.inner.store.list(below).map(move |meta| {
-            let meta = meta.map_err(|source| objects.failed("list", &prefix, source))?;
-            let name = objects.name(&meta.location);
-            Ok(Object::of(&meta, name))
+            let meta = meta.map_err(|source| objects.to_error("list", &prefix, source))?;
+            let name = objects.name_of(&meta.location);
+            Ok(ObjectInfo::from_meta(&meta, name))
         });
         Ok(found.boxed())
     }
 
     /// Deletes an object; it need not exist.
     pub async fn delete(&self, name: &str) -> Result<()> {
-        let location = self.location(name)?;
+        let location = self.path_of(name)?;
         self.retry(|| async {
             match self.inner.store.delete(&location).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-                Err(source) => Err(self.failed("delete", name, source)),
+                Err(source) => Err(self.to_error("delete", name, source)),
             }
         })
         .await
@@ -346,8 +357,8 @@ impl Objects {
     }
 
     /// Returns the path of object `name` in [`Self::store`].
-    pub fn location(&self, name: &str) -> Result<Path> {
-        let refused = |reason: &str| Error::Name { name: name.to_owned(), reason: reason.to_owned() };
+    pub fn path_of(&self, name: &str) -> Result<Path> {
+        let refused = |reason: &str| Error::InvalidName { name: name.to_owned(), reason: reason.to_owned() };
         if name.is_empty() || name.starts_with('/') || name.ends_with('/') {
             return Err(refused("it is empty or has a slash at an end"));
         }
@@ -363,19 +374,19 @@ impl Objects {
         &*self.inner.random
     }
 
-    pub(crate) fn failed(&self, operation: &'static str, name: &str, source: object_store::Error) -> Error {
+    pub(crate) fn to_error(&self, operation: &'static str, name: &str, source: object_store::Error) -> Error {
         let object = self.object_url(name);
         match source {
             object_store::Error::NotFound { .. } => Error::NotFound { object, source },
             object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
-                Error::Denied { operation, object, source }
+                Error::AccessDenied { operation, object, source }
             }
             source => Error::Request { operation, object, source },
         }
     }
 
     async fn retry<T, F: Future<Output = Result<T>>>(&self, request: impl FnMut() -> F) -> Result<T> {
-        retry(self.clock(), self.random(), request).await
+        retry_transient(self.clock(), self.random(), request).await
     }
 
     fn check_length(&self, name: &str, expected: u64, bytes: &Bytes) -> Result<()> {
@@ -388,7 +399,7 @@ impl Objects {
     }
 
     /// Returns the object's name relative to the prefix.
-    fn name(&self, location: &Path) -> String {
+    fn name_of(&self, location: &Path) -> String {
         let prefix = self.inner.prefix.as_ref();
         let location = location.as_ref();
         let name = location.strip_prefix(prefix).unwrap_or(location);
@@ -408,14 +419,14 @@ impl fmt::Display for Objects {
     }
 }
 
-impl Object {
-    fn of(meta: &ObjectMeta, name: String) -> Self {
-        Self { name, bytes: meta.size, modified: meta.last_modified, version: Version::of(meta) }
+impl ObjectInfo {
+    fn from_meta(meta: &ObjectMeta, name: String) -> Self {
+        Self { name, bytes: meta.size, modified: meta.last_modified, version: Version::from_meta(meta) }
     }
 
     /// Whether `found` describes the same content. Without ETags times are compared by the second, because some
     /// storages report finer times in listings than in other responses.
-    fn is_still(&self, found: &ObjectMeta) -> bool {
+    fn is_same_version(&self, found: &ObjectMeta) -> bool {
         let is_same = match (&self.version.0.e_tag, &found.e_tag) {
             (Some(known), Some(found)) => known == found,
             _ => self.modified.timestamp() == found.last_modified.timestamp(),
@@ -431,7 +442,7 @@ impl Hash for Version {
 }
 
 impl Version {
-    fn of(meta: &ObjectMeta) -> Self {
+    fn from_meta(meta: &ObjectMeta) -> Self {
         Self(UpdateVersion { e_tag: meta.e_tag.clone(), version: meta.version.clone() })
     }
 }

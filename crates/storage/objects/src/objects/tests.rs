@@ -120,7 +120,7 @@ async fn a_body_that_is_always_cut_short_is_an_error() {
 #[tokio::test]
 async fn names_are_relative_and_errors_name_the_whole_url() {
     let (_, objects) = faulty(0);
-    let below = objects.below("tables/16384").unwrap();
+    let below = objects.subfolder("tables/16384").unwrap();
     below.put("a.parquet", Bytes::from("x")).await.unwrap();
     assert_eq!(objects.list("").await.unwrap()[0].name, "tables/16384/a.parquet");
     assert_eq!(below.list("").await.unwrap()[0].name, "a.parquet");

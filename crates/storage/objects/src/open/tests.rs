@@ -30,7 +30,7 @@ fn what_is_no_storage_is_refused_by_name() {
         "s3://bucket/a//b",
     ] {
         let error = check(url).expect_err(url);
-        assert!(matches!(&error, Error::Url { url: named, .. } if named == url), "{error:?}");
+        assert!(matches!(&error, Error::InvalidUrl { url: named, .. } if named == url), "{error:?}");
     }
 }
 
@@ -44,5 +44,5 @@ fn check(url: &str) -> Result<(Arc<dyn ObjectStore>, Path)> {
         ("GOOGLE_SKIP_SIGNATURE", "true"),
         ("UNRELATED", "value"),
     ];
-    open(url, variables.map(|(key, value)| (key.to_owned(), value.to_owned())), &clock, 0)
+    open_storage(url, variables.map(|(key, value)| (key.to_owned(), value.to_owned())), &clock, 0)
 }

@@ -20,29 +20,29 @@ const PARTS_IN_FLIGHT_MAX: usize = 3;
 /// Writer of one object. The object appears when [`Self::finish`] returns; after [`Self::abort`] or a drop without it,
 /// nothing is stored.
 #[derive(Debug)]
-pub struct Writer {
+pub struct ObjectWriter {
     objects: Objects,
     name: String,
     location: Path,
     /// Bytes that do not fill a part yet; an object smaller than a part is written by a plain put.
     buffer: BytesMut,
     /// The multipart upload; `None` until the first part is full.
-    upload: Option<Upload>,
+    upload: Option<ActiveUpload>,
     /// Bytes written so far.
     byte_count: u64,
 }
 
 /// A multipart upload in progress.
 #[derive(Debug)]
-struct Upload {
+struct ActiveUpload {
     store: Box<dyn MultipartUpload>,
     /// Parts in flight.
     parts: JoinSet<object_store::Result<()>>,
     /// Whether an object of this name existed before the upload.
-    replaces: bool,
+    object_existed: bool,
 }
 
-impl Writer {
+impl ObjectWriter {
     pub(crate) fn new(objects: Objects, name: &str, location: Path) -> Self {
         let name = name.to_owned();
         Self { objects, name, location, buffer: BytesMut::new(), upload: None, byte_count: 0 }
@@ -81,7 +81,7 @@ impl Writer {
             Ok(_) => {}
             // The response to a successful completion may be lost, and a retry then finds the upload gone. If no object
             // existed before, one of the right size can only be this one.
-            Err(source) if !upload.replaces => match self.objects.head(&self.name).await {
+            Err(source) if !upload.object_existed => match self.objects.head(&self.name).await {
                 Ok(found) if found.bytes == self.byte_count => {}
                 _ => return Err(self.failed(source)),
             },
@@ -111,20 +111,20 @@ impl Writer {
         Ok(())
     }
 
-    async fn start_upload(&mut self) -> Result<Upload> {
+    async fn start_upload(&mut self) -> Result<ActiveUpload> {
         let replaces = match self.objects.head(&self.name).await {
             Ok(_) => true,
             Err(Error::NotFound { .. }) => false,
             Err(error) => return Err(error),
         };
         let store = self.objects.store().put_multipart(&self.location).await.map_err(|source| self.failed(source))?;
-        Ok(Upload { store, parts: JoinSet::new(), replaces })
+        Ok(ActiveUpload { store, parts: JoinSet::new(), object_existed: replaces })
     }
 
     /// Waits until at most `left` parts are in flight.
-    async fn join_parts(&mut self, left: usize) -> Result<()> {
+    async fn join_parts(&mut self, in_flight_max: usize) -> Result<()> {
         let upload = self.upload.as_mut().expect("join_parts is called only after the upload was started");
-        while left < upload.parts.len() {
+        while in_flight_max < upload.parts.len() {
             let sent = upload.parts.join_next().await.expect("a part is in flight");
             if let Err(source) = sent.map_err(object_store::Error::from).flatten() {
                 return Err(self.failed(source));
@@ -134,11 +134,11 @@ impl Writer {
     }
 
     fn failed(&self, source: object_store::Error) -> Error {
-        self.objects.failed("write", &self.name, source)
+        self.objects.to_error("write", &self.name, source)
     }
 }
 
-impl Upload {
+impl ActiveUpload {
     async fn abort(mut self) -> object_store::Result<()> {
         // A part that arrives after the upload was aborted would stay in the bucket for ever.
         while self.parts.join_next().await.is_some() {}
@@ -146,7 +146,7 @@ impl Upload {
     }
 }
 
-impl Drop for Writer {
+impl Drop for ObjectWriter {
     fn drop(&mut self) {
         let Some(upload) = self.upload.take() else { return };
         // Without a runtime the parts stay until the bucket's lifecycle rule removes them.

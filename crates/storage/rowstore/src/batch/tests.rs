@@ -9,7 +9,7 @@ use super::*;
 use crate::value::samples::{all_types, column, values_of};
 
 fn stored(id: i32, sql_type: SqlType, missing: Option<ArrayRef>) -> StoredColumn {
-    StoredColumn { id: ColumnId(id), sql_type, missing }
+    StoredColumn { id: ColumnId(id), sql_type, default_value: missing }
 }
 
 #[test]
@@ -25,9 +25,9 @@ fn a_batch_of_all_types_comes_back_as_it_was() {
             })
             .collect();
         let ids: Vec<_> = wanted.iter().map(|column| column.id).collect();
-        let tuples = rows_of(&columns, &ids).unwrap();
+        let tuples = encode_rows(&columns, &ids).unwrap();
         assert_eq!(tuples.len(), rows);
-        let read = batch_of(&tuples, &wanted, rows).unwrap();
+        let read = decode_columns(&tuples, &wanted, rows).unwrap();
         for ((written, read), wanted) in columns.iter().zip(&read).zip(&wanted) {
             assert_eq!(written, read, "{}", wanted.sql_type);
         }
@@ -36,13 +36,13 @@ fn a_batch_of_all_types_comes_back_as_it_was() {
 
 #[test]
 fn rows_of_several_ages_are_one_batch() {
-    let old = rows_of(
+    let old = encode_rows(
         &[Arc::new(Int32Array::from(vec![1, 2])), Arc::new(StringViewArray::from(vec!["a", "b"]))],
         &[ColumnId(1), ColumnId(2)],
     )
     .unwrap();
     // Since then column 2 was dropped, 3 added with a default and 4 added without.
-    let new = rows_of(
+    let new = encode_rows(
         &[
             Arc::new(Int32Array::from(vec![3])),
             Arc::new(Int32Array::from(vec![None])),
@@ -54,7 +54,7 @@ fn rows_of_several_ages_are_one_batch() {
     let seven: ArrayRef = Arc::new(Int32Array::from(vec![7]));
     let wanted =
         [stored(4, SqlType::Int4, None), stored(1, SqlType::Int4, None), stored(3, SqlType::Int4, Some(seven))];
-    let columns = batch_of(old.iter().chain(&new).chain(&old[..1]), &wanted, 4).unwrap();
+    let columns = decode_columns(old.iter().chain(&new).chain(&old[..1]), &wanted, 4).unwrap();
     let ints = |index: usize| columns[index].as_primitive::<Int32Type>().iter().collect::<Vec<_>>();
     assert_eq!(ints(0), [None, None, Some(5), None]);
     assert_eq!(ints(1), [Some(1), Some(2), Some(3), Some(1)]);
@@ -63,7 +63,7 @@ fn rows_of_several_ages_are_one_batch() {
 
 #[test]
 fn a_builder_makes_batch_after_batch() {
-    let rows = rows_of(&[Arc::new(Int32Array::from(vec![1, 2, 3]))], &[ColumnId(1)]).unwrap();
+    let rows = encode_rows(&[Arc::new(Int32Array::from(vec![1, 2, 3]))], &[ColumnId(1)]).unwrap();
     let wanted = [stored(1, SqlType::Int4, None)];
     let mut builder = BatchBuilder::new(&wanted, 2).unwrap();
     builder.push(rows[0].reader()).unwrap();
@@ -77,9 +77,9 @@ fn a_builder_makes_batch_after_batch() {
 
 #[test]
 fn a_row_of_another_type_than_the_column_is_refused() {
-    let rows = rows_of(&[Arc::new(Int32Array::from(vec![1]))], &[ColumnId(1)]).unwrap();
+    let rows = encode_rows(&[Arc::new(Int32Array::from(vec![1]))], &[ColumnId(1)]).unwrap();
     let wanted = [stored(1, SqlType::Text, None)];
-    assert!(matches!(batch_of(&rows, &wanted, 1), Err(Error::Mismatch { .. })));
+    assert!(matches!(decode_columns(&rows, &wanted, 1), Err(Error::TypeMismatch { .. })));
     let empty: ArrayRef = Arc::new(Int32Array::from(Vec::<i32>::new()));
     assert!(BatchBuilder::new(&[stored(1, SqlType::Int4, Some(empty))], 1).is_err());
 }

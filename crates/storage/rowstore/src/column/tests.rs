@@ -34,7 +34,7 @@ fn every_type_is_built_exactly_and_read_back() {
 
 #[test]
 fn values_mean_what_arrow_says() {
-    let value = |array: ArrayRef| format!("{:?}", Value::of(array.as_ref(), 1).unwrap());
+    let value = |array: ArrayRef| format!("{:?}", Value::from_array(array.as_ref(), 1).unwrap());
     assert_eq!(value(Arc::new(BooleanArray::from(vec![false, true]))), "Bool(true)");
     assert_eq!(value(Arc::new(Int16Array::from(vec![None, Some(-7)]))), "Int(-7)");
     assert_eq!(value(Arc::new(Int16Array::from(vec![Some(1), None]))), "Null");
@@ -60,18 +60,18 @@ fn slices_are_read_from_their_start() {
     let mut builder = ColumnBuilder::new(&SqlType::Array(Box::new(SqlType::Int4)), 0).unwrap();
     for number in 0..3 {
         let items = [Value::Int(number), Value::Null, Value::Int(number * 10)];
-        builder.append(Value::List(List::of(&items))).unwrap();
+        builder.append(Value::List(List::from_values(&items))).unwrap();
     }
     let array = builder.finish().slice(1, 2);
-    let Value::List(list) = Value::of(array.as_ref(), 1).unwrap() else { panic!("a list") };
+    let Value::List(list) = Value::from_array(array.as_ref(), 1).unwrap() else { panic!("a list") };
     assert!(list.iter().eq([Value::Int(2), Value::Null, Value::Int(20)]));
 }
 
 #[test]
 fn types_that_sql_does_not_have_are_refused() {
     let array: DictionaryArray<UInt8Type> = vec!["a"].into_iter().collect();
-    assert!(matches!(ColumnValues::new(&array), Err(Error::Unsupported(_))));
-    assert!(matches!(ColumnValues::new(&StringArray::from(vec!["a"])), Err(Error::Unsupported(_))));
+    assert!(matches!(ColumnValues::new(&array), Err(Error::UnsupportedType(_))));
+    assert!(matches!(ColumnValues::new(&StringArray::from(vec!["a"])), Err(Error::UnsupportedType(_))));
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn values_of_another_type_are_refused() {
         (SqlType::Date, Value::Text("x")),
         (SqlType::Float8, Value::Float4(1.0)),
         (SqlType::Uuid, Value::Bytes(&[1, 2])),
-        (SqlType::Array(Box::new(SqlType::Int4)), Value::List(List::of(&[Value::Bool(true)]))),
+        (SqlType::Array(Box::new(SqlType::Int4)), Value::List(List::from_values(&[Value::Bool(true)]))),
     ] {
         let mut builder = ColumnBuilder::new(&sql_type, 1).unwrap();
-        assert!(matches!(builder.append(value), Err(Error::Mismatch { .. })), "{sql_type}");
+        assert!(matches!(builder.append(value), Err(Error::TypeMismatch { .. })), "{sql_type}");
     }
 }

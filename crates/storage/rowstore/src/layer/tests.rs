@@ -3,20 +3,20 @@ use std::sync::Arc;
 use types::{ColumnId, CommitTs, Oid, RowId};
 
 use super::Layer;
-use crate::{IndexEntry, Row, Tuple, Value};
+use crate::{IndexEntry, RowVersion, Tuple, Value};
 
 const INDEX: Oid = Oid(7);
 
-fn row(id: u64, key: u8) -> Arc<Row> {
-    Arc::new(Row {
-        ts: CommitTs(1),
+fn row(id: u64, key: u8) -> Arc<RowVersion> {
+    Arc::new(RowVersion {
+        commit_ts: CommitTs(1),
         tuple: Tuple::encode([(ColumnId(1), Value::Int(key.into()))]).unwrap(),
-        keys: Arc::new([(INDEX, IndexEntry::new(&[key], RowId(id)))]),
+        index_entries: Arc::new([(INDEX, IndexEntry::new(&[key], RowId(id)))]),
     })
 }
 
 fn found(layer: &Layer, from: &[u8], to: &[u8]) -> Vec<u64> {
-    layer.entries(INDEX, from, to).map(|entry| entry.row().0).collect()
+    layer.entries(INDEX, from, to).map(|entry| entry.row_id().0).collect()
 }
 
 #[test]
@@ -40,9 +40,10 @@ fn a_range_is_the_same_from_both_ends() {
         for to in &bounds {
             let all = layer.entries(INDEX, &[], &[0xff]);
             let wanted: Vec<u64> =
-                all.filter(|entry| from[..] <= entry[..] && entry[..] < to[..]).map(|entry| entry.row().0).collect();
+                all.filter(|entry| from[..] <= entry[..] && entry[..] < to[..]).map(|entry| entry.row_id().0).collect();
             assert_eq!(found(&layer, from, to), wanted, "{from:?} to {to:?}");
-            let mut backwards: Vec<u64> = layer.entries_backwards(INDEX, from, to).map(|entry| entry.row().0).collect();
+            let mut backwards: Vec<u64> =
+                layer.entries_backwards(INDEX, from, to).map(|entry| entry.row_id().0).collect();
             backwards.reverse();
             assert_eq!(backwards, wanted, "{from:?} to {to:?}, backwards");
         }
@@ -66,7 +67,11 @@ fn an_update_moves_the_rows_entry_and_a_removal_takes_it_away() {
     assert_eq!(found(&layer, &[], &[0xff]), [1, 3]);
     assert_eq!(layer.memory_bytes(), row(1, 4).memory_bytes() + row(3, 4).memory_bytes());
     let tuples = row(1, 4).tuple.as_bytes().len() + row(3, 4).tuple.as_bytes().len();
-    assert_eq!(layer.stored_bytes(), tuples as u64 + 3 * super::STORED_PER_ROW, "two rows, and one that is newer here");
+    assert_eq!(
+        layer.stored_bytes_max(),
+        tuples as u64 + 3 * super::STORED_BYTES_PER_ROW,
+        "two rows, and one that is newer here"
+    );
 }
 
 #[test]

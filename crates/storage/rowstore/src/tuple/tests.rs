@@ -29,7 +29,7 @@ fn rows_are_read_back() {
     TestRunner::deterministic()
         .run(&rows(), |columns| {
             let row = tuple(columns.iter().map(|(id, sample)| (*id, sample.value())));
-            let row = Tuple::parse(row.into_bytes()).unwrap();
+            let row = Tuple::validate(row.into_bytes()).unwrap();
             for (id, sample) in &columns {
                 prop_assert_eq!(row.get(ColumnId(*id)), Some(sample.value()));
                 prop_assert!(row.get(ColumnId(*id + 5000)).is_none());
@@ -67,7 +67,7 @@ fn the_bytes_stay_what_they_are() {
         (8, Value::Float4(1.0)),
         (9, Value::Float8(-2.0)),
         (10, Value::Interval { months: 1, days: -1, nanos: 2 }),
-        (11, Value::List(List::of(&items))),
+        (11, Value::List(List::from_values(&items))),
         (12, Value::Decimal(1 << 100)),
     ]);
     let expected = [
@@ -103,15 +103,18 @@ fn a_wide_row_has_four_bytes_for_ids_and_ends() {
 fn long_elements_of_lists_are_read_back() {
     let long = "x".repeat(300_000);
     let items = [Value::Text(&long[..127]), Value::Text(&long[..128]), Value::Text(&long), Value::Int(1)];
-    let row = tuple([(1, Value::List(List::of(&items)))]);
-    assert_eq!(Tuple::parse(row.into_bytes()).unwrap().get(ColumnId(1)), Some(Value::List(List::of(&items))));
+    let row = tuple([(1, Value::List(List::from_values(&items)))]);
+    assert_eq!(
+        Tuple::validate(row.into_bytes()).unwrap().get(ColumnId(1)),
+        Some(Value::List(List::from_values(&items)))
+    );
 }
 
 #[test]
 fn columns_out_of_order_are_refused() {
     for ids in [[2, 1], [1, 1], [0, 1], [-1, 1]] {
         let values = ids.map(|id| (ColumnId(id), Value::Null));
-        assert!(matches!(Tuple::encode(values), Err(Error::Order(_))), "{ids:?}");
+        assert!(matches!(Tuple::encode(values), Err(Error::ColumnOrder(_))), "{ids:?}");
     }
 }
 
@@ -119,12 +122,12 @@ fn columns_out_of_order_are_refused() {
 fn lists_nested_without_end_are_refused() {
     let mut value = [Value::Null];
     for _ in 0..6 {
-        value = [Value::List(List::of(Vec::from(value).leak()))];
+        value = [Value::List(List::from_values(Vec::from(value).leak()))];
     }
     let row = tuple([(1, value[0])]);
     assert_eq!(row.get(ColumnId(1)), Some(value[0]));
-    let deeper = Value::List(List::of(&value));
-    assert_eq!(Tuple::encode([(ColumnId(1), deeper)]), Err(Error::Depth));
+    let deeper = Value::List(List::from_values(&value));
+    assert_eq!(Tuple::encode([(ColumnId(1), deeper)]), Err(Error::ListDepth));
 }
 
 /// Reads all values recursively; reading a value panics if it is damaged.
@@ -139,7 +142,7 @@ fn every_cut_and_every_changed_byte_is_refused_or_harmless() {
         tuple([
             (1, Value::Int(-2)),
             (2, Value::Text("é")),
-            (3, Value::List(List::of(&items))),
+            (3, Value::List(List::from_values(&items))),
             (4, Value::Float8(1.0)),
         ]),
         tuple([(300, Value::Decimal(1 << 90)), (301, Value::Interval { months: 1, days: 2, nanos: 3 })]),
@@ -147,13 +150,13 @@ fn every_cut_and_every_changed_byte_is_refused_or_harmless() {
     for row in rows {
         let bytes = row.as_bytes();
         for length in 0..bytes.len() {
-            assert!(Tuple::parse(bytes.slice(..length)).is_err(), "cut to {length}");
+            assert!(Tuple::validate(bytes.slice(..length)).is_err(), "cut to {length}");
         }
         for position in 0..bytes.len() {
             for byte in 0..=255 {
                 let mut changed = bytes.to_vec();
                 changed[position] = byte;
-                if let Ok(row) = Tuple::parse(changed.into()) {
+                if let Ok(row) = Tuple::validate(changed.into()) {
                     read_all(&row);
                 }
             }
@@ -167,7 +170,7 @@ fn random_bytes_never_panic() {
     TestRunner::deterministic()
         .run(&bytes, |(format, count, rest)| {
             let bytes = [&[format, count, 0][..], &rest].concat();
-            if let Ok(row) = Tuple::parse(bytes.into()) {
+            if let Ok(row) = Tuple::validate(bytes.into()) {
                 read_all(&row);
             }
             Ok(())
@@ -177,16 +180,16 @@ fn random_bytes_never_panic() {
 
 #[test]
 fn an_unknown_format_is_told_apart_from_damage() {
-    assert_eq!(Tuple::parse(Bytes::from_static(&[9, 0, 0])), Err(Error::Format(9)));
-    assert_eq!(Tuple::parse(Bytes::from_static(&[1, 0, 0])).unwrap().reader().len(), 0);
-    assert!(matches!(Tuple::parse(Bytes::new()), Err(Error::Damaged(_))));
+    assert_eq!(Tuple::validate(Bytes::from_static(&[9, 0, 0])), Err(Error::UnknownFormat(9)));
+    assert_eq!(Tuple::validate(Bytes::from_static(&[1, 0, 0])).unwrap().reader().len(), 0);
+    assert!(matches!(Tuple::validate(Bytes::new()), Err(Error::Damaged(_))));
 }
 
 #[test]
 fn a_writer_is_used_again_after_a_failure() {
     let mut writer = TupleWriter::default();
     writer.push(ColumnId(3), Value::Int(1)).unwrap();
-    assert_eq!(writer.push(ColumnId(2), Value::Int(1)), Err(Error::Order(2)));
+    assert_eq!(writer.push(ColumnId(2), Value::Int(1)), Err(Error::ColumnOrder(2)));
     writer.clear();
     writer.push(ColumnId(1), Value::Int(8)).unwrap();
     assert_eq!(writer.finish().unwrap(), tuple([(1, Value::Int(8))]));
@@ -209,6 +212,6 @@ fn a_row_with_other_values_is_as_one_that_was_encoded_with_them() {
     for changes in cases {
         let mut expected: std::collections::BTreeMap<_, _> = row.reader().iter().collect();
         expected.extend(changes.iter().copied());
-        assert_eq!(row.with(changes).unwrap(), Tuple::encode(expected).unwrap());
+        assert_eq!(row.with_changes(changes).unwrap(), Tuple::encode(expected).unwrap());
     }
 }

@@ -3,18 +3,18 @@
 use bytes::Bytes;
 use types::ColumnId;
 
-use super::{HEADER, NARROW, Tuple, TupleReader, WIDE, entry_bytes, stored};
+use super::{FORMAT_NARROW, FORMAT_WIDE, HEADER_BYTES, Tuple, TupleReader, encoded_value, entry_bytes};
 use crate::{Error, Result, Value};
 
 /// Encoder of stored rows, which reuses its buffers from row to row.
 #[derive(Debug, Default)]
 pub struct TupleWriter {
-    entries: Vec<Entry>,
+    entries: Vec<TupleEntry>,
     body: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct TupleEntry {
     id: u32,
     tag: u8,
     end: usize,
@@ -25,9 +25,9 @@ impl TupleWriter {
     #[inline]
     pub fn push(&mut self, column: ColumnId, value: Value<'_>) -> Result<()> {
         let last = self.entries.last().map_or(0, |entry| entry.id);
-        let id = u32::try_from(column.0).ok().filter(|id| last < *id).ok_or(Error::Order(column.0))?;
-        let tag = stored::put(value, &mut self.body)?;
-        self.entries.push(Entry { id, tag, end: self.body.len() });
+        let id = u32::try_from(column.0).ok().filter(|id| last < *id).ok_or(Error::ColumnOrder(column.0))?;
+        let tag = encoded_value::encode(value, &mut self.body)?;
+        self.entries.push(TupleEntry { id, tag, end: self.body.len() });
         Ok(())
     }
 
@@ -37,11 +37,11 @@ impl TupleWriter {
     }
 
     /// Copies the encoded value at `position` of another row. Columns must be in ascending order of their ids.
-    pub(super) fn keep(&mut self, row: TupleReader<'_>, position: usize) {
+    pub(super) fn copy_value(&mut self, row: TupleReader<'_>, position: usize) {
         let start = if position == 0 { 0 } else { row.entry(position - 1).2 };
         let (id, tag, end) = row.entry(position);
         self.body.extend_from_slice(&row.body[start..end]);
-        self.entries.push(Entry { id, tag, end: self.body.len() });
+        self.entries.push(TupleEntry { id, tag, end: self.body.len() });
     }
 
     /// Returns the row and resets the writer, also on an error.
@@ -64,10 +64,10 @@ impl TupleWriter {
         let last_id = self.entries.last().map_or(0, |entry| entry.id);
         let is_wide = u8::try_from(last_id).is_err() || u16::try_from(self.body.len()).is_err();
 
-        let mut bytes = Vec::with_capacity(HEADER + self.entries.len() * entry_bytes(is_wide) + self.body.len());
-        bytes.push(if is_wide { WIDE } else { NARROW });
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + self.entries.len() * entry_bytes(is_wide) + self.body.len());
+        bytes.push(if is_wide { FORMAT_WIDE } else { FORMAT_NARROW });
         bytes.extend_from_slice(&count.to_le_bytes());
-        for Entry { id, tag, end } in &self.entries {
+        for TupleEntry { id, tag, end } in &self.entries {
             if is_wide {
                 let end = u32::try_from(*end).expect("the body's length was checked to fit 32 bits");
                 bytes.extend_from_slice(&id.to_le_bytes());

@@ -35,7 +35,9 @@ impl Sample {
             Sample::Text(value) => Value::Text(value),
             Sample::Bytes(value) => Value::Bytes(value),
             Sample::Interval(months, days, nanos) => Value::Interval { months: *months, days: *days, nanos: *nanos },
-            Sample::List(items) => Value::List(List::of(items.iter().map(Sample::value).collect::<Vec<_>>().leak())),
+            Sample::List(items) => {
+                Value::List(List::from_values(items.iter().map(Sample::value).collect::<Vec<_>>().leak()))
+            }
         }
     }
 }
@@ -51,10 +53,10 @@ pub(crate) fn all_types() -> Vec<SqlType> {
 
 /// Generates values of a type, including NULL; equal and close values are likely.
 pub(crate) fn values_of(sql_type: &SqlType) -> BoxedStrategy<Sample> {
-    prop_oneof![1 => Just(Sample::Null), 6 => present(sql_type)].boxed()
+    prop_oneof![1 => Just(Sample::Null), 6 => non_null_values(sql_type)].boxed()
 }
 
-fn present(sql_type: &SqlType) -> BoxedStrategy<Sample> {
+fn non_null_values(sql_type: &SqlType) -> BoxedStrategy<Sample> {
     if let Some(element) = sql_type.element() {
         return proptest::collection::vec(values_of(&element), 0..4).prop_map(Sample::List).boxed();
     }

@@ -24,7 +24,7 @@ const NULL: u64 = 0;
 
 /// Hash function of a type. Another function for the same type would get another letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hashed {
+pub(super) enum KeyHash {
     Bool,
     Int,
     Numeric,
@@ -38,9 +38,9 @@ pub(super) enum Hashed {
     Uuid,
 }
 
-impl Hashed {
+impl KeyHash {
     /// Returns the hash function of an SQL type.
-    pub(super) fn of(sql_type: &SqlType) -> Option<Self> {
+    pub(super) fn from_sql_type(sql_type: &SqlType) -> Option<Self> {
         Some(match sql_type {
             SqlType::Bool => Self::Bool,
             SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => Self::Int,
@@ -59,7 +59,7 @@ impl Hashed {
 
     /// Returns the hash function of an Arrow type, which is unique: no Arrow type stands for SQL types with different
     /// functions.
-    pub(super) fn of_form(form: &DataType) -> Option<Self> {
+    pub(super) fn from_arrow_type(form: &DataType) -> Option<Self> {
         Some(match form {
             DataType::Boolean => Self::Bool,
             DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Int,
@@ -97,7 +97,7 @@ impl Hashed {
         match (self, values.data_type()) {
             (Self::Bool, DataType::Boolean) => {
                 let values = values.as_boolean();
-                each(values.len(), hashes, |row| values.is_valid(row).then(|| int(i64::from(values.value(row)))));
+                combine(values.len(), hashes, |row| values.is_valid(row).then(|| int(i64::from(values.value(row)))));
             }
             (Self::Int, DataType::Int16) => numbers::<Int16Type>(values, hashes, |value| int(i64::from(value))),
             (Self::Int, DataType::Int32) => numbers::<Int32Type>(values, hashes, |value| int(i64::from(value))),
@@ -111,7 +111,7 @@ impl Hashed {
             (Self::Text, DataType::Utf8View) => {
                 let values = values.as_string_view();
                 let text = |row| bytes(values.value(row).trim_end_matches(' ').as_bytes());
-                each(values.len(), hashes, |row| values.is_valid(row).then(|| text(row)));
+                combine(values.len(), hashes, |row| values.is_valid(row).then(|| text(row)));
             }
             (Self::Date, DataType::Date32) => numbers::<Date32Type>(values, hashes, |value| int(i64::from(value))),
             (Self::Time, DataType::Time64(_)) => numbers::<Time64MicrosecondType>(values, hashes, int),
@@ -120,11 +120,11 @@ impl Hashed {
             }
             (Self::Bytes, DataType::Binary) => {
                 let values = values.as_binary::<i32>();
-                each(values.len(), hashes, |row| values.is_valid(row).then(|| bytes(values.value(row))));
+                combine(values.len(), hashes, |row| values.is_valid(row).then(|| bytes(values.value(row))));
             }
             (Self::Uuid, DataType::FixedSizeBinary(16)) => {
                 let values = values.as_fixed_size_binary();
-                each(values.len(), hashes, |row| values.is_valid(row).then(|| bytes(values.value(row))));
+                combine(values.len(), hashes, |row| values.is_valid(row).then(|| bytes(values.value(row))));
             }
             (_, other) => return Err(no_hash(other)),
         }
@@ -139,11 +139,11 @@ pub(super) fn no_hash(form: &DataType) -> Error {
 
 fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, hashes: &mut [u64], hash: impl Fn(T::Native) -> u64) {
     let values = values.as_primitive::<T>();
-    each(values.len(), hashes, |row| values.is_valid(row).then(|| hash(values.value(row))));
+    combine(values.len(), hashes, |row| values.is_valid(row).then(|| hash(values.value(row))));
 }
 
 /// Combines the next key with those before it; their order counts.
-fn each(rows: usize, hashes: &mut [u64], hash: impl Fn(usize) -> Option<u64>) {
+fn combine(rows: usize, hashes: &mut [u64], hash: impl Fn(usize) -> Option<u64>) {
     for (row, known) in hashes.iter_mut().enumerate().take(rows) {
         *known = mix(known.rotate_left(1) ^ hash(row).unwrap_or(NULL));
     }

@@ -12,25 +12,25 @@ mod tests;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
-use hash::{Hashed, no_hash};
+use hash::{KeyHash, no_hash};
 use types::{ColumnId, SqlType};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
 
-pub use runs::{BucketRuns, ShardBuckets};
+pub use runs::{BucketRunsBuilder, ShardBuckets};
 
 /// Number of buckets: more than most clusters have workers, and few enough that a bucket of a large table spans some
 /// pages.
-pub const BUCKETS: usize = 64;
+pub const BUCKET_COUNT: usize = 64;
 
 /// Number of hash bits below the bucket number.
-const HASH_BITS: u32 = u64::BITS - BUCKETS.trailing_zeros();
+const HASH_BITS: u32 = u64::BITS - BUCKET_COUNT.trailing_zeros();
 
 /// Distribution key: the columns by whose values rows are assigned to buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketKeys {
-    columns: Vec<(ColumnId, Hashed)>,
+    columns: Vec<(ColumnId, KeyHash)>,
     scheme: u64,
 }
 
@@ -39,13 +39,15 @@ impl BucketKeys {
     /// hashed: see [`is_hashable`].
     #[must_use]
     pub fn new<'a>(columns: impl IntoIterator<Item = (ColumnId, &'a SqlType)>) -> Option<Self> {
-        let columns: Vec<_> =
-            columns.into_iter().map(|(id, sql_type)| Some((id, Hashed::of(sql_type)?))).collect::<Option<_>>()?;
+        let columns: Vec<_> = columns
+            .into_iter()
+            .map(|(id, sql_type)| Some((id, KeyHash::from_sql_type(sql_type)?)))
+            .collect::<Option<_>>()?;
         if columns.is_empty() {
             return None;
         }
         let named: Vec<_> = columns.iter().map(|(column, hashed)| format!("{}{}", hashed.letter(), column.0)).collect();
-        let written = format!("1:{BUCKETS}:{}", named.join(":"));
+        let written = format!("1:{BUCKET_COUNT}:{}", named.join(":"));
         Some(Self { scheme: xxh3_64(written.as_bytes()), columns })
     }
 
@@ -84,13 +86,14 @@ impl BucketKeys {
 ///
 /// # Errors
 /// If values [have no buckets](has_buckets).
-pub fn buckets_of(values: &[ArrayRef]) -> Result<Vec<u8>> {
-    let hashed = |values: &ArrayRef| Hashed::of_form(values.data_type()).ok_or_else(|| no_hash(values.data_type()));
+pub fn compute_buckets(values: &[ArrayRef]) -> Result<Vec<u8>> {
+    let hashed =
+        |values: &ArrayRef| KeyHash::from_arrow_type(values.data_type()).ok_or_else(|| no_hash(values.data_type()));
     buckets(values.iter().map(hashed).collect::<Result<Vec<_>>>()?.into_iter(), values)
 }
 
 /// Computes the bucket of each row.
-fn buckets(hashed: impl Iterator<Item = Hashed>, values: &[ArrayRef]) -> Result<Vec<u8>> {
+fn buckets(hashed: impl Iterator<Item = KeyHash>, values: &[ArrayRef]) -> Result<Vec<u8>> {
     let rows = values.first().map_or(0, Array::len);
     let mut hashes = vec![0_u64; rows];
     for (hashed, values) in hashed.zip(values) {
@@ -101,12 +104,12 @@ fn buckets(hashed: impl Iterator<Item = Hashed>, values: &[ArrayRef]) -> Result<
 
 /// Returns true if values of this Arrow type have buckets.
 #[must_use]
-pub fn has_buckets(form: &DataType) -> bool {
-    Hashed::of_form(form).is_some()
+pub fn is_hashable_arrow(form: &DataType) -> bool {
+    KeyHash::from_arrow_type(form).is_some()
 }
 
 /// Returns true if columns of this SQL type can be part of a distribution key.
 #[must_use]
 pub fn is_hashable(sql_type: &SqlType) -> bool {
-    Hashed::of(sql_type).is_some()
+    KeyHash::from_sql_type(sql_type).is_some()
 }

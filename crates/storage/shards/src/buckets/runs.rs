@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BUCKETS, BucketKeys};
+use super::{BUCKET_COUNT, BucketKeys};
 
 /// Largest number of runs: a shard with more was not written bucket by bucket, so its buckets are of no use.
-const RUNS_MAX: usize = 4 * BUCKETS;
+const RUNS_MAX: usize = 4 * BUCKET_COUNT;
 
 /// Buckets of a shard's rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,15 +31,15 @@ impl ShardBuckets {
 
     /// Returns the buckets that occur, as a bit set.
     #[must_use]
-    pub fn present(&self) -> u64 {
+    pub fn bucket_set(&self) -> u64 {
         self.runs.iter().fold(0, |bits, (bucket, _)| bits | 1 << bucket)
     }
 
     /// Returns true if the runs cover exactly `rows` rows and all buckets are valid.
     #[must_use]
-    pub fn are_of(&self, rows: u64) -> bool {
+    pub fn is_valid_for(&self, rows: u64) -> bool {
         let counted: u64 = self.runs.iter().map(|(_, count)| u64::from(*count)).sum();
-        counted == rows && self.runs.iter().all(|(bucket, _)| usize::from(*bucket) < BUCKETS)
+        counted == rows && self.runs.iter().all(|(bucket, _)| usize::from(*bucket) < BUCKET_COUNT)
     }
 
     /// Returns the rows of the wanted buckets, as ascending ranges that do not touch.
@@ -63,16 +63,16 @@ impl ShardBuckets {
 
 /// Collects the buckets of rows while they are written.
 #[derive(Debug, Default)]
-pub struct BucketRuns {
+pub struct BucketRunsBuilder {
     runs: Vec<(u8, u32)>,
     /// True once there were too many runs.
-    are_many: bool,
+    is_overflowed: bool,
 }
 
-impl BucketRuns {
+impl BucketRunsBuilder {
     /// Adds the buckets of the next rows.
     pub fn add(&mut self, buckets: &[u8]) {
-        if self.are_many {
+        if self.is_overflowed {
             return;
         }
         for bucket in buckets {
@@ -82,7 +82,7 @@ impl BucketRuns {
             }
         }
         if RUNS_MAX < self.runs.len() {
-            *self = Self { runs: Vec::new(), are_many: true };
+            *self = Self { runs: Vec::new(), is_overflowed: true };
         }
     }
 
@@ -95,6 +95,6 @@ impl BucketRuns {
     /// Returns the buckets for the catalog; `None` if the rows are not in bucket order.
     #[must_use]
     pub fn finish(self, keys: &BucketKeys) -> Option<ShardBuckets> {
-        (!self.are_many).then(|| ShardBuckets { scheme: keys.scheme(), runs: self.runs })
+        (!self.is_overflowed).then(|| ShardBuckets { scheme: keys.scheme(), runs: self.runs })
     }
 }

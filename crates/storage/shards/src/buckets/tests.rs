@@ -87,7 +87,7 @@ fn equal_values_have_one_bucket() {
 #[test]
 fn buckets_are_about_alike() {
     let counts = |buckets: Vec<u8>| {
-        let mut counts = [0_u32; BUCKETS];
+        let mut counts = [0_u32; BUCKET_COUNT];
         buckets.into_iter().for_each(|bucket| counts[usize::from(bucket)] += 1);
         counts
     };
@@ -131,17 +131,17 @@ fn schemes_differ_in_columns_and_in_how_these_are_hashed() {
 #[test]
 fn rows_of_buckets_are_found() {
     let keys = keys(&[SqlType::Int4]);
-    let mut runs = BucketRuns::default();
+    let mut runs = BucketRunsBuilder::default();
     runs.add(&[3, 3, 3, 7]);
     runs.add(&[7, 7, 9, 3, 3]);
     let buckets = runs.finish(&keys).expect("they lie in a few runs");
-    assert!(buckets.are_of(9) && !buckets.are_of(8));
+    assert!(buckets.is_valid_for(9) && !buckets.is_valid_for(8));
     assert_eq!(buckets.rows(|bucket| bucket == 3), [0..3, 7..9]);
     let one = |rows: Vec<std::ops::Range<u64>>| <[_; 1]>::try_from(rows).expect("neighbours are together");
     assert_eq!(one(buckets.rows(|bucket| bucket != 3))[0], 3..7);
     assert_eq!(one(buckets.rows(|_| true))[0], 0..9);
     assert!(buckets.rows(|bucket| bucket == 5).is_empty());
-    let mut runs = BucketRuns::default();
+    let mut runs = BucketRunsBuilder::default();
     (0..=RUNS).for_each(|row| runs.add(&[u8::from(row % 2 == 0)]));
     assert_eq!(runs.finish(&keys), None);
 }

@@ -13,20 +13,22 @@ use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
 };
-use blocks::{Bitmap, Block, Compression, Dictionary, DictionaryBuilder, RowSet, TextValues, Value, Values};
+use blocks::{
+    Block, BlockValue, Compression, Dictionary, DictionaryBuilder, RowSet, TextValues, ValidityBitmap, Values,
+};
 
-use super::passing::Passing;
-use super::wide::{UUID_BYTES, intervals_of, of_interval, of_uuid, uuids_of};
+use super::uncached_page::UncachedPage;
+use super::wide::{UUID_BYTES, interval_to_i128, intervals_from_i128, uuid_to_i128, uuids_from_i128};
 use crate::{Error, Result};
 
 /// Largest precision of decimals that fit 64 bits; others need 128.
 pub(super) const NARROW_DIGITS_MAX: u8 = 18;
 /// String buffers up to this many bytes are never compacted.
-const HEAP_KEPT_MAX: usize = 64 << 10;
+const UNCOMPACTED_HEAP_MAX: usize = 64 << 10;
 /// Strings are dictionary-encoded if each distinct one occurs at least this often on average.
-pub(super) const REPEATED_MIN: usize = 8;
+pub(super) const DICTIONARY_REPEATS_MIN: usize = 8;
 /// Number of strings after which dictionary encoding is given up if more than half of them were distinct.
-const TRIED: usize = 1024;
+const DICTIONARY_TRIAL_ROWS: usize = 1024;
 
 /// Page of a column: up to [`blocks::BLOCK_ROWS`] rows.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub enum ColumnBlock {
     /// Byte strings (`bytea`).
     Bytes(Block),
     /// Dictionary-encoded strings.
-    Codes {
+    Dictionary {
         /// Index into the dictionary, for each row.
         codes: Block,
         /// Distinct strings, in order.
@@ -51,13 +53,13 @@ pub enum ColumnBlock {
     /// Values of a type that blocks cannot encode, such as SQL arrays, as an Arrow array.
     Arrays(ArrayRef),
     /// Page that was read without being cached, as it is in the file.
-    Passing(Passing),
+    Uncached(UncachedPage),
 }
 
 impl ColumnBlock {
     /// Encodes an Arrow array as a block; falls back to the array itself where a block would be too large.
-    pub(super) fn of(values: &ArrayRef) -> Result<Self> {
-        match Self::packed(values) {
+    pub(super) fn from_array(values: &ArrayRef) -> Result<Self> {
+        match Self::try_encode(values) {
             // Dictionaries can hold more bytes than the sizes of their pages suggest.
             Err(Error::Block(blocks::Error::TooLarge(_))) => Ok(Self::Arrays(Arc::clone(values))),
             block => block,
@@ -65,9 +67,9 @@ impl ColumnBlock {
     }
 
     /// Encodes an Arrow array as a block.
-    fn packed(values: &ArrayRef) -> Result<Self> {
+    fn try_encode(values: &ArrayRef) -> Result<Self> {
         let nulls = values.nulls().filter(|nulls| nulls.null_count() != 0);
-        let validity = nulls.map(|nulls| Bitmap::new(nulls.validity(), nulls.offset()));
+        let validity = nulls.map(|nulls| ValidityBitmap::new(nulls.validity(), nulls.offset()));
         let bytes = match values.data_type() {
             DataType::Boolean => {
                 let values: Vec<bool> = values.as_boolean().values().iter().collect();
@@ -107,74 +109,82 @@ impl ColumnBlock {
             DataType::Float32 => blocks::encode_f32(values.as_primitive::<Float32Type>().values(), validity)?,
             DataType::Float64 => blocks::encode_f64(values.as_primitive::<Float64Type>().values(), validity)?,
             DataType::FixedSizeBinary(UUID_BYTES) => {
-                let values: Vec<i128> = values.as_fixed_size_binary().iter().map(|id| id.map_or(0, of_uuid)).collect();
+                let values: Vec<i128> =
+                    values.as_fixed_size_binary().iter().map(|id| id.map_or(0, uuid_to_i128)).collect();
                 blocks::encode_i128(&values, validity)?
             }
             DataType::Interval(IntervalUnit::MonthDayNano) => {
                 let values = values.as_primitive::<IntervalMonthDayNanoType>().values();
-                let values: Vec<i128> = values.iter().map(of_interval).collect();
+                let values: Vec<i128> = values.iter().map(interval_to_i128).collect();
                 blocks::encode_i128(&values, validity)?
             }
             DataType::Binary => {
                 let values: Vec<&[u8]> = values.as_binary::<i32>().iter().map(Option::unwrap_or_default).collect();
                 return Ok(Self::Bytes(Block::open(blocks::encode_text(&values, validity, Compression::None)?)?));
             }
-            DataType::Utf8View => return Self::of_texts(values.as_string_view(), validity),
+            DataType::Utf8View => return Self::from_string_views(values.as_string_view(), validity),
             _ => return Ok(Self::Arrays(Arc::clone(values))),
         };
         Ok(Self::Numbers(Block::open(bytes)?))
     }
 
     /// Encodes strings, with a dictionary if they repeat.
-    fn of_texts(values: &StringViewArray, validity: Option<Bitmap<'_>>) -> Result<Self> {
-        let (mut strings, mut seen) = (DictionaryBuilder::default(), SeenViews::new());
+    fn from_string_views(values: &StringViewArray, validity: Option<ValidityBitmap<'_>>) -> Result<Self> {
+        let (mut strings, mut seen) = (DictionaryBuilder::default(), ViewCache::new());
         let mut numbers: Vec<u32> = Vec::with_capacity(values.len());
         for (row, view) in values.views().iter().enumerate() {
-            if values.len() < strings.len() * REPEATED_MIN {
+            if values.len() < strings.len() * DICTIONARY_REPEATS_MIN {
                 let texts: Vec<&[u8]> = values.iter().map(|value| value.unwrap_or_default().as_bytes()).collect();
                 return Ok(Self::Texts(Block::open(blocks::encode_text(&texts, validity, Compression::None)?)?));
             }
             // The view at a NULL is arbitrary.
             let view = if values.is_valid(row) { *view } else { 0 };
-            let number = seen
-                .number(view, || strings.insert(if values.is_valid(row) { values.value(row).as_bytes() } else { &[] }));
+            let number = seen.number_or_insert(view, || {
+                strings.insert(if values.is_valid(row) { values.value(row).as_bytes() } else { &[] })
+            });
             numbers.push(number);
         }
-        Self::numbered(strings, &numbers, validity)
+        Self::from_dictionary_builder(strings, &numbers, validity)
     }
 
     /// Encodes strings, with a dictionary if they repeat; NULL rows hold the empty string.
-    pub(super) fn of_strings(texts: &[&[u8]], validity: Option<Bitmap<'_>>) -> Result<Self> {
+    pub(super) fn from_strings(texts: &[&[u8]], validity: Option<ValidityBitmap<'_>>) -> Result<Self> {
         let mut strings = DictionaryBuilder::default();
         let mut numbers: Vec<u32> = Vec::with_capacity(texts.len());
         for (row, text) in texts.iter().enumerate() {
-            if texts.len() < strings.len() * REPEATED_MIN || (row == TRIED && TRIED / 2 < strings.len()) {
+            if texts.len() < strings.len() * DICTIONARY_REPEATS_MIN
+                || (row == DICTIONARY_TRIAL_ROWS && DICTIONARY_TRIAL_ROWS / 2 < strings.len())
+            {
                 return Ok(Self::Texts(Block::open(blocks::encode_text(texts, validity, Compression::None)?)?));
             }
             numbers.push(strings.insert(text));
         }
-        Self::numbered(strings, &numbers, validity)
+        Self::from_dictionary_builder(strings, &numbers, validity)
     }
 
     /// Builds a dictionary-encoded block from each row's insertion number in `strings`.
-    fn numbered(strings: DictionaryBuilder, numbers: &[u32], validity: Option<Bitmap<'_>>) -> Result<Self> {
+    fn from_dictionary_builder(
+        strings: DictionaryBuilder,
+        numbers: &[u32],
+        validity: Option<ValidityBitmap<'_>>,
+    ) -> Result<Self> {
         let (strings, code_of) = strings.finish()?;
         let codes: Vec<u32> = numbers.iter().map(|number| code_of[*number as usize]).collect();
-        Ok(Self::of_codes(Block::open(blocks::encode_codes(&codes, validity)?)?, strings))
+        Ok(Self::from_codes(Block::open(blocks::encode_codes(&codes, validity)?)?, strings))
     }
 
     /// Builds a dictionary-encoded block.
-    pub(super) fn of_codes(codes: Block, strings: Dictionary) -> Self {
+    pub(super) fn from_codes(codes: Block, strings: Dictionary) -> Self {
         let (views, heap) = views_of(&strings);
-        Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) }
+        Self::Dictionary { codes, strings, views, heap: Buffer::from_vec(heap) }
     }
 
     pub(super) fn rows(&self) -> usize {
         match self {
             Self::Numbers(block) | Self::Texts(block) | Self::Bytes(block) => block.head().rows,
-            Self::Codes { codes, .. } => codes.head().rows,
+            Self::Dictionary { codes, .. } => codes.head().rows,
             Self::Arrays(values) => values.len(),
-            Self::Passing(passing) => passing.rows,
+            Self::Uncached(passing) => passing.rows,
         }
     }
 
@@ -183,11 +193,11 @@ impl ColumnBlock {
         const ROOM: usize = 256;
         let bytes = match self {
             Self::Numbers(block) | Self::Texts(block) | Self::Bytes(block) => block.bytes().len(),
-            Self::Codes { codes, strings, views, heap } => {
+            Self::Dictionary { codes, strings, views, heap } => {
                 codes.bytes().len() + strings.bytes().len() + views.len() * size_of::<u128>() + heap.len()
             }
             Self::Arrays(values) => values.get_array_memory_size(),
-            Self::Passing(page) => page.memory_bytes(),
+            Self::Uncached(page) => page.memory_bytes(),
         };
         (bytes + ROOM) as u64
     }
@@ -196,8 +206,8 @@ impl ColumnBlock {
     #[must_use]
     pub fn has_dictionary(&self) -> bool {
         match self {
-            Self::Codes { .. } => true,
-            Self::Passing(page) => page.has_dictionary(),
+            Self::Dictionary { .. } => true,
+            Self::Uncached(page) => page.has_dictionary(),
             _ => false,
         }
     }
@@ -206,8 +216,8 @@ impl ColumnBlock {
     #[must_use]
     pub fn strings(&self) -> Option<StringViewArray> {
         match self {
-            Self::Codes { views, heap, .. } => Some(texts_of(views.clone(), heap.clone(), None)),
-            Self::Passing(page) => page.strings(),
+            Self::Dictionary { views, heap, .. } => Some(string_view_array(views.clone(), heap.clone(), None)),
+            Self::Uncached(page) => page.strings(),
             _ => None,
         }
     }
@@ -216,54 +226,54 @@ impl ColumnBlock {
     ///
     /// # Errors
     /// If the block's values have another type.
-    pub fn gather(&self, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
+    pub fn gather(&self, rows: &RowSet, data_type: &DataType) -> Result<ArrayRef> {
         match self {
-            Self::Numbers(block) => gather_numbers(block, rows, form),
+            Self::Numbers(block) => gather_numbers(block, rows, data_type),
             Self::Texts(block) => {
                 let texts = block.gather_text(rows)?;
                 let views =
                     texts.offsets.windows(2).map(|ends| view(&texts.bytes[ends[0]..ends[1]], ends[0])).collect();
-                Ok(Arc::new(texts_of(views, Buffer::from_vec(texts.bytes), texts.validity)))
+                Ok(Arc::new(string_view_array(views, Buffer::from_vec(texts.bytes), texts.validity)))
             }
             Self::Bytes(block) => Ok(Arc::new(binary(block.gather_text(rows)?)?)),
-            Self::Codes { codes, views, heap, .. } => {
+            Self::Dictionary { codes, views, heap, .. } => {
                 let Values { values: codes, validity } = codes.gather::<u32>(rows)?;
                 // NULL rows have code 0, and the dictionary may be empty.
                 let views = codes.iter().map(|code| views.get(*code as usize).copied().unwrap_or_default()).collect();
-                Ok(Arc::new(compact(texts_of(views, heap.clone(), validity))))
+                Ok(Arc::new(compact(string_view_array(views, heap.clone(), validity))))
             }
             Self::Arrays(values) => {
                 let places = rows.iter().map(|row| u32::try_from(row).expect("a block has fewer than 2^32 rows"));
                 Ok(take(values, &UInt32Array::from_iter_values(places), None)?)
             }
-            Self::Passing(page) => page.gather(rows, form),
+            Self::Uncached(page) => page.gather(rows, data_type),
         }
     }
 }
 
 /// Direct-mapped cache from string views to dictionary numbers. Comparing views is cheaper than hashing strings: equal
 /// views mean equal strings, and an array read from a dictionary-encoded page has few distinct views.
-struct SeenViews {
+struct ViewCache {
     /// View and its number; `None` in an unused slot.
-    places: Vec<(u128, Option<u32>)>,
+    slots: Vec<(u128, Option<u32>)>,
 }
 
-impl SeenViews {
-    const PLACES: usize = 1 << 10;
+impl ViewCache {
+    const SLOTS: usize = 1 << 10;
 
     fn new() -> Self {
-        Self { places: vec![(0, None); Self::PLACES] }
+        Self { slots: vec![(0, None); Self::SLOTS] }
     }
 
     /// Returns the number of a view's string, from `find` if the view is not cached.
     #[inline]
-    fn number(&mut self, view: u128, find: impl FnOnce() -> u32) -> u32 {
+    fn number_or_insert(&mut self, view: u128, find: impl FnOnce() -> u32) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "the two halves, and fewer bits than places")]
         let at = {
             let folded = (view as u64) ^ (view >> 64) as u64;
-            (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::PLACES.ilog2())) as usize
+            (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::SLOTS.ilog2())) as usize
         };
-        let place = &mut self.places[at];
+        let place = &mut self.slots[at];
         match *place {
             (known, Some(number)) if known == view => number,
             _ => {
@@ -289,12 +299,12 @@ pub(super) fn views_of(strings: &Dictionary) -> (Vec<u128>, Vec<u8>) {
 /// keep a large buffer alive and are not charged for it.
 pub(super) fn compact(texts: StringViewArray) -> StringViewArray {
     let held: usize = texts.data_buffers().iter().map(|heap| heap.len()).sum();
-    if held <= HEAP_KEPT_MAX || held <= 2 * texts.total_buffer_bytes_used() { texts } else { texts.gc() }
+    if held <= UNCOMPACTED_HEAP_MAX || held <= 2 * texts.total_buffer_bytes_used() { texts } else { texts.gc() }
 }
 
 fn binary(values: TextValues) -> Result<BinaryArray> {
     let TextValues { offsets, bytes, validity } = values;
-    let nulls = nulls_of(validity, offsets.len() - 1);
+    let nulls = null_buffer(validity, offsets.len() - 1);
     let offset = |offset: usize| i32::try_from(offset).map_err(|_| blocks::Error::TooLarge("strings of bytes"));
     let offsets = offsets.into_iter().map(offset).collect::<blocks::Result<Vec<i32>>>()?;
     Ok(BinaryArray::try_new(OffsetBuffer::new(offsets.into()), Buffer::from_vec(bytes), nulls)?)
@@ -304,7 +314,7 @@ fn gather_numbers(block: &Block, rows: &RowSet, form: &DataType) -> Result<Array
     Ok(match form {
         DataType::Boolean => {
             let Values { values, validity } = block.gather::<bool>(rows)?;
-            let nulls = nulls_of(validity, values.len());
+            let nulls = null_buffer(validity, values.len());
             Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls))
         }
         #[expect(clippy::cast_possible_truncation, reason = "the block was made of 16-bit values")]
@@ -321,39 +331,39 @@ fn gather_numbers(block: &Block, rows: &RowSet, form: &DataType) -> Result<Array
         DataType::Time64(_) => primitive::<Time64MicrosecondType, i64>(block, rows, form, |value| value)?,
         DataType::Timestamp(..) => primitive::<TimestampMicrosecondType, i64>(block, rows, form, |value| value)?,
         DataType::Decimal128(..) => primitive::<Decimal128Type, i128>(block, rows, form, |value| value)?,
-        DataType::FixedSizeBinary(_) => Arc::new(uuids_of(block.gather::<i128>(rows)?)?),
-        DataType::Interval(_) => Arc::new(intervals_of(block.gather::<i128>(rows)?)?),
+        DataType::FixedSizeBinary(_) => Arc::new(uuids_from_i128(block.gather::<i128>(rows)?)?),
+        DataType::Interval(_) => Arc::new(intervals_from_i128(block.gather::<i128>(rows)?)?),
         DataType::Float32 => primitive::<Float32Type, f32>(block, rows, form, |value| value)?,
         _ => primitive::<Float64Type, f64>(block, rows, form, |value| value)?,
     })
 }
 
-fn primitive<T: ArrowPrimitiveType, V: Value>(
+fn primitive<T: ArrowPrimitiveType, V: BlockValue>(
     block: &Block,
     rows: &RowSet,
     form: &DataType,
     convert: impl Fn(V) -> T::Native,
 ) -> Result<ArrayRef> {
     let Values { values, validity } = block.gather::<V>(rows)?;
-    let nulls = nulls_of(validity, values.len());
+    let nulls = null_buffer(validity, values.len());
     let values: Vec<T::Native> = values.into_iter().map(convert).collect();
     let values = PrimitiveArray::<T>::try_new(ScalarBuffer::from(values), nulls)?;
     Ok(Arc::new(values.with_data_type(form.clone())))
 }
 
 /// Builds an Arrow null buffer from validity words.
-pub(super) fn nulls_of(validity: Option<Vec<u64>>, rows: usize) -> Option<NullBuffer> {
+pub(super) fn null_buffer(validity: Option<Vec<u64>>, rows: usize) -> Option<NullBuffer> {
     validity.map(|words| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)))
 }
 
 /// Builds the Arrow string view of `string`, which starts at offset `at` of the first data buffer.
-pub(super) fn view(string: &[u8], at: usize) -> u128 {
-    make_view(string, 0, u32::try_from(at).expect("strings of a block have fewer than 2^32 bytes in total"))
+pub(super) fn view(string: &[u8], offset: usize) -> u128 {
+    make_view(string, 0, u32::try_from(offset).expect("strings of a block have fewer than 2^32 bytes in total"))
 }
 
 /// Builds a string array from views into `heap`.
-pub(super) fn texts_of(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> StringViewArray {
-    let nulls = nulls_of(validity, views.len());
+pub(super) fn string_view_array(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> StringViewArray {
+    let nulls = null_buffer(validity, views.len());
     #[expect(unsafe_code, reason = "validating the UTF-8 of millions of strings again costs more than reading them")]
     // SAFETY: every view refers to a string of `heap` that came from a valid `StringViewArray` or was validated as
     // UTF-8 when it was read from a file.

@@ -14,26 +14,26 @@ use futures::stream::BoxStream;
 use tokio::task::JoinSet;
 
 use super::block::ColumnBlock;
-use super::decode::ChunkPages;
-use crate::reader::{Assembly, Pages, RowGroupRead, ShardReader, Source, fetch};
+use super::decode::ChunkPageReader;
+use crate::reader::{BatchAssembler, ColumnSource, PageChecksums, RowGroupRead, ShardReader, fetch};
 use crate::{Error, Result};
 
 /// Read of a run of neighbouring pages, in progress.
-pub(super) struct Load {
+pub(super) struct PageLoad {
     /// Number of pages left.
-    pub(super) pages: usize,
+    pub(super) pages_left: usize,
     /// Columns decoded directly into blocks.
-    chunks: Option<Chunks>,
+    chunks: Option<DirectColumns>,
     /// Columns decoded through Arrow.
-    arrays: Option<Arrays>,
+    arrays: Option<ArrowColumns>,
 }
 
-impl Load {
+impl PageLoad {
     /// Starts reading a run of neighbouring pages.
     pub(super) fn begin(
         reader: &ShardReader,
         read: &RowGroupRead,
-        assembly: &Assembly,
+        assembly: &BatchAssembler,
         missing: &[WantedPage<'_>],
     ) -> Result<Self> {
         let mut columns: Vec<usize> = missing.iter().flat_map(|(_, columns)| *columns).copied().collect();
@@ -43,25 +43,26 @@ impl Load {
         for position in columns {
             let blocks = missing.iter().filter(|(_, columns)| columns.contains(&position));
             let blocks: Vec<Range<usize>> = blocks.map(|(rows, _)| rows.clone()).collect();
-            match Chunk::open(reader, read, assembly, position, &blocks) {
+            match DirectColumn::open(reader, read, assembly, position, &blocks) {
                 Some(chunk) => chunks.push(chunk),
                 None => others.push(position),
             }
         }
         let rows = missing.first().map_or(0, |(rows, _)| rows.start)..missing.last().map_or(0, |(rows, _)| rows.end);
-        let chunks = if chunks.is_empty() { None } else { Some(Chunks::begin(reader, read, chunks, rows.clone())) };
-        let arrays = if others.is_empty() { None } else { Some(Arrays::begin(reader, read, others, rows)?) };
-        Ok(Self { pages: missing.len(), chunks, arrays })
+        let chunks =
+            if chunks.is_empty() { None } else { Some(DirectColumns::begin(reader, read, chunks, rows.clone())) };
+        let arrays = if others.is_empty() { None } else { Some(ArrowColumns::begin(reader, read, others, rows)?) };
+        Ok(Self { pages_left: missing.len(), chunks, arrays })
     }
 
     /// Starts reading the rows of one page through Arrow.
-    pub(super) fn of_arrays(
+    pub(super) fn begin_with_arrow(
         reader: &ShardReader,
         read: &RowGroupRead,
         rows: Range<usize>,
         columns: Vec<usize>,
     ) -> Result<Self> {
-        Ok(Self { pages: 1, chunks: None, arrays: Some(Arrays::begin(reader, read, columns, rows)?) })
+        Ok(Self { pages_left: 1, chunks: None, arrays: Some(ArrowColumns::begin(reader, read, columns, rows)?) })
     }
 
     /// Returns the wanted columns of the next page as blocks, by position; `None` for those too large for a block,
@@ -70,11 +71,11 @@ impl Load {
         &mut self,
         rows: &Range<usize>,
         wanted: &[usize],
-        kept: &[usize],
+        cached: &[usize],
     ) -> Result<Vec<(usize, Option<ColumnBlock>)>> {
         let mut blocks = Vec::new();
         if let Some(chunks) = &mut self.chunks {
-            chunks.next(rows, kept, &mut blocks).await?;
+            chunks.next(rows, cached, &mut blocks).await?;
         }
         if let Some(arrays) = &mut self.arrays {
             let values = arrays.take(rows.len()).await?;
@@ -82,10 +83,10 @@ impl Load {
             for (position, values) in
                 arrays.columns.iter().zip(&values).filter(|(position, _)| wanted.contains(position))
             {
-                blocks.push((*position, Some(ColumnBlock::of(values)?)));
+                blocks.push((*position, Some(ColumnBlock::from_array(values)?)));
             }
         }
-        self.pages = self.pages.saturating_sub(1);
+        self.pages_left = self.pages_left.saturating_sub(1);
         Ok(blocks)
     }
 }
@@ -93,8 +94,8 @@ impl Load {
 /// Page to be read: its rows, and the positions of the wanted columns in the read.
 pub(super) type WantedPage<'a> = (Range<usize>, &'a [usize]);
 
-/// Groups pages, given in row order, into runs of neighbours, each read by one [`Load`].
-pub(super) fn stretches<'a>(pages: impl Iterator<Item = WantedPage<'a>>) -> Vec<Vec<WantedPage<'a>>> {
+/// Groups pages, given in row order, into runs of neighbours, each read by one [`PageLoad`].
+pub(super) fn neighbouring_runs<'a>(pages: impl Iterator<Item = WantedPage<'a>>) -> Vec<Vec<WantedPage<'a>>> {
     let mut stretches: Vec<Vec<WantedPage<'a>>> = Vec::new();
     for page in pages {
         match stretches.last_mut() {
@@ -106,64 +107,64 @@ pub(super) fn stretches<'a>(pages: impl Iterator<Item = WantedPage<'a>>) -> Vec<
 }
 
 /// Column that is decoded directly into blocks.
-struct Chunk {
+struct DirectColumn {
     position: usize,
     /// Leaf column of the Parquet schema.
     leaf: usize,
-    pages: ChunkPages,
+    pages: ChunkPageReader,
 }
 
-impl Chunk {
+impl DirectColumn {
     /// Opens the column; `None` if it must be decoded through Arrow.
     fn open(
         reader: &ShardReader,
         read: &RowGroupRead,
-        assembly: &Assembly,
+        assembly: &BatchAssembler,
         position: usize,
         blocks: &[Range<usize>],
     ) -> Option<Self> {
-        let Source::File(_, sql_type) = &assembly.columns[position] else { return None };
+        let ColumnSource::File(_, sql_type) = &assembly.columns[position] else { return None };
         let file = reader.file();
         let leaf = assembly.leaf_of(file, position)?;
-        let pages = ChunkPages::open(file, read.row_group, leaf, sql_type, blocks)?;
+        let pages = ChunkPageReader::open(file, read.row_group, leaf, sql_type, blocks)?;
         Some(Self { position, leaf, pages })
     }
 }
 
 /// Columns that are decoded directly into blocks, fetched some pages ahead.
-struct Chunks {
+struct DirectColumns {
     reader: ShardReader,
     /// Number of rows fetched together.
-    stretch_rows: usize,
-    chunks: Vec<Chunk>,
-    pages: Arc<Pages>,
+    fetch_rows: usize,
+    chunks: Vec<DirectColumn>,
+    pages: Arc<PageChecksums>,
     /// End of the rows fetched so far.
     fetched_to: usize,
     /// End of the rows to read.
     end: usize,
     /// Fetch in progress of the next rows.
-    ahead: Option<Ahead>,
+    ahead: Option<PendingFetch>,
     /// Scratch space for decoded values.
     lanes: Vec<i64>,
 }
 
 /// Fetch in progress.
-struct Ahead {
+struct PendingFetch {
     end: usize,
     /// Index of the column, and the byte range in the object.
-    wanted: Vec<(usize, Range<u64>)>,
+    ranges: Vec<(usize, Range<u64>)>,
     /// The fetching task, aborted when this set is dropped.
     fetching: JoinSet<Result<Vec<Bytes>>>,
 }
 
-impl Chunks {
-    fn begin(reader: &ShardReader, read: &RowGroupRead, chunks: Vec<Chunk>, rows: Range<usize>) -> Self {
+impl DirectColumns {
+    fn begin(reader: &ShardReader, read: &RowGroupRead, chunks: Vec<DirectColumn>, rows: Range<usize>) -> Self {
         let mut leaves: Vec<usize> = chunks.iter().map(|chunk| chunk.leaf).collect();
         leaves.sort_unstable();
-        let pages = Arc::new(Pages::new(reader.file(), read.row_group, &leaves, &read.fetched_bytes));
+        let pages = Arc::new(PageChecksums::new(reader.file(), read.row_group, &leaves, &read.fetched_bytes));
         let mut chunks = Self {
             reader: reader.clone(),
-            stretch_rows: reader.stretch_rows(read.row_group, &leaves),
+            fetch_rows: reader.fetch_rows(read.row_group, &leaves),
             chunks,
             pages,
             fetched_to: rows.start,
@@ -180,7 +181,7 @@ impl Chunks {
         if self.end <= start {
             return;
         }
-        let end = (start / self.stretch_rows + 1).saturating_mul(self.stretch_rows).min(self.end);
+        let end = (start / self.fetch_rows + 1).saturating_mul(self.fetch_rows).min(self.end);
         let mut wanted = Vec::new();
         for (number, chunk) in self.chunks.iter_mut().enumerate() {
             wanted.extend(chunk.pages.ranges(&(start..end)).into_iter().map(|range| (number, range)));
@@ -188,8 +189,8 @@ impl Chunks {
         let ranges: Vec<Range<u64>> = wanted.iter().map(|(_, range)| range.clone()).collect();
         let (reader, pages) = (self.reader.clone(), Arc::clone(&self.pages));
         let mut fetching = JoinSet::new();
-        fetching.spawn(async move { fetch(reader.place(), reader.file(), &pages, &ranges).await });
-        self.ahead = Some(Ahead { end, wanted, fetching });
+        fetching.spawn(async move { fetch(reader.location(), reader.file(), &pages, &ranges).await });
+        self.ahead = Some(PendingFetch { end, ranges: wanted, fetching });
     }
 
     /// Adds the blocks of the next page to `blocks`.
@@ -204,13 +205,13 @@ impl Chunks {
             self.begin_next(ahead.end);
             if let Some(fetched) = ahead.fetching.join_next().await {
                 let fetched = fetched.map_err(|error| Error::Stopped { reason: error.to_string() })??;
-                for ((chunk, range), bytes) in ahead.wanted.into_iter().zip(fetched) {
-                    self.chunks[chunk].pages.take(range.start, bytes);
+                for ((chunk, range), bytes) in ahead.ranges.into_iter().zip(fetched) {
+                    self.chunks[chunk].pages.add_fetched(range.start, bytes);
                 }
             }
             self.fetched_to = ahead.end;
         }
-        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.pages.is_at(rows)) {
+        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.pages.is_next(rows)) {
             let is_kept = kept.contains(&chunk.position);
             blocks.push((chunk.position, chunk.pages.next(is_kept, &mut self.lanes)?));
         }
@@ -219,16 +220,16 @@ impl Chunks {
 }
 
 /// Columns that are decoded through Arrow.
-struct Arrays {
+struct ArrowColumns {
     object: String,
     /// Positions of the columns in the read.
     columns: Vec<usize>,
     batches: BoxStream<'static, Result<RecordBatch>>,
     /// Decoded rows that are not in a block yet.
-    held: VecDeque<RecordBatch>,
+    buffered: VecDeque<RecordBatch>,
 }
 
-impl Arrays {
+impl ArrowColumns {
     fn begin(reader: &ShardReader, read: &RowGroupRead, columns: Vec<usize>, rows: Range<usize>) -> Result<Self> {
         let read = reader.read(&RowGroupRead {
             row_group: read.row_group,
@@ -242,28 +243,28 @@ impl Arrays {
             order: Arc::default(),
         })?;
         let object = reader.file().meta.object.clone();
-        Ok(Self { object, columns, batches: read.batches, held: VecDeque::new() })
+        Ok(Self { object, columns, batches: read.batches, buffered: VecDeque::new() })
     }
 
     /// Returns the columns of the next `rows` rows.
     async fn take(&mut self, rows: usize) -> Result<Vec<ArrayRef>> {
-        let mut held: usize = self.held.iter().map(RecordBatch::num_rows).sum();
+        let mut held: usize = self.buffered.iter().map(RecordBatch::num_rows).sum();
         while held < rows {
             let Some(batch) = self.batches.next().await.transpose()? else {
                 let reason = format!("a page ends after {held} of {rows} rows");
                 return Err(Error::Damaged { object: self.object.clone(), reason });
             };
             held += batch.num_rows();
-            self.held.push_back(batch);
+            self.buffered.push_back(batch);
         }
         let (mut taken, mut left) = (Vec::new(), rows);
         while 0 < left
-            && let Some(batch) = self.held.pop_front()
+            && let Some(batch) = self.buffered.pop_front()
         {
             let count = left.min(batch.num_rows());
             taken.push(batch.slice(0, count));
             if count < batch.num_rows() {
-                self.held.push_front(batch.slice(count, batch.num_rows() - count));
+                self.buffered.push_front(batch.slice(count, batch.num_rows() - count));
             }
             left -= count;
         }

@@ -5,34 +5,34 @@
 //!
 //! - `read.rs`: scans a row group through the cache.
 //! - `load.rs`: reads pages that the cache lacks from the object; `decode/` turns Parquet pages into blocks.
-//! - `block.rs`: a cached page of a column; `wide.rs`: its 16-byte values; `passing.rs`: a page that is read and not
+//! - `block.rs`: a cached page of a column; `wide.rs`: its 16-byte values; `uncached_page.rs`: a page that is read and not
 //!   cached.
 //! - `select.rs`: evaluates predicates on blocks; `order.rs`: the order in which predicates are tried.
-//! - `first_reads.rs`: counts recent reads, so that cheap reads are cached only when they repeat.
-//! - `fill_when_quiet.rs`: caches pages in the background while no scan reads; `ahead.rs`: prefetches pages of new
+//! - `recent_reads.rs`: counts recent reads, so that cheap reads are cached only when they repeat.
+//! - `idle_prefetch.rs`: caches pages in the background while no scan reads; `prefetch.rs`: prefetches pages of new
 //!   shards through it.
-//! - `queues.rs`: eviction from memory; `disk/`: the tier on the local disk; `wishes.rs`: which blocks to drop early.
-//! - `counts.rs`: statistics per table.
-//! - `handover.rs`: transfers hot blocks to the cache of another worker.
+//! - `eviction.rs`: eviction from memory; `disk/`: the tier on the local disk; `retention.rs`: which blocks to drop early.
+//! - `tier_stats.rs`: statistics per table.
+//! - `warm_up.rs`: transfers hot blocks to the cache of another worker.
 //! - `results.rs`: a second cache with the same rules, for results computed from shards.
 
-mod ahead;
 mod block;
-mod counts;
 mod decode;
 mod disk;
-mod fill_when_quiet;
-mod first_reads;
-mod handover;
+mod eviction;
+mod idle_prefetch;
 mod load;
 mod order;
-mod passing;
-mod queues;
+mod prefetch;
 mod read;
+mod recent_reads;
 mod results;
+mod retention;
 mod select;
+mod tier_stats;
+mod uncached_page;
+mod warm_up;
 mod wide;
-mod wishes;
 
 #[cfg(test)]
 mod tests;
@@ -43,44 +43,44 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use types::{CachePolicy, ColumnId, Oid, ShardId};
 
-use self::ahead::Ahead;
 pub use self::block::ColumnBlock;
-pub use self::counts::CacheUse;
-pub use self::disk::{CacheDisk, DiskPart};
-use self::disk::{Disk, Found};
-use self::fill_when_quiet::{Filler, PassedPage, Reading};
-use self::first_reads::FirstReads;
-pub use self::handover::{BlockPlace, HotBlock};
+use self::disk::{DiskBlockHandle, DiskTier};
+pub use self::disk::{DiskQuota, DiskTierSettings};
+use self::eviction::EvictionQueues;
+use self::idle_prefetch::{IdlePrefetcher, ReadGuard, UncachedColumns};
 pub use self::order::PredicateOrder;
-pub use self::passing::Passing;
-use self::queues::Queues;
-pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
-pub use self::results::{ResultKey, ShardResults};
-pub use self::wishes::CacheWishes;
-use self::wishes::HeldShards;
+use self::prefetch::PrefetchCounters;
+pub use self::read::{PageColumn, PageRows, RowGroupPages, ScanBatch, take_rows};
+use self::recent_reads::RecentReads;
+pub use self::results::{ResultKey, ShardResultCache};
+use self::retention::CachedShards;
+pub use self::retention::RetentionPolicy;
+pub use self::tier_stats::CacheStats;
+pub use self::uncached_page::UncachedPage;
+pub use self::warm_up::{BlockLocation, HotBlock};
 use crate::reader::{RowGroupRead, ShardReader};
 
 /// Prefetched blocks leave one part in this many of the memory to blocks that scans ask for.
-const FILLED_PARTS: u64 = 8;
+const PREFETCH_HEADROOM_DIVISOR: u64 = 8;
 
 /// Two-tier cache of column blocks, bounded in bytes and shared by all scans.
 #[derive(Debug)]
 pub struct BlockCache {
-    memory: Arc<Mutex<Memory>>,
-    disk: Option<Disk>,
-    filler: Option<Filler>,
-    ahead: Ahead,
+    memory: Arc<Mutex<MemoryTier>>,
+    disk: Option<DiskTier>,
+    idle_prefetcher: Option<IdlePrefetcher>,
+    prefetch_counters: PrefetchCounters,
 }
 
 /// Memory tier of the cache.
 #[derive(Debug)]
-struct Memory {
+struct MemoryTier {
     /// Cached blocks and their eviction order.
-    blocks: Queues<BlockKey, Arc<ColumnBlock>>,
+    blocks: EvictionQueues<BlockKey, Arc<ColumnBlock>>,
     /// Shards that may have blocks in this tier, and the retention policy.
-    shards: HeldShards,
+    shards: CachedShards,
     /// Recent reads of pages that are not cached.
-    first_reads: FirstReads<BlockKey>,
+    recent_reads: RecentReads<BlockKey>,
 }
 
 /// Handle to the cache for scans of one table.
@@ -100,30 +100,35 @@ pub(crate) struct BlockKey {
     pub(crate) column: ColumnId,
     pub(crate) row_group: u32,
     /// Index of the page in the row group, counted in pages of [`blocks::BLOCK_ROWS`] rows.
-    pub(crate) number: u32,
+    pub(crate) page: u32,
 }
 
 /// Statistics of one tier of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TierUse {
+pub struct TierStats {
     /// `memory` or `disk`; `fragment` for the cache of computed results.
     pub tier: &'static str,
     /// Largest number of bytes that the tier may hold.
     pub bytes_max: u64,
     /// Statistics by table; table 0 has those of tables that are no longer counted separately.
-    pub tables: Vec<(Oid, CacheUse)>,
+    pub tables: Vec<(Oid, CacheStats)>,
 }
 
 impl BlockCache {
     /// Returns an empty cache of at most `bytes_max` bytes without a disk tier; with 0, scans bypass the cache.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
-        let memory = Memory {
-            blocks: Queues::new(bytes_max),
-            shards: HeldShards::default(),
-            first_reads: FirstReads::default(),
+        let memory = MemoryTier {
+            blocks: EvictionQueues::new(bytes_max),
+            shards: CachedShards::default(),
+            recent_reads: RecentReads::default(),
         };
-        Self { memory: Arc::new(Mutex::new(memory)), disk: None, filler: None, ahead: Ahead::default() }
+        Self {
+            memory: Arc::new(Mutex::new(memory)),
+            disk: None,
+            idle_prefetcher: None,
+            prefetch_counters: PrefetchCounters::default(),
+        }
     }
 
     /// Returns a cache with a disk tier, which takes over the files that an earlier run left in the folder, and starts
@@ -132,33 +137,33 @@ impl BlockCache {
     ///
     /// # Errors
     /// If old files cannot be deleted, or a thread cannot be started.
-    pub fn with_disk(bytes_max: u64, settings: CacheDisk) -> io::Result<Self> {
+    pub fn with_disk(bytes_max: u64, settings: DiskTierSettings) -> io::Result<Self> {
         let mut cache = Self::new(bytes_max);
         if bytes_max == 0 || settings.bytes_max == 0 {
-            Disk::clear(&settings.folder)?;
+            DiskTier::clear(&settings.folder)?;
         } else {
-            cache.disk = Some(Disk::open(settings, &cache.memory)?);
+            cache.disk = Some(DiskTier::open(settings, &cache.memory)?);
         }
         if bytes_max != 0 {
-            cache.filler = Some(Filler::start()?);
+            cache.idle_prefetcher = Some(IdlePrefetcher::start()?);
         }
         Ok(cache)
     }
 
     /// Returns the cache's handle for scans of `table`.
     #[must_use]
-    pub fn of(self: &Arc<Self>, table: Oid, policy: CachePolicy) -> TableCache {
+    pub fn for_table(self: &Arc<Self>, table: Oid, policy: CachePolicy) -> TableCache {
         TableCache { cache: Arc::clone(self), table, policy }
     }
 
     /// Drops blocks that no table references or wants, and rejects such blocks from now on.
-    pub fn keep(&self, wishes: &Arc<CacheWishes>) {
+    pub fn apply_retention(&self, wishes: &Arc<RetentionPolicy>) {
         if let Some(disk) = &self.disk {
-            disk.keep(wishes);
+            disk.apply_retention(wishes);
         }
         let mut memory = self.memory.lock();
-        if memory.shards.note(wishes) {
-            let gone = memory.blocks.sort_out(|key, table| wishes.fate(key.shard, table));
+        if memory.shards.set_policy(wishes) {
+            let gone = memory.blocks.apply_retention(|key, table| wishes.decide(key.shard, table));
             // Freed after the lock is released.
             drop(memory);
             drop(gone);
@@ -166,82 +171,82 @@ impl BlockCache {
     }
 
     /// Changes the capacity of both tiers and evicts what exceeds it.
-    pub fn set_room(&self, bytes_max: u64, disk: DiskPart) {
-        let gone = self.memory.lock().blocks.set_bytes_max(bytes_max);
+    pub fn set_capacity(&self, bytes_max: u64, disk: DiskQuota) {
+        let gone = self.memory.lock().blocks.set_capacity(bytes_max);
         // Freed after the lock is released.
         drop(gone);
         if let Some(of_disk) = &self.disk {
-            of_disk.set_most(disk);
+            of_disk.set_quota(disk);
         }
     }
 
     /// Returns the statistics of the memory tier, summed over all tables.
     #[must_use]
-    pub fn usage(&self) -> CacheUse {
+    pub fn memory_stats(&self) -> CacheStats {
         self.memory.lock().blocks.counts().sum()
     }
 
     /// Returns the statistics of each tier by table.
     #[must_use]
-    pub fn tiers(&self) -> Vec<TierUse> {
+    pub fn tier_stats(&self) -> Vec<TierStats> {
         let memory = self.memory.lock();
         let (bytes_max, tables) = (memory.blocks.bytes_max(), memory.blocks.counts().by_table());
         drop(memory);
-        let of_memory = TierUse { tier: "memory", bytes_max, tables };
-        [of_memory].into_iter().chain(self.disk.as_ref().map(Disk::usage)).collect()
+        let of_memory = TierStats { tier: "memory", bytes_max, tables };
+        [of_memory].into_iter().chain(self.disk.as_ref().map(DiskTier::stats)).collect()
     }
 }
 
-impl Memory {
+impl MemoryTier {
     /// Returns true if a prefetched block of `bytes` bytes fits; part of the memory stays reserved for blocks that
     /// scans ask for.
-    fn has_room(&self, bytes: u64) -> bool {
-        let filled = self.blocks.bytes_max() / FILLED_PARTS * (FILLED_PARTS - 1);
+    fn has_prefetch_room(&self, bytes: u64) -> bool {
+        let filled = self.blocks.bytes_max() / PREFETCH_HEADROOM_DIVISOR * (PREFETCH_HEADROOM_DIVISOR - 1);
         self.blocks.bytes().saturating_add(bytes) < filled
     }
 }
 
 impl TableCache {
     /// Returns true if scans of the table bypass the cache: its capacity is 0 or the table's policy is never.
-    fn is_off(&self) -> bool {
+    fn is_bypassed(&self) -> bool {
         self.policy == CachePolicy::Never || self.cache.memory.lock().blocks.bytes_max() == 0
     }
 
     /// Returns true if blocks that this table's scans read are pinned.
-    fn pins(&self) -> bool {
+    fn is_pinning(&self) -> bool {
         self.policy == CachePolicy::Pin
     }
 
     /// Returns the block from memory and counts a hit or a miss.
     fn get(&self, key: &BlockKey) -> Option<Arc<ColumnBlock>> {
-        self.cache.memory.lock().blocks.get(key, self.table, self.pins()).map(Arc::clone)
+        self.cache.memory.lock().blocks.get(key, self.table, self.is_pinning()).map(Arc::clone)
     }
 
     /// Counts a read of a page of a local shard; returns true if the page is to be cached now, because it is read
     /// repeatedly or pinned.
-    fn comes_again(&self, key: BlockKey) -> bool {
-        self.pins() || self.cache.memory.lock().first_reads.comes_again(&key)
+    fn should_cache(&self, key: BlockKey) -> bool {
+        self.is_pinning() || self.cache.memory.lock().recent_reads.record_read(&key)
     }
 
     /// Queues pages that were read and not cached to be cached once no scan reads.
-    fn keep_later(&self, reader: &ShardReader, read: &RowGroupRead, pages: Vec<PassedPage>) {
-        if let Some(filler) = &self.cache.filler {
-            self.add_shard(reader.file().meta.id);
-            filler.take(self, reader, read, pages);
+    fn defer_caching(&self, reader: &ShardReader, read: &RowGroupRead, pages: Vec<UncachedColumns>) {
+        if let Some(filler) = &self.cache.idle_prefetcher {
+            self.register_shard(reader.file().meta.id);
+            filler.enqueue(self, reader, read, pages);
         }
     }
 
     /// Marks the cache as being read until the guard is dropped. Held per page, not per scan, because a cursor may stay
     /// open for days.
-    fn reading(&self) -> Option<Reading> {
-        self.cache.filler.as_ref().map(Filler::reading)
+    fn begin_read(&self) -> Option<ReadGuard> {
+        self.cache.idle_prefetcher.as_ref().map(IdlePrefetcher::begin_read)
     }
 
     /// Returns the positions of the columns of a page that are not in memory; none if there is no room for prefetched
     /// blocks or the shard is unwanted.
-    fn lacking(&self, key: BlockKey, columns: impl Iterator<Item = (usize, ColumnId)>) -> Vec<usize> {
+    fn missing_columns(&self, key: BlockKey, columns: impl Iterator<Item = (usize, ColumnId)>) -> Vec<usize> {
         let memory = self.cache.memory.lock();
-        if !memory.has_room(0) || !memory.shards.may_hold(key.shard, self.table) {
+        if !memory.has_prefetch_room(0) || !memory.shards.admits(key.shard, self.table) {
             return Vec::new();
         }
         let lacks = |column: &ColumnId| !memory.blocks.contains(&BlockKey { column: *column, ..key });
@@ -250,61 +255,61 @@ impl TableCache {
 
     /// Inserts a block that no scan asked for into memory, unless something would have to be evicted for it or the
     /// shard is unwanted. Returns true if it was inserted.
-    fn put_where_room(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
+    fn insert_if_room(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
         let bytes = block.memory_bytes();
         let mut memory = self.cache.memory.lock();
-        if !memory.has_room(bytes) || !memory.shards.may_hold(key.shard, self.table) {
+        if !memory.has_prefetch_room(bytes) || !memory.shards.admits(key.shard, self.table) {
             return false;
         }
-        let refused = memory.blocks.put(key, self.table, self.pins(), Arc::clone(block), bytes);
+        let refused = memory.blocks.put(key, self.table, self.is_pinning(), Arc::clone(block), bytes);
         drop(memory);
         refused.is_empty()
     }
 
     /// Registers the shard as one that may have blocks in memory.
-    fn add_shard(&self, shard: ShardId) {
+    fn register_shard(&self, shard: ShardId) {
         self.cache.memory.lock().shards.add(shard);
     }
 
     /// Looks up a block in the disk tier.
-    fn find(&self, key: &BlockKey) -> Option<Found> {
+    fn find_on_disk(&self, key: &BlockKey) -> Option<DiskBlockHandle> {
         self.cache.disk.as_ref()?.find(key, self.table)
     }
 
     /// Inserts a newly packed block into memory and queues it for the disk.
-    fn put(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
+    fn insert(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
         if let Some(disk) = &self.cache.disk {
-            disk.put(key, self.table, block);
+            disk.try_enqueue(key, self.table, block);
         }
-        self.put_found(key, block);
+        self.insert_from_disk(key, block);
     }
 
     /// Inserts a block of a page that was read for the first time and had to be packed anyway, if there is room.
-    fn put_first(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
-        self.add_shard(key.shard);
-        if self.put_where_room(key, block)
+    fn insert_first_read(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
+        self.register_shard(key.shard);
+        if self.insert_if_room(key, block)
             && let Some(disk) = &self.cache.disk
         {
-            disk.put(key, self.table, block);
+            disk.try_enqueue(key, self.table, block);
         }
     }
 
     /// Inserts a block from a background thread, if there is room, and waits until the disk tier accepts it. Returns
     /// true if it was inserted.
-    fn put_later(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
-        let is_kept = self.put_where_room(key, block);
+    fn deferred_insert(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
+        let is_kept = self.insert_if_room(key, block);
         if let Some(disk) = self.cache.disk.as_ref().filter(|_| is_kept) {
-            disk.put_in_turn(key, self.table, block);
+            disk.enqueue(key, self.table, block);
         }
         is_kept
     }
 
     /// Inserts a block that is already on disk into memory.
-    fn put_found(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
+    fn insert_from_disk(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
         let (value, bytes) = (Arc::clone(block), block.memory_bytes());
         let mut memory = self.cache.memory.lock();
         memory.shards.add(key.shard);
-        let evicted = memory.blocks.put(key, self.table, self.pins(), value, bytes);
+        let evicted = memory.blocks.put(key, self.table, self.is_pinning(), value, bytes);
         drop(memory);
         // Freed after the lock is released.
         drop(evicted);

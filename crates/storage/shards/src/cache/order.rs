@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use types::conjuncts::Place;
-use types::{Clock, Conjuncts};
+use types::conjuncts::Mobility;
+use types::{Clock, ConjunctOrder};
 
 /// Observed cost and selectivity of a scan's predicates, carried from one part of the scan to the next. Each worker has
 /// its own, so the lock is never contended.
@@ -13,7 +13,7 @@ pub struct PredicateOrder {
     /// Measures evaluation time; without it, all predicates seem to cost nothing.
     clock: Option<Arc<dyn Clock>>,
     /// Observations so far, and the order that follows from them.
-    conjuncts: Mutex<Conjuncts>,
+    conjuncts: Mutex<ConjunctOrder>,
 }
 
 impl PredicateOrder {
@@ -25,10 +25,10 @@ impl PredicateOrder {
 
     /// Locks the observations for this number of predicates, none of which may fail. Observations are reset when the
     /// number changes because runtime filters were added.
-    pub(super) fn of(&self, predicates: usize) -> MutexGuard<'_, Conjuncts> {
+    pub(super) fn lock_conjuncts(&self, predicates: usize) -> MutexGuard<'_, ConjunctOrder> {
         let mut conjuncts = self.conjuncts.lock();
         if conjuncts.len() != predicates {
-            *conjuncts = Conjuncts::new(vec![Place::Movable; predicates]);
+            *conjuncts = ConjunctOrder::new(vec![Mobility::Movable; predicates]);
         }
         conjuncts
     }

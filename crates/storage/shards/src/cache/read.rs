@@ -14,14 +14,17 @@ use blocks::{BLOCK_ROWS, RowSet, VECTOR_ROWS};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::task::{JoinHandle, spawn_blocking};
-use types::conjuncts::Effect;
+use types::conjuncts::ConditionStats;
 
 use super::block::ColumnBlock;
-use super::fill_when_quiet::PassedPage;
-use super::load::{Load, WantedPage, stretches};
-use super::{BlockKey, Found, TableCache};
+use super::idle_prefetch::UncachedColumns;
+use super::load::{PageLoad, WantedPage, neighbouring_runs};
+use super::{BlockKey, DiskBlockHandle, TableCache};
 use crate::prune::{self, Pruning, overlaps};
-use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, ordinals_of, row_ids_of};
+use crate::reader::{
+    BatchAssembler, ColumnSource, RowGroupRead, RowGroupRows, ShardReader, ordinals_from_positions,
+    row_ids_from_positions,
+};
 use crate::{Error, Result};
 
 impl ShardReader {
@@ -32,7 +35,7 @@ impl ShardReader {
     /// # Errors
     /// As [`ShardReader::read`].
     pub fn read_cached(&self, read: &RowGroupRead, cache: &TableCache) -> Result<RowGroupRows> {
-        let Some((pruning, cached)) = self.cached(read, cache)? else { return self.read(read) };
+        let Some((pruning, cached)) = self.open_cached(read, cache)? else { return self.read(read) };
         let batches =
             stream::try_unfold(cached, async |mut cached| Ok(cached.next().await?.map(|batch| (batch, cached))));
         Ok(RowGroupRows { pruning, batches: batches.boxed() })
@@ -43,35 +46,35 @@ impl ShardReader {
     /// # Errors
     /// As [`ShardReader::read`].
     pub fn read_pages(&self, read: &RowGroupRead, cache: &TableCache) -> Result<RowGroupPages> {
-        let is_stored = |source: &Source| matches!(source, Source::File(..) | Source::Missing(_));
-        let cached = self.cached(read, cache)?.filter(|(_, cached)| cached.assembly.columns.iter().all(is_stored));
+        let is_stored = |source: &ColumnSource| matches!(source, ColumnSource::File(..) | ColumnSource::Missing(_));
+        let cached = self.open_cached(read, cache)?.filter(|(_, cached)| cached.assembly.columns.iter().all(is_stored));
         let Some((pruning, cached)) = cached else {
             let rows = self.read(read)?;
-            return Ok(RowGroupPages { pruning: rows.pruning, pieces: rows.batches.map_ok(Piece::Rows).boxed() });
+            return Ok(RowGroupPages { pruning: rows.pruning, batches: rows.batches.map_ok(ScanBatch::Rows).boxed() });
         };
         let pieces =
             stream::try_unfold(cached, async |mut cached| Ok(cached.next_page().await?.map(|page| (page, cached))));
-        Ok(RowGroupPages { pruning, pieces: pieces.map_ok(Piece::Page).boxed() })
+        Ok(RowGroupPages { pruning, batches: pieces.map_ok(ScanBatch::Page).boxed() })
     }
 
     /// Opens a read through the cache; `None` if the read must bypass it: the cache is off for the table, a page is too
     /// large, or the rows do not begin and end at page boundaries.
-    fn cached(&self, read: &RowGroupRead, cache: &TableCache) -> Result<Option<(Pruning, CachedRows)>> {
+    fn open_cached(&self, read: &RowGroupRead, cache: &TableCache) -> Result<Option<(Pruning, CachedRowGroupReader)>> {
         let file = self.file();
         file.check_row_group(read.row_group)?;
         let rows_of_group = file.rows(read.row_group);
         let rows = read.rows.start.min(rows_of_group)..read.rows.end.min(rows_of_group);
         let ends_with_block = rows.end == rows_of_group || rows.end.is_multiple_of(BLOCK_ROWS);
-        let is_refused = cache.is_off() || self.is_wide(read);
+        let is_refused = cache.is_bypassed() || self.has_oversized_page(read);
         if is_refused || !rows.start.is_multiple_of(BLOCK_ROWS) || !ends_with_block {
             return Ok(None);
         }
-        let assembly = Assembly::new(file, &read.columns)?;
-        let kept = prune::pages(file, read.row_group, &read.predicates)?;
-        let pruning = prune::counted(file, read, assembly.leaves(), &kept);
+        let assembly = BatchAssembler::new(file, &read.columns)?;
+        let kept = prune::matching_pages(file, read.row_group, &read.predicates)?;
+        let pruning = prune::count_pruned(file, read, assembly.leaves(), &kept);
         let blocks = rows.step_by(BLOCK_ROWS).map(|start| start..rows_of_group.min(start + BLOCK_ROWS));
         let blocks: Vec<Range<usize>> = blocks.filter(|block| overlaps(&kept, block)).collect();
-        Ok(Some((pruning, CachedRows::new(self, read, cache, assembly, &blocks)?)))
+        Ok(Some((pruning, CachedRowGroupReader::new(self, read, cache, assembly, &blocks)?)))
     }
 }
 
@@ -79,11 +82,11 @@ impl ShardReader {
 pub struct RowGroupPages {
     pub pruning: Pruning,
     /// Pages or batches, in row order.
-    pub pieces: BoxStream<'static, Result<Piece>>,
+    pub batches: BoxStream<'static, Result<ScanBatch>>,
 }
 
 /// Consecutive rows of a read, as a page of blocks or as arrays.
-pub enum Piece {
+pub enum ScanBatch {
     Page(PageRows),
     /// Arrays, if the read bypasses the cache.
     Rows(RecordBatch),
@@ -101,7 +104,7 @@ pub struct PageRows {
 pub enum PageColumn {
     Block(Arc<ColumnBlock>),
     /// Array of length 1: the value that all rows have, because they are older than the column.
-    Same(ArrayRef),
+    Constant(ArrayRef),
 }
 
 /// Number of pages that are read from disk ahead of the scan.
@@ -113,7 +116,7 @@ const PAGE_BYTES_MAX: u64 = 16 << 20;
 
 impl ShardReader {
     /// Returns true if the average page of a wanted column is too large to be cached.
-    pub(super) fn is_wide(&self, read: &RowGroupRead) -> bool {
+    pub(super) fn has_oversized_page(&self, read: &RowGroupRead) -> bool {
         let group = self.file().metadata.metadata().row_group(read.row_group);
         let pages = (self.file().rows(read.row_group).div_ceil(BLOCK_ROWS) as u64).max(1);
         let is_wanted = |root: usize| {
@@ -129,34 +132,34 @@ impl ShardReader {
 }
 
 /// Remaining rows of a row group that is read through the cache.
-struct CachedRows {
+struct CachedRowGroupReader {
     cache: TableCache,
     reader: ShardReader,
     read: RowGroupRead,
-    assembly: Assembly,
+    assembly: BatchAssembler,
     /// Position in the shard of the row group's first row.
     first_row: u64,
     object: String,
     /// Pages that are left, in order.
-    pages: VecDeque<Page>,
+    pages: VecDeque<PendingPage>,
     /// Reads of missing pages from the object, one for each run of neighbouring pages.
-    loads: VecDeque<Load>,
+    loads: VecDeque<PageLoad>,
     /// Page whose rows are being returned.
-    current: Option<Selected>,
+    current: Option<SelectedPage>,
     /// Pages that were read without being cached, for the background filler.
-    passed: Vec<PassedPage>,
+    uncached: Vec<UncachedColumns>,
 }
 
-impl Drop for CachedRows {
+impl Drop for CachedRowGroupReader {
     fn drop(&mut self) {
-        if !self.passed.is_empty() {
-            self.cache.keep_later(&self.reader, &self.read, std::mem::take(&mut self.passed));
+        if !self.uncached.is_empty() {
+            self.cache.defer_caching(&self.reader, &self.read, std::mem::take(&mut self.uncached));
         }
     }
 }
 
 /// Page that the scan has not reached yet.
-struct Page {
+struct PendingPage {
     /// Rows of the page, counted from the start of the row group.
     rows: Range<usize>,
     /// Block of each column of the read; `None` while it is being read, and for columns that the file lacks.
@@ -164,68 +167,68 @@ struct Page {
     /// Positions of the columns to read from the object.
     missing: Vec<usize>,
     /// Positions of the columns to read from the disk tier, until these reads start.
-    found: Vec<(usize, Found)>,
+    on_disk: Vec<(usize, DiskBlockHandle)>,
     /// Reads from the disk tier in progress.
-    arriving: Option<Arriving>,
+    disk_reads: Option<DiskReads>,
     key: BlockKey,
 }
 
 /// Columns of a page that are being read from the disk tier.
-struct Arriving {
+struct DiskReads {
     positions: Vec<usize>,
     /// Read of each position; yields `None` if the file does not hold the block after all.
     blocks: Vec<JoinHandle<Option<ColumnBlock>>>,
 }
 
-impl Page {
+impl PendingPage {
     /// Starts reading the columns that are on disk, in parallel.
-    fn begin(&mut self) {
-        if self.found.is_empty() {
+    fn start_disk_reads(&mut self) {
+        if self.on_disk.is_empty() {
             return;
         }
         let rows = self.rows.len();
-        let begin = |(position, found): (usize, Found)| (position, spawn_blocking(move || found.read(rows)));
-        let (positions, blocks) = std::mem::take(&mut self.found).into_iter().map(begin).unzip();
-        self.arriving = Some(Arriving { positions, blocks });
+        let begin = |(position, found): (usize, DiskBlockHandle)| (position, spawn_blocking(move || found.read(rows)));
+        let (positions, blocks) = std::mem::take(&mut self.on_disk).into_iter().map(begin).unzip();
+        self.disk_reads = Some(DiskReads { positions, blocks });
     }
 }
 
 /// Page and its selected rows that were not returned yet.
-struct Selected {
-    page: Page,
+struct SelectedPage {
+    page: PendingPage,
     rows: RowSet,
     /// Next vector to return.
     vector: usize,
 }
 
-impl CachedRows {
+impl CachedRowGroupReader {
     /// Looks up all pages in the cache and starts fetching those that it lacks.
     fn new(
         reader: &ShardReader,
         read: &RowGroupRead,
         cache: &TableCache,
-        assembly: Assembly,
+        assembly: BatchAssembler,
         blocks: &[Range<usize>],
     ) -> Result<Self> {
         let file = reader.file();
         let row_group = u32::try_from(read.row_group).expect("a file has fewer than 2^32 row groups");
         let page = |rows: &Range<usize>| {
             let number = u32::try_from(rows.start / BLOCK_ROWS).expect("a row group has fewer than 2^32 rows");
-            let mut page = Page {
+            let mut page = PendingPage {
                 rows: rows.clone(),
                 blocks: Vec::with_capacity(read.columns.len()),
                 missing: Vec::new(),
-                found: Vec::new(),
-                arriving: None,
-                key: BlockKey { shard: file.meta.id, column: types::ColumnId(0), row_group, number },
+                on_disk: Vec::new(),
+                disk_reads: None,
+                key: BlockKey { shard: file.meta.id, column: types::ColumnId(0), row_group, page: number },
             };
             for (position, (column, source)) in read.columns.iter().zip(&assembly.columns).enumerate() {
-                let is_stored = matches!(source, Source::File(..));
+                let is_stored = matches!(source, ColumnSource::File(..));
                 let key = BlockKey { column: column.id, ..page.key };
                 let block = is_stored.then(|| cache.get(&key)).flatten();
                 if is_stored && block.is_none() {
-                    match cache.find(&key) {
-                        Some(found) => page.found.push((position, found)),
+                    match cache.find_on_disk(&key) {
+                        Some(found) => page.on_disk.push((position, found)),
                         None => page.missing.push(position),
                     }
                 }
@@ -233,7 +236,7 @@ impl CachedRows {
             }
             page
         };
-        let pages: VecDeque<Page> = blocks.iter().map(page).collect();
+        let pages: VecDeque<PendingPage> = blocks.iter().map(page).collect();
         let mut cached = Self {
             cache: cache.clone(),
             reader: reader.clone(),
@@ -244,24 +247,24 @@ impl CachedRows {
             pages,
             loads: VecDeque::new(),
             current: None,
-            passed: Vec::new(),
+            uncached: Vec::new(),
         };
-        cached.loads = cached.loads()?;
-        cached.begin_next();
+        cached.loads = cached.start_loads()?;
+        cached.start_disk_reads();
         Ok(cached)
     }
 
     /// Starts the reads of missing pages, one for each run of neighbouring pages.
-    fn loads(&self) -> Result<VecDeque<Load>> {
+    fn start_loads(&self) -> Result<VecDeque<PageLoad>> {
         let lacking = self.pages.iter().filter(|page| !page.missing.is_empty());
         let lacking = lacking.map(|page| (page.rows.clone(), page.missing.as_slice()));
-        let load = |pages: Vec<WantedPage<'_>>| Load::begin(&self.reader, &self.read, &self.assembly, &pages);
-        stretches(lacking).into_iter().map(load).collect()
+        let load = |pages: Vec<WantedPage<'_>>| PageLoad::begin(&self.reader, &self.read, &self.assembly, &pages);
+        neighbouring_runs(lacking).into_iter().map(load).collect()
     }
 
     /// Starts the disk reads of the next pages.
-    fn begin_next(&mut self) {
-        self.pages.iter_mut().take(PAGES_AHEAD).for_each(Page::begin);
+    fn start_disk_reads(&mut self) {
+        self.pages.iter_mut().take(PAGES_AHEAD).for_each(PendingPage::start_disk_reads);
     }
 
     /// Returns the next batch of rows; `None` at the end.
@@ -275,17 +278,17 @@ impl CachedRows {
                 self.current = None;
             }
             let Some((page, rows)) = self.next_selected().await? else { return Ok(None) };
-            self.current = Some(Selected { page, rows, vector: 0 });
+            self.current = Some(SelectedPage { page, rows, vector: 0 });
         }
     }
 
     /// Returns the next page and its selected rows, which may be none.
-    async fn next_selected(&mut self) -> Result<Option<(Page, RowSet)>> {
+    async fn next_selected(&mut self) -> Result<Option<(PendingPage, RowSet)>> {
         let Some(mut page) = self.pages.pop_front() else { return Ok(None) };
-        let _reading = self.cache.reading();
-        self.begin_next();
-        if let Some(arriving) = page.arriving.take() {
-            self.take_read(&mut page, arriving).await?;
+        let _reading = self.cache.begin_read();
+        self.start_disk_reads();
+        if let Some(arriving) = page.disk_reads.take() {
+            self.finish_disk_reads(&mut page, arriving).await?;
         }
         if !page.missing.is_empty() {
             self.load(&mut page).await?;
@@ -300,9 +303,9 @@ impl CachedRows {
             if rows.is_empty() {
                 continue;
             }
-            let column = |(source, block): (&Source, Option<Arc<ColumnBlock>>)| match (source, block) {
+            let column = |(source, block): (&ColumnSource, Option<Arc<ColumnBlock>>)| match (source, block) {
                 (_, Some(block)) => Ok(PageColumn::Block(block)),
-                (Source::Missing(missing), None) => Ok(PageColumn::Same(missing.column(1)?)),
+                (ColumnSource::Missing(missing), None) => Ok(PageColumn::Constant(missing.column(1)?)),
                 (_, None) => Err(self.damaged("a column of a page was not read")),
             };
             let columns = self.assembly.columns.iter().zip(page.blocks).map(column).collect::<Result<Vec<_>>>()?;
@@ -312,12 +315,12 @@ impl CachedRows {
     }
 
     /// Waits for the disk reads of a page; blocks that were lost are read from the object.
-    async fn take_read(&mut self, page: &mut Page, arriving: Arriving) -> Result<()> {
+    async fn finish_disk_reads(&mut self, page: &mut PendingPage, arriving: DiskReads) -> Result<()> {
         let mut lost = Vec::new();
         for (position, block) in arriving.positions.into_iter().zip(arriving.blocks) {
             match block.await.ok().flatten().map(Arc::new) {
                 Some(block) => {
-                    self.cache.put_found(self.key_of(page, position), &block);
+                    self.cache.insert_from_disk(self.key_of(page, position), &block);
                     page.blocks[position] = Some(block);
                 }
                 None => lost.push(position),
@@ -325,80 +328,80 @@ impl CachedRows {
         }
         if !lost.is_empty() {
             let missing = [(page.rows.clone(), lost.as_slice())];
-            let mut load = Load::begin(&self.reader, &self.read, &self.assembly, &missing)?;
+            let mut load = PageLoad::begin(&self.reader, &self.read, &self.assembly, &missing)?;
             self.fill(page, &mut load, &lost).await?;
         }
         Ok(())
     }
 
     /// Reads the missing columns of a page from the object.
-    async fn load(&mut self, page: &mut Page) -> Result<()> {
+    async fn load(&mut self, page: &mut PendingPage) -> Result<()> {
         let mut load = self.loads.pop_front().expect("every page with missing columns belongs to a load");
         let missing = std::mem::take(&mut page.missing);
         self.fill(page, &mut load, &missing).await?;
-        if 0 < load.pages {
+        if 0 < load.pages_left {
             self.loads.push_front(load);
         }
         Ok(())
     }
 
     /// Takes the wanted columns of a page from a load and caches those that are worth it.
-    async fn fill(&mut self, page: &mut Page, load: &mut Load, wanted: &[usize]) -> Result<()> {
-        let is_near = self.reader.is_near();
-        let is_kept = |position: &usize| !is_near || self.cache.comes_again(self.key_of(page, *position));
+    async fn fill(&mut self, page: &mut PendingPage, load: &mut PageLoad, wanted: &[usize]) -> Result<()> {
+        let is_near = self.reader.is_local_shard();
+        let is_kept = |position: &usize| !is_near || self.cache.should_cache(self.key_of(page, *position));
         let kept: Vec<usize> = wanted.iter().copied().filter(is_kept).collect();
         let mut large = Vec::new();
         for (position, block) in load.next(&page.rows, wanted, &kept).await? {
             match block {
-                Some(block) => self.give(page, position, block, &kept),
+                Some(block) => self.add_block(page, position, block, &kept),
                 None => large.push(position),
             }
         }
         if !large.is_empty() {
-            let mut load = Load::of_arrays(&self.reader, &self.read, page.rows.clone(), large.clone())?;
+            let mut load = PageLoad::begin_with_arrow(&self.reader, &self.read, page.rows.clone(), large.clone())?;
             for (position, block) in load.next(&page.rows, &large, &kept).await? {
                 let block = block.ok_or_else(|| self.damaged("a column could not be decoded through Arrow"))?;
-                self.give(page, position, block, &kept);
+                self.add_block(page, position, block, &kept);
             }
         }
-        let passes = |position: &usize| matches!(page.blocks[*position].as_deref(), Some(ColumnBlock::Passing(_)));
+        let passes = |position: &usize| matches!(page.blocks[*position].as_deref(), Some(ColumnBlock::Uncached(_)));
         let positions: Vec<usize> = wanted.iter().copied().filter(passes).collect();
         if !positions.is_empty() {
-            self.passed.push(PassedPage { rows: page.rows.clone(), key: page.key, positions });
+            self.uncached.push(UncachedColumns { rows: page.rows.clone(), key: page.key, positions });
         }
         Ok(())
     }
 
     /// Adds a column to a page, and to the cache if it is to be cached or had to be packed.
-    fn give(&self, page: &mut Page, position: usize, block: ColumnBlock, kept: &[usize]) {
+    fn add_block(&self, page: &mut PendingPage, position: usize, block: ColumnBlock, kept: &[usize]) {
         let (key, block) = (self.key_of(page, position), Arc::new(block));
         if kept.contains(&position) {
-            self.cache.put(key, &block);
-        } else if !matches!(*block, ColumnBlock::Passing(_)) {
+            self.cache.insert(key, &block);
+        } else if !matches!(*block, ColumnBlock::Uncached(_)) {
             // Packed already, so caching it costs nothing more.
-            self.cache.put_first(key, &block);
+            self.cache.insert_first_read(key, &block);
         }
         page.blocks[position] = Some(block);
     }
 
     /// Returns the cache key of a column of a page.
-    fn key_of(&self, page: &Page, position: usize) -> BlockKey {
+    fn key_of(&self, page: &PendingPage, position: usize) -> BlockKey {
         BlockKey { column: self.read.columns[position].id, ..page.key }
     }
 
     /// Returns the rows of the page that are not deleted and pass the predicates that blocks can evaluate.
-    fn select(&self, page: &Page) -> Result<RowSet> {
+    fn select(&self, page: &PendingPage) -> Result<RowSet> {
         let mut rows = RowSet::all(page.rows.len());
         if let Some(deleted) = &self.read.deleted {
-            let first = self.place(page, 0);
-            let end = self.place(page, page.rows.len());
+            let first = self.position_in_shard(page, 0);
+            let end = self.position_in_shard(page, page.rows.len());
             deleted.range(first..end).for_each(|place| rows.remove((place - first) as usize));
         }
         let live = rows.count();
         let mut left = live;
-        let mut order = self.read.order.of(self.read.predicates.len());
-        let learns = order.learn();
-        for number in (0..order.len()).filter_map(|place| order.at(place)).collect::<Vec<_>>() {
+        let mut order = self.read.order.lock_conjuncts(self.read.predicates.len());
+        let learns = order.is_adaptive();
+        for number in (0..order.len()).filter_map(|place| order.condition_at(place)).collect::<Vec<_>>() {
             let predicate = &self.read.predicates[number];
             let position = self.read.columns.iter().position(|column| column.id == predicate.column);
             if left == 0 {
@@ -406,11 +409,11 @@ impl CachedRows {
             }
             let Some(block) = position.and_then(|position| page.blocks[position].as_ref()) else { continue };
             let began_ns = if learns { self.read.order.now_ns() } else { 0 };
-            block.select(&predicate.test, &mut rows)?;
+            block.filter(&predicate.test, &mut rows)?;
             let rows_in = std::mem::replace(&mut left, rows.count());
             if learns {
                 let ns = self.read.order.now_ns().saturating_sub(began_ns);
-                order.note(number, Effect { rows_in: rows_in as u64, rows_out: left as u64, ns });
+                order.record(number, ConditionStats { rows_in: rows_in as u64, rows_out: left as u64, ns });
             }
         }
         order.end_round();
@@ -420,17 +423,17 @@ impl CachedRows {
     }
 
     /// Builds a batch from the selected rows of a page.
-    fn batch(&self, page: &Page, rows: &RowSet) -> Result<RecordBatch> {
+    fn batch(&self, page: &PendingPage, rows: &RowSet) -> Result<RecordBatch> {
         let count = rows.count();
-        let places = || rows.iter().map(|row| self.place(page, row));
+        let places = || rows.iter().map(|row| self.position_in_shard(page, row));
         let fields = self.assembly.schema.fields();
         let columns = self.assembly.columns.iter().zip(&page.blocks).zip(fields);
         let columns = columns.map(|((source, block), field)| match (source, block) {
-            (Source::File(..), Some(block)) => block.gather(rows, field.data_type()),
-            (Source::File(..), None) => Err(self.damaged("a column of a page was not read")),
-            (Source::Missing(missing), _) => missing.column(count),
-            (Source::Ordinal, _) => Ok(ordinals_of(places())),
-            (Source::RowId(first), _) => Ok(row_ids_of(*first, places())),
+            (ColumnSource::File(..), Some(block)) => block.gather(rows, field.data_type()),
+            (ColumnSource::File(..), None) => Err(self.damaged("a column of a page was not read")),
+            (ColumnSource::Missing(missing), _) => missing.column(count),
+            (ColumnSource::Ordinal, _) => Ok(ordinals_from_positions(places())),
+            (ColumnSource::RowId(first), _) => Ok(row_ids_from_positions(*first, places())),
         });
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
@@ -438,7 +441,7 @@ impl CachedRows {
     }
 
     /// Returns the position in the shard of a row of a page.
-    fn place(&self, page: &Page, row: usize) -> u32 {
+    fn position_in_shard(&self, page: &PendingPage, row: usize) -> u32 {
         let place = self.first_row + (page.rows.start + row) as u64;
         u32::try_from(place).expect("a shard has fewer than 2^32 rows")
     }
@@ -448,7 +451,7 @@ impl CachedRows {
     }
 }
 
-impl Selected {
+impl SelectedPage {
     fn take(&mut self, wanted: usize) -> Option<RowSet> {
         take_rows(&self.rows, &mut self.vector, wanted)
     }

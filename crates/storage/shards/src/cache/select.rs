@@ -4,32 +4,32 @@
 use blocks::{Comparison, Condition, RowSet, TextCondition};
 
 use super::block::ColumnBlock;
-use super::wide::of_uuid;
-use crate::{Datum, Op, Result, Test};
+use super::wide::uuid_to_i128;
+use crate::{CompareOp, Datum, Result, Test};
 
 impl ColumnBlock {
     /// Returns true if the block can evaluate the test.
     #[must_use]
-    pub fn tells(&self, test: &Test) -> bool {
+    pub fn can_evaluate(&self, test: &Test) -> bool {
         match (test, self) {
-            (Test::All(tests) | Test::Any(tests), _) => tests.iter().all(|test| self.tells(test)),
+            (Test::All(tests) | Test::Any(tests), _) => tests.iter().all(|test| self.can_evaluate(test)),
             (test, Self::Numbers(block)) if block.head().kind.is_float() => condition(test, float).is_some(),
             (test, Self::Numbers(_)) => condition(test, integer).is_some(),
-            (test, Self::Texts(_) | Self::Codes { .. }) => text_condition(test).is_some(),
+            (test, Self::Texts(_) | Self::Dictionary { .. }) => text_condition(test).is_some(),
             (test, Self::Bytes(_)) => bytes_condition(test).is_some(),
-            (test, Self::Passing(page)) if page.is_text() => text_condition(test).is_some(),
-            (test, Self::Passing(_)) => condition(test, integer).is_some(),
+            (test, Self::Uncached(page)) if page.is_text() => text_condition(test).is_some(),
+            (test, Self::Uncached(_)) => condition(test, integer).is_some(),
             (_, Self::Arrays(_)) => false,
         }
     }
 
     /// Restricts `rows` to those that pass; returns false, with all rows left, if the block cannot evaluate the test.
-    pub(super) fn select(&self, test: &Test, rows: &mut RowSet) -> Result<bool> {
+    pub(super) fn filter(&self, test: &Test, rows: &mut RowSet) -> Result<bool> {
         match test {
             Test::All(tests) => {
                 let mut is_told = true;
                 for test in tests {
-                    is_told &= self.select(test, rows)?;
+                    is_told &= self.filter(test, rows)?;
                 }
                 Ok(is_told)
             }
@@ -37,10 +37,10 @@ impl ColumnBlock {
                 let mut any = RowSet::none(rows.rows());
                 for test in tests {
                     let mut passing = rows.clone();
-                    if !self.select(test, &mut passing)? {
+                    if !self.filter(test, &mut passing)? {
                         return Ok(false);
                     }
-                    any.or(&passing);
+                    any.union(&passing);
                 }
                 *rows = any;
                 Ok(true)
@@ -66,7 +66,7 @@ impl ColumnBlock {
                     block.filter_text(&condition, rows)?;
                     Ok(true)
                 }
-                Self::Codes { codes, strings, .. } => {
+                Self::Dictionary { codes, strings, .. } => {
                     match text_condition(test) {
                         Some(TextCondition::IsNull) => codes.filter_nulls(true, rows),
                         Some(TextCondition::IsNotNull) => codes.filter_nulls(false, rows),
@@ -75,12 +75,12 @@ impl ColumnBlock {
                     }
                     Ok(true)
                 }
-                Self::Passing(page) if page.is_text() => {
+                Self::Uncached(page) if page.is_text() => {
                     let Some(condition) = text_condition(test) else { return Ok(false) };
-                    page.filter_words(&condition, rows);
+                    page.filter_strings(&condition, rows);
                     Ok(true)
                 }
-                Self::Passing(page) => {
+                Self::Uncached(page) => {
                     let Some(condition) = condition(test, integer) else { return Ok(false) };
                     page.filter_numbers(&condition, rows);
                     Ok(true)
@@ -108,16 +108,16 @@ fn text_condition(test: &Test) -> Option<TextCondition> {
     if let Test::Like { pattern, is_negated } = test {
         return Some(TextCondition::Like { pattern: pattern.clone(), is_negated: *is_negated });
     }
-    condition(test, text).map(of_strings)
+    condition(test, text).map(into_text_condition)
 }
 
 /// Translates a test of byte strings. LIKE is excluded, because it matches characters, which may be several bytes long.
 fn bytes_condition(test: &Test) -> Option<TextCondition> {
-    condition(test, bytes).map(of_strings)
+    condition(test, bytes).map(into_text_condition)
 }
 
 /// Converts a condition on strings into a text condition.
-fn of_strings(condition: Condition<Vec<u8>>) -> TextCondition {
+fn into_text_condition(condition: Condition<Vec<u8>>) -> TextCondition {
     match condition {
         Condition::Compare(comparison, value) => TextCondition::Compare(comparison, value),
         Condition::In(values) => TextCondition::In(values),
@@ -127,14 +127,14 @@ fn of_strings(condition: Condition<Vec<u8>>) -> TextCondition {
     }
 }
 
-fn comparison(op: Op) -> Comparison {
+fn comparison(op: CompareOp) -> Comparison {
     match op {
-        Op::Eq => Comparison::Equal,
-        Op::NotEq => Comparison::NotEqual,
-        Op::Less => Comparison::Less,
-        Op::LessEq => Comparison::LessOrEqual,
-        Op::Greater => Comparison::Greater,
-        Op::GreaterEq => Comparison::GreaterOrEqual,
+        CompareOp::Eq => Comparison::Equal,
+        CompareOp::NotEq => Comparison::NotEqual,
+        CompareOp::Less => Comparison::Less,
+        CompareOp::LessEq => Comparison::LessOrEqual,
+        CompareOp::Greater => Comparison::Greater,
+        CompareOp::GreaterEq => Comparison::GreaterOrEqual,
     }
 }
 
@@ -144,7 +144,7 @@ fn integer(datum: &Datum) -> Option<i128> {
         Datum::Int(value) => Some(i128::from(*value)),
         Datum::Decimal(value) => Some(*value),
         // UUIDs are the only byte strings stored as numbers.
-        Datum::Bytes(bytes) if bytes.len() == size_of::<i128>() => Some(of_uuid(bytes)),
+        Datum::Bytes(bytes) if bytes.len() == size_of::<i128>() => Some(uuid_to_i128(bytes)),
         Datum::Float(_) | Datum::Text(_) | Datum::Bytes(_) => None,
     }
 }

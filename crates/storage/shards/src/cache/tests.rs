@@ -4,20 +4,20 @@ use arrow::array::{
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
-use blocks::{BLOCK_ROWS, Pattern, RowSet};
+use blocks::{BLOCK_ROWS, LikePattern, RowSet};
 use futures::TryStreamExt;
 use objects::{FolderDisk, Objects};
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
 use tempfile::TempDir;
-use types::{Clock, ColumnId, Reserve, ShardId, SqlType, SystemClock, SystemRandom};
+use types::{Clock, ColumnId, DiskReserve, ShardId, SqlType, SystemClock, SystemRandom};
 use uuid::Uuid;
 
 use super::*;
 use crate::reader::tests::{column, read_all, read_of};
 use crate::writer::tests::{bucket, every_type};
 use crate::{
-    ColumnDef, Datum, ORDINAL_COLUMN, Op, Predicate, RowGroupRead, ShardMeta, ShardReader, ShardWriter, Test,
+    ColumnDef, CompareOp, Datum, ORDINAL_COLUMN, Predicate, RowGroupRead, ShardMeta, ShardReader, ShardWriter, Test,
     WriteOptions,
 };
 
@@ -42,7 +42,7 @@ pub(super) async fn read_cached(
     for row_group in 0..reader.file().meta.row_groups.len() {
         let deleted = deleted.map(Arc::clone);
         let read = RowGroupRead { deleted, batch_rows: 3000, ..read_of(row_group, columns, predicates) };
-        let rows = reader.read_cached(&read, &cache.of(Oid(1), CachePolicy::Normal)).unwrap();
+        let rows = reader.read_cached(&read, &cache.for_table(Oid(1), CachePolicy::Normal)).unwrap();
         batches.extend(rows.batches.try_collect::<Vec<_>>().await.unwrap());
     }
     concat_batches(&ShardReader::schema(columns), &batches).unwrap()
@@ -80,7 +80,7 @@ async fn every_type_comes_back_cold_and_hot() {
     for _ in 0..2 {
         assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
     }
-    let usage = cache.usage();
+    let usage = cache.memory_stats();
     assert_eq!(
         (usage.hits, usage.misses, usage.blocks),
         (columns.len() as u64, columns.len() as u64, columns.len() as u64)
@@ -99,54 +99,54 @@ async fn pages_of_near_shards_pass_through_at_first() {
     let meta = shard(&objects, &all_columns, &all).await;
     let reader = ShardReader::open(&objects, &meta).await.unwrap();
     let pages = all.num_rows().div_ceil(BLOCK_ROWS) as u64;
-    let n = [Predicate { column: ColumnId(1), test: Test::Compare(Op::Greater, Datum::Int(50_000)) }];
+    let n = [Predicate { column: ColumnId(1), test: Test::Compare(CompareOp::Greater, Datum::Int(50_000)) }];
     // Numbers, strings and words.
     let (columns, batch) = (&all_columns[..3], all.project(&[0, 1, 2]).unwrap());
     let blocks = pages * 3;
 
     let cache = Arc::new(BlockCache::new(64 << 20));
     let some = read_cached(&reader, &cache, columns, &n, None).await;
-    assert_eq!(cache.usage().blocks, 0);
+    assert_eq!(cache.memory_stats().blocks, 0);
     for kept in [0, blocks, blocks] {
         assert_eq!(read_cached(&reader, &cache, columns, &[], None).await, batch);
-        assert_eq!(cache.usage().blocks, kept);
+        assert_eq!(cache.memory_stats().blocks, kept);
     }
     assert_eq!(read_cached(&reader, &cache, columns, &n, None).await, some);
     let floats = &all_columns[3..4];
     assert_eq!(read_cached(&reader, &cache, floats, &[], None).await, all.project(&[3]).unwrap());
-    assert_eq!(cache.usage().blocks, blocks + pages);
+    assert_eq!(cache.memory_stats().blocks, blocks + pages);
     let pinned = Arc::new(BlockCache::new(64 << 20));
-    let read = reader.read_cached(&read_of(0, columns, &[]), &pinned.of(Oid(1), CachePolicy::Pin)).unwrap();
+    let read = reader.read_cached(&read_of(0, columns, &[]), &pinned.for_table(Oid(1), CachePolicy::Pin)).unwrap();
     read.batches.try_collect::<Vec<_>>().await.unwrap();
-    assert_eq!(pinned.usage().blocks, (columns.len() * PAGES) as u64);
+    assert_eq!(pinned.memory_stats().blocks, (columns.len() * PAGES) as u64);
 
-    let reserve = Reserve { disk: Arc::new(FolderDisk::of(cached.path())), bytes: 0 };
-    let disk = CacheDisk { folder: cached.path().to_owned(), bytes_max: 1 << 20, part: 1, reserve };
+    let reserve = DiskReserve { disk: Arc::new(FolderDisk::new(cached.path())), bytes: 0 };
+    let disk = DiskTierSettings { folder: cached.path().to_owned(), bytes_max: 1 << 20, space_divisor: 1, reserve };
     let cache = Arc::new(BlockCache::with_disk(64 << 20, disk).unwrap());
-    let reading = cache.of(Oid(1), CachePolicy::Normal).reading();
+    let reading = cache.for_table(Oid(1), CachePolicy::Normal).begin_read();
     for _ in 0..2 {
         assert_eq!(read_cached(&reader, &cache, columns, &[], None).await, batch);
     }
-    assert_eq!(cache.usage().blocks, 0, "somebody reads");
+    assert_eq!(cache.memory_stats().blocks, 0, "somebody reads");
     drop(reading);
     for _ in 0..1000 {
-        if cache.usage().blocks == blocks {
+        if cache.memory_stats().blocks == blocks {
             break;
         }
         clock.sleep(std::time::Duration::from_millis(10)).await;
     }
-    assert_eq!(cache.usage().blocks, blocks);
+    assert_eq!(cache.memory_stats().blocks, blocks);
     assert_eq!(read_cached(&reader, &cache, columns, &[], None).await, batch);
-    assert_eq!((cache.usage().hits, cache.usage().misses), (blocks, 2 * blocks));
+    assert_eq!((cache.memory_stats().hits, cache.memory_stats().misses), (blocks, 2 * blocks));
 
     // Pages that are unwanted by then are not cached.
-    let reading = cache.of(Oid(2), CachePolicy::Normal).reading();
+    let reading = cache.for_table(Oid(2), CachePolicy::Normal).begin_read();
     assert_eq!(read_cached(&reader, &cache, &all_columns[4..], &[], None).await, all.project(&[4]).unwrap());
     let (shards, policies) = ([meta.id].into(), [(Oid(1), CachePolicy::Never)].into());
-    cache.keep(&Arc::new(CacheWishes { shards, policies, ..CacheWishes::default() }));
+    cache.apply_retention(&Arc::new(RetentionPolicy { live_shards: shards, policies, ..RetentionPolicy::default() }));
     drop(reading);
     clock.sleep(std::time::Duration::from_millis(400)).await;
-    assert_eq!(cache.usage().blocks, 0);
+    assert_eq!(cache.memory_stats().blocks, 0);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn rows_are_the_same_with_any_room() {
             let read = read_cached(&reader, &cache, &some, &[], None).await;
             assert_eq!(read, batch.project(&[2, 0]).unwrap());
         }
-        let usage = cache.usage();
+        let usage = cache.memory_stats();
         assert!(usage.bytes <= room, "{usage:?}");
         assert_eq!(0 < usage.evictions, room == 300_000, "{usage:?}");
     }
@@ -197,7 +197,14 @@ fn any_test() -> impl Strategy<Value = (ColumnId, Test)> {
         datum: impl Strategy<Value = Datum> + Clone + 'static,
         patterns: &'static [&'static str],
     ) -> impl Strategy<Value = Test> {
-        let op = prop::sample::select(vec![Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq]);
+        let op = prop::sample::select(vec![
+            CompareOp::Eq,
+            CompareOp::NotEq,
+            CompareOp::Less,
+            CompareOp::LessEq,
+            CompareOp::Greater,
+            CompareOp::GreaterEq,
+        ]);
         let leaf = prop_oneof![
             (op, datum.clone()).prop_map(|(op, datum)| Test::Compare(op, datum)),
             prop::collection::vec(datum.clone(), 0..5).prop_map(Test::In),
@@ -206,7 +213,7 @@ fn any_test() -> impl Strategy<Value = (ColumnId, Test)> {
             Just(Test::IsNotNull),
         ]
         .boxed();
-        let like = |pattern, is_negated| Test::Like { pattern: Pattern::parse(pattern).unwrap(), is_negated };
+        let like = |pattern, is_negated| Test::Like { pattern: LikePattern::parse(pattern).unwrap(), is_negated };
         let leaf = match patterns {
             [] => leaf,
             _ => prop_oneof![4 => leaf, 2 => (prop::sample::select(patterns), any::<bool>())
@@ -248,19 +255,19 @@ fn passes(test: &Test, value: Option<&Datum>) -> bool {
         (Test::Compare(op, datum), Some(value)) => {
             let order = value.compare(datum).unwrap();
             match op {
-                Op::Eq => order == O::Equal,
-                Op::NotEq => order != O::Equal,
-                Op::Less => order == O::Less,
-                Op::LessEq => order != O::Greater,
-                Op::Greater => order == O::Greater,
-                Op::GreaterEq => order != O::Less,
+                CompareOp::Eq => order == O::Equal,
+                CompareOp::NotEq => order != O::Equal,
+                CompareOp::Less => order == O::Less,
+                CompareOp::LessEq => order != O::Greater,
+                CompareOp::Greater => order == O::Greater,
+                CompareOp::GreaterEq => order != O::Less,
             }
         }
     }
 }
 
 /// Returns whether a string matches a pattern, by exhaustive search.
-fn is_like(value: &str, pattern: &Pattern) -> bool {
+fn is_like(value: &str, pattern: &LikePattern) -> bool {
     fn tried(value: &[u8], pattern: &[u8]) -> bool {
         match pattern {
             [] => value.is_empty(),
@@ -295,7 +302,7 @@ fn blocks_leave_the_rows_that_pass_and_no_others() {
             .map(|row| {
                 let holds = |(column, test): &(ColumnId, Test)| {
                     let values = batch.column(usize::try_from(column.0).unwrap() - 1);
-                    passes(test, Datum::at(values, row).as_ref())
+                    passes(test, Datum::from_array(values, row).as_ref())
                 };
                 Some(tests.iter().all(holds))
             })
@@ -314,7 +321,7 @@ async fn columns_that_the_shard_lacks_have_their_value() {
     let reader = ShardReader::open(&objects, &meta).await.unwrap();
     columns.push(ColumnDef { missing: Some("9".to_owned()), ..column(9, "added", SqlType::Int4) });
     let cache = Arc::new(BlockCache::new(64 << 20));
-    let predicate = Predicate { column: ColumnId(9), test: Test::Compare(Op::Eq, Datum::Int(9)) };
+    let predicate = Predicate { column: ColumnId(9), test: Test::Compare(CompareOp::Eq, Datum::Int(9)) };
     let read = read_cached(&reader, &cache, &columns, std::slice::from_ref(&predicate), None).await;
     let (expected, _) = read_all(&reader, &columns, &[]).await.unwrap();
     assert_eq!(read, expected);
@@ -328,26 +335,26 @@ async fn a_table_that_wants_none_is_read_around_the_cache() {
     let reader = ShardReader::open(&objects, &meta).await.unwrap();
     let cache = Arc::new(BlockCache::new(64 << 20));
     let expected = read_cached(&reader, &cache, &columns, &[], None).await;
-    let before = cache.usage();
+    let before = cache.memory_stats();
     let read = read_of(0, &columns, &[]);
-    let rows = reader.read_cached(&read, &cache.of(Oid(1), CachePolicy::Never)).unwrap();
+    let rows = reader.read_cached(&read, &cache.for_table(Oid(1), CachePolicy::Never)).unwrap();
     let batches = rows.batches.try_collect::<Vec<_>>().await.unwrap();
     let read = concat_batches(&ShardReader::schema(&columns), &batches).unwrap();
     assert_eq!(read, expected.slice(0, read.num_rows()));
-    assert_eq!(cache.usage(), before);
+    assert_eq!(cache.memory_stats(), before);
 
     // Its blocks are dropped once its policy is never, and so are blocks of shards that no table references.
     let wishes = |shards: &[ShardId], policy| {
         let (shards, policies) = (shards.iter().copied().collect(), [(Oid(1), policy)].into());
-        Arc::new(CacheWishes { shards, policies, ..CacheWishes::default() })
+        Arc::new(RetentionPolicy { live_shards: shards, policies, ..RetentionPolicy::default() })
     };
-    cache.keep(&wishes(&[meta.id], CachePolicy::Pin));
-    assert_eq!(cache.usage(), before);
-    cache.keep(&wishes(&[meta.id], CachePolicy::Never));
-    assert_eq!((cache.usage().blocks, cache.usage().bytes, cache.usage().evictions), (0, 0, 0));
+    cache.apply_retention(&wishes(&[meta.id], CachePolicy::Pin));
+    assert_eq!(cache.memory_stats(), before);
+    cache.apply_retention(&wishes(&[meta.id], CachePolicy::Never));
+    assert_eq!((cache.memory_stats().blocks, cache.memory_stats().bytes, cache.memory_stats().evictions), (0, 0, 0));
     read_cached(&reader, &cache, &columns, &[], None).await;
-    cache.keep(&wishes(&[], CachePolicy::Normal));
-    assert_eq!((cache.usage().blocks, cache.usage().bytes), (0, 0));
+    cache.apply_retention(&wishes(&[], CachePolicy::Normal));
+    assert_eq!((cache.memory_stats().blocks, cache.memory_stats().bytes), (0, 0));
 }
 
 /// Byte strings and UUIDs compare by their bytes, in blocks as in values.
@@ -362,23 +369,30 @@ fn bytes_are_compared_as_they_lie() {
     let strings = (0..rows).map(|row| (!is_null(row)).then(|| hash(row).to_be_bytes()[..row as usize % 5].to_vec()));
     let strings: ArrayRef = Arc::new(strings.collect::<BinaryArray>());
     for values in [ids, strings] {
-        let block = ColumnBlock::of(&values).unwrap();
+        let block = ColumnBlock::from_array(&values).unwrap();
         assert_eq!(&block.gather(&RowSet::all(rows as usize), values.data_type()).unwrap(), &values);
-        let at = |row| Datum::at(&values, row);
+        let at = |row| Datum::from_array(&values, row);
         let (five, nine) = (at(5).unwrap(), at(9).unwrap());
         let (low, high) = if five < nine { (five, nine) } else { (nine, five) };
-        let tests = [Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq]
-            .map(|op| Test::Compare(op, at(5).unwrap()))
-            .into_iter()
-            .chain([
-                Test::Between(low, high),
-                Test::In(vec![at(3).unwrap(), at(2999).unwrap()]),
-                Test::IsNull,
-                Test::IsNotNull,
-            ]);
+        let tests = [
+            CompareOp::Eq,
+            CompareOp::NotEq,
+            CompareOp::Less,
+            CompareOp::LessEq,
+            CompareOp::Greater,
+            CompareOp::GreaterEq,
+        ]
+        .map(|op| Test::Compare(op, at(5).unwrap()))
+        .into_iter()
+        .chain([
+            Test::Between(low, high),
+            Test::In(vec![at(3).unwrap(), at(2999).unwrap()]),
+            Test::IsNull,
+            Test::IsNotNull,
+        ]);
         for test in tests {
             let mut found = RowSet::all(rows as usize);
-            assert!(block.tells(&test) && block.select(&test, &mut found).unwrap(), "{test:?}");
+            assert!(block.can_evaluate(&test) && block.filter(&test, &mut found).unwrap(), "{test:?}");
             let expected: Vec<usize> = (0..rows as usize).filter(|row| passes(&test, at(*row).as_ref())).collect();
             assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{test:?}");
         }

@@ -11,7 +11,7 @@ use super::Datum;
 impl Datum {
     /// Returns the value at `row`; `None` for NULL and for types without datums.
     #[must_use]
-    pub fn at(values: &dyn Array, row: usize) -> Option<Datum> {
+    pub fn from_array(values: &dyn Array, row: usize) -> Option<Datum> {
         if values.is_null(row) {
             return None;
         }

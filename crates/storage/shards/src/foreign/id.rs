@@ -7,13 +7,13 @@ use types::{Oid, ShardId};
 use uuid::{Builder, Version};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::ForeignPlace;
+use super::ForeignLocation;
 use crate::ColumnDef;
 
 /// Number of leading bytes of an id that hold the table's OID.
 const TABLE_BYTES: usize = size_of::<u32>();
 
-impl ForeignPlace {
+impl ForeignLocation {
     /// Returns the id of the file's blocks for `columns` of a table. It contains the table's OID unhashed, so that file
     /// names and times chosen by others cannot collide with another table's. Its UUID version differs from that of
     /// shards.

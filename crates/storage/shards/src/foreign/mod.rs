@@ -1,17 +1,17 @@
 //! External Parquet files, written by other programs: read from start to end, as COPY FROM does, or opened like shards
 //! for external tables.
 //!
-//! - `place.rs`: location and state of a file; `object.rs`: access to one in object storage.
-//! - `open.rs`: opens a file like a shard; `facts.rs`: its column statistics; `fit.rs`: conversion of its columns to
+//! - `location.rs`: location and state of a file; `object.rs`: access to one in object storage.
+//! - `open.rs`: opens a file like a shard; `column_stats.rs`: its column statistics; `conversion.rs`: conversion of its columns to
 //!   SQL types.
 //! - `id.rs`: the id of its blocks in the column cache.
 
-mod facts;
-pub mod fit;
+mod column_stats;
+pub mod conversion;
 mod id;
+mod location;
 mod object;
 mod open;
-mod place;
 
 #[cfg(test)]
 mod tests;
@@ -30,11 +30,11 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 
-pub(crate) use self::facts::is_ordered;
+pub(crate) use self::column_stats::is_ordered;
 pub use self::id::table_of;
+pub use self::location::ForeignLocation;
 use self::object::ObjectFile;
 use self::open::with_hints;
-pub use self::place::ForeignPlace;
 use crate::{Error, Result};
 
 /// Number of rows of a batch.
@@ -73,10 +73,10 @@ impl ForeignFile {
     ///
     /// # Errors
     /// As [`ForeignFile::open_path`] and [`ForeignFile::open_object`].
-    pub async fn open_place(place: &ForeignPlace) -> Result<Self> {
+    pub async fn open_location(place: &ForeignLocation) -> Result<Self> {
         match place {
-            ForeignPlace::Path { path, .. } => Self::open_path(path).await,
-            ForeignPlace::Object { objects, object } => Self::open_object(objects, &object.name, object.bytes).await,
+            ForeignLocation::Path { path, .. } => Self::open_path(path).await,
+            ForeignLocation::Object { objects, object } => Self::open_object(objects, &object.name, object.bytes).await,
         }
     }
 

@@ -12,8 +12,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
 use types::{ColumnId, ShardId, SqlType};
 
-use super::{ForeignPlace, facts, fit};
-use crate::reader::{File, Origin, Place, ShardReader, guarded};
+use super::{ForeignLocation, column_stats, conversion};
+use crate::reader::{FileKind, FileLocation, OpenFile, ShardReader, catch_decoder_panic};
 use crate::{ColumnDef, Error, Result, RowGroupMeta, RowIds, ShardMeta};
 
 #[cfg(test)]
@@ -26,18 +26,18 @@ const FILE_BYTES_MIN: u64 = 12;
 
 impl ShardReader {
     /// Opens an external file. `id` identifies its blocks in the cache and must change with the file's content; the
-    /// file must have all of `columns`, with types that [`fit::fits`] accepts.
+    /// file must have all of `columns`, with types that [`fit::is_convertible`] accepts.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::File`] and errors of the storage; [`Error::Decode`] and [`Error::Foreign`] if it is
     /// not a Parquet file; [`Error::NoColumn`] and [`Error::ColumnType`].
-    pub async fn open_foreign(place: ForeignPlace, id: ShardId, columns: &[ColumnDef]) -> Result<Self> {
+    pub async fn open_foreign(place: ForeignLocation, id: ShardId, columns: &[ColumnDef]) -> Result<Self> {
         let object = place.name();
-        let metadata = Arc::new(footer(&place, &object).await?);
+        let metadata = Arc::new(read_footer(&place, &object).await?);
         let decoded = |source| Error::Decode { object: object.clone(), source };
-        check(&metadata, place.bytes(), &object)?;
-        let metadata = guarded(|| with_hints(metadata)).map_err(decoded)?;
-        let (ids, types) = found_columns(&metadata, columns, &object)?;
+        check_metadata(&metadata, place.bytes(), &object)?;
+        let metadata = catch_decoder_panic(|| with_hints(metadata)).map_err(decoded)?;
+        let (ids, types) = match_columns(&metadata, columns, &object)?;
         let groups = metadata.metadata().row_groups();
         let row_groups: Vec<RowGroupMeta> = groups
             .iter()
@@ -55,15 +55,15 @@ impl ShardReader {
             buckets: None,
             object,
         };
-        let mut file = File { meta: Arc::new(meta), metadata, origin: Origin::Foreign { types }, ids };
-        let facts = columns.iter().map(|column| facts::of(&file, column.id)).collect::<Result<Vec<_>>>()?;
+        let mut file = OpenFile { meta: Arc::new(meta), metadata, origin: FileKind::Foreign { types }, ids };
+        let facts = columns.iter().map(|column| column_stats::collect(&file, column.id)).collect::<Result<Vec<_>>>()?;
         file.meta = Arc::new(ShardMeta { columns: facts, ..ShardMeta::clone(&file.meta) });
-        Ok(Self::of(Place::Foreign(place), file))
+        Ok(Self::new(FileLocation::Foreign(place), file))
     }
 }
 
 /// Reads and parses the footer.
-async fn footer(place: &ForeignPlace, object: &str) -> Result<ParquetMetaData> {
+async fn read_footer(place: &ForeignLocation, object: &str) -> Result<ParquetMetaData> {
     let bytes = place.bytes();
     let failed = |source| Error::Decode { object: object.to_owned(), source };
     if bytes < FILE_BYTES_MIN {
@@ -76,7 +76,7 @@ async fn footer(place: &ForeignPlace, object: &str) -> Result<ParquetMetaData> {
     loop {
         let read = place.get_ranges(&wanted).await?;
         decoder.push_ranges(wanted, read).map_err(failed)?;
-        match guarded(|| decoder.try_decode()).map_err(failed)? {
+        match catch_decoder_panic(|| decoder.try_decode()).map_err(failed)? {
             DecodeResult::Data(metadata) => return Ok(metadata),
             DecodeResult::NeedsData(ranges) => wanted = ranges,
             DecodeResult::Finished => {
@@ -88,7 +88,7 @@ async fn footer(place: &ForeignPlace, object: &str) -> Result<ParquetMetaData> {
 }
 
 /// Checks that row counts and offsets are possible in a file of `bytes` bytes, since later code relies on them.
-fn check(metadata: &ParquetMetaData, bytes: u64, object: &str) -> Result<()> {
+fn check_metadata(metadata: &ParquetMetaData, bytes: u64, object: &str) -> Result<()> {
     let damaged = |reason: &str| Err(Error::Damaged { object: object.to_owned(), reason: reason.to_owned() });
     let lies_within = |start: i64, length: i64| {
         let end =
@@ -146,19 +146,19 @@ pub(super) fn with_hints(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMe
 }
 
 /// Id and SQL type of the table's column that each column of the file is.
-type Found = (Vec<Option<ColumnId>>, Vec<Option<SqlType>>);
+type MatchedColumns = (Vec<Option<ColumnId>>, Vec<Option<SqlType>>);
 
 /// Matches the table's columns with the file's by name.
-fn found_columns(metadata: &ArrowReaderMetadata, columns: &[ColumnDef], object: &str) -> Result<Found> {
+fn match_columns(metadata: &ArrowReaderMetadata, columns: &[ColumnDef], object: &str) -> Result<MatchedColumns> {
     let schema = metadata.schema();
     let mut ids = vec![None; schema.fields().len()];
     let mut types = vec![None; schema.fields().len()];
     for column in columns {
         let missing = || Error::NoColumn { object: object.to_owned(), column: column.name.clone() };
-        let position = fit::position(schema, &column.name).ok_or_else(missing)?;
+        let position = conversion::find_column(schema, &column.name).ok_or_else(missing)?;
         let field = schema.field(position);
-        if !fit::fits(field, &column.sql_type) {
-            let found = fit::suggested(field);
+        if !conversion::is_convertible(field, &column.sql_type) {
+            let found = conversion::suggest_sql_type(field);
             return Err(Error::ColumnType {
                 object: object.to_owned(),
                 column: column.name.clone(),

@@ -1,24 +1,24 @@
 //! Packed buckets of the rows of neighbouring shards.
 
 use crate::ShardBuckets;
-use crate::packed::numbers::Numbers;
+use crate::packed::numbers::PackedNumbers;
 
 /// Runs of all shards' buckets, packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Buckets {
+pub(super) struct PackedBuckets {
     /// Distinct schemes; few, because tables are seldom redistributed.
     schemes: Box<[u64]>,
     /// Scheme of each shard: 0 for none, else its index plus 1.
-    which: Numbers,
+    scheme_of: PackedNumbers,
     /// End of each shard's runs in `numbers` and `counts`.
-    ends: Numbers,
+    run_ends: PackedNumbers,
     /// Bucket of each run.
-    numbers: Numbers,
+    run_buckets: PackedNumbers,
     /// Number of rows of each run.
-    counts: Numbers,
+    run_rows: PackedNumbers,
 }
 
-impl Buckets {
+impl PackedBuckets {
     pub(super) fn pack<'a>(shards: impl Iterator<Item = Option<&'a ShardBuckets>>) -> Self {
         let mut schemes: Vec<u64> = Vec::new();
         let (mut which, mut ends, mut numbers, mut counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -39,28 +39,28 @@ impl Buckets {
         }
         Self {
             schemes: schemes.into(),
-            which: Numbers::pack(&which),
-            ends: Numbers::pack(&ends),
-            numbers: Numbers::pack(&numbers),
-            counts: Numbers::pack(&counts),
+            scheme_of: PackedNumbers::pack(&which),
+            run_ends: PackedNumbers::pack(&ends),
+            run_buckets: PackedNumbers::pack(&numbers),
+            run_rows: PackedNumbers::pack(&counts),
         }
     }
 
     /// Restores the buckets of the shard at a position.
     pub(super) fn get(&self, shard: usize) -> Option<ShardBuckets> {
         let index = |number: u64| usize::try_from(number).expect("offsets into memory fit usize");
-        let scheme = self.schemes[index(self.which.get(shard).checked_sub(1)?)];
-        let first = shard.checked_sub(1).map_or(0, |before| self.ends.get(before));
+        let scheme = self.schemes[index(self.scheme_of.get(shard).checked_sub(1)?)];
+        let first = shard.checked_sub(1).map_or(0, |before| self.run_ends.get(before));
         let run = |run| {
-            let bucket = u8::try_from(self.numbers.get(run)).expect("a u8 was packed");
-            (bucket, u32::try_from(self.counts.get(run)).expect("a u32 was packed"))
+            let bucket = u8::try_from(self.run_buckets.get(run)).expect("a u8 was packed");
+            (bucket, u32::try_from(self.run_rows.get(run)).expect("a u32 was packed"))
         };
-        Some(ShardBuckets::new(scheme, (index(first)..index(self.ends.get(shard))).map(run).collect()))
+        Some(ShardBuckets::new(scheme, (index(first)..index(self.run_ends.get(shard))).map(run).collect()))
     }
 
     /// Returns the heap size in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
-        let numbers = [&self.which, &self.ends, &self.numbers, &self.counts];
-        size_of_val(&*self.schemes) + numbers.into_iter().map(Numbers::heap_bytes).sum::<usize>()
+        let numbers = [&self.scheme_of, &self.run_ends, &self.run_buckets, &self.run_rows];
+        size_of_val(&*self.schemes) + numbers.into_iter().map(PackedNumbers::heap_bytes).sum::<usize>()
     }
 }

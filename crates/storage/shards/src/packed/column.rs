@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use types::ColumnId;
 
-use crate::packed::bounds::Bounds;
-use crate::packed::chosen::Chosen;
-use crate::packed::numbers::Numbers;
-use crate::packed::reach::Reach;
-use crate::predicate::Zone;
+use crate::packed::bounds::PackedBounds;
+use crate::packed::numbers::PackedNumbers;
+use crate::packed::shard_set::ShardSet;
+use crate::packed::value_range::ValueRange;
+use crate::predicate::ZoneMapEntry;
 use crate::{ColumnStats, Datum, Hll, ShardMeta, Test};
 
 /// Packed statistics of a column.
@@ -17,27 +17,27 @@ use crate::{ColumnStats, Datum, Hll, ShardMeta, Test};
 pub(super) struct PackedColumn {
     pub(super) id: ColumnId,
     /// Flags of each shard.
-    flags: Numbers,
-    nulls: Numbers,
-    bounds: Bounds,
+    flags: PackedNumbers,
+    nulls: PackedNumbers,
+    bounds: PackedBounds,
     /// Bits of each shard's `f32`.
-    average_run: Numbers,
-    bytes: Numbers,
+    average_run: PackedNumbers,
+    bytes: PackedNumbers,
     /// Estimated number of distinct values of each shard; sketches are not stored.
-    distinct: Numbers,
+    distinct: PackedNumbers,
     /// Number of shards that have the column.
-    pub(super) carried: usize,
+    pub(super) shard_count: usize,
     /// True if all shards that have the column have values and both bounds of it.
     pub(super) is_bounded: bool,
     /// True if the number of NULLs is unknown for some shard.
-    is_guessed: bool,
+    has_unknown_nulls: bool,
     /// Zone-map entry of all shards that have the column.
-    whole: Whole,
+    merged: MergedZone,
 }
 
 /// Owned zone-map entry, merged over shards.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Whole {
+pub(super) struct MergedZone {
     rows: u64,
     nulls: Option<u64>,
     min: Option<Datum>,
@@ -59,28 +59,28 @@ impl PackedColumn {
         let of: Vec<Option<&ColumnStats>> = shards.iter().map(|shard| shard.column(id)).collect();
         let numbers = |number: &dyn Fn(&ColumnStats) -> u64| {
             let numbers: Vec<u64> = of.iter().map(|stats| stats.map_or(0, number)).collect();
-            Numbers::pack(&numbers)
+            PackedNumbers::pack(&numbers)
         };
         let bounds: Vec<_> = of
             .iter()
             .map(|stats| (stats.and_then(|stats| stats.min.as_ref()), stats.and_then(|stats| stats.max.as_ref())))
             .collect();
-        let mut whole = Whole { rows: 0, nulls: Some(0), min: None, max: None, exact: true };
+        let mut whole = MergedZone { rows: 0, nulls: Some(0), min: None, max: None, exact: true };
         let known: Vec<_> = shards.iter().zip(&of).filter_map(|(shard, stats)| Some((shard.rows, (*stats)?))).collect();
-        whole.take_all(&known);
+        whole.merge(&known);
         let is_bounded = |stats: &ColumnStats| stats.min.is_some() && stats.max.is_some();
         Self {
             id,
             flags: numbers(&flags_of),
             nulls: numbers(&|stats| stats.nulls),
-            bounds: Bounds::pack(&bounds),
+            bounds: PackedBounds::pack(&bounds),
             average_run: numbers(&|stats| stats.average_run.to_bits().into()),
             bytes: numbers(&|stats| stats.bytes),
-            distinct: Numbers::pack(&(0..shards.len()).map(|place| distinct(place, id)).collect::<Vec<_>>()),
-            carried: of.iter().flatten().count(),
+            distinct: PackedNumbers::pack(&(0..shards.len()).map(|place| distinct(place, id)).collect::<Vec<_>>()),
+            shard_count: of.iter().flatten().count(),
             is_bounded: known.iter().all(|(rows, stats)| is_bounded(stats) && !are_all_null(*rows, stats)),
-            is_guessed: of.iter().flatten().any(|stats| stats.nulls_guessed),
-            whole,
+            has_unknown_nulls: of.iter().flatten().any(|stats| stats.nulls_guessed),
+            merged: whole,
         }
     }
 
@@ -110,33 +110,33 @@ impl PackedColumn {
     }
 
     /// Returns true if the shard has the column.
-    pub(super) fn is_carried_by(&self, shard: usize) -> bool {
+    pub(super) fn is_in_shard(&self, shard: usize) -> bool {
         self.flags.get(shard) & CARRIED != 0
     }
 
     /// Returns the zone-map entry of all shards that have the column: a test that it cannot pass, no shard can pass.
-    pub(super) fn whole(&self) -> Zone<'_> {
-        self.whole.zone()
+    pub(super) fn merged_zone(&self) -> ZoneMapEntry<'_> {
+        self.merged.zone()
     }
 
     /// Calls `ask` with the zone-map entry of a shard of `rows` rows that has the column.
-    pub(super) fn ask<R>(&self, shard: usize, rows: u64, ask: impl FnOnce(&Zone<'_>) -> R) -> R {
+    pub(super) fn with_zone<R>(&self, shard: usize, rows: u64, ask: impl FnOnce(&ZoneMapEntry<'_>) -> R) -> R {
         let flags = self.flags.get(shard);
         let has = |flag| flags & flag != 0;
         let (min, max) = (has(HAS_MIN).then(|| self.bounds.min(shard)), has(HAS_MAX).then(|| self.bounds.max(shard)));
         let nulls = (!has(GUESSED)).then(|| self.nulls.get(shard));
-        ask(&Zone { rows, nulls, min: min.as_ref(), max: max.as_ref(), exact: has(EXACT) })
+        ask(&ZoneMapEntry { rows, nulls, min: min.as_ref(), max: max.as_ref(), exact: has(EXACT) })
     }
 
     /// Removes shards in which certainly no row passes the test. All shards must have the column. A quick check by
     /// bounds, which leaves few shards to the exact test.
-    pub(super) fn keep(&self, test: &Test, chosen: &mut Chosen) {
+    pub(super) fn filter(&self, test: &Test, chosen: &mut ShardSet) {
         match test {
-            Test::IsNull if !self.is_guessed => self.nulls.keep_from(1, chosen),
+            Test::IsNull if !self.has_unknown_nulls => self.nulls.retain_at_least(1, chosen),
             Test::IsNull => {}
             test => {
-                if let Some(reach) = Reach::of(test) {
-                    self.bounds.keep(&reach, chosen);
+                if let Some(reach) = ValueRange::from_test(test) {
+                    self.bounds.filter(&reach, chosen);
                 }
             }
         }
@@ -145,18 +145,24 @@ impl PackedColumn {
     /// Returns the heap size in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let numbers = [&self.flags, &self.nulls, &self.average_run, &self.bytes, &self.distinct];
-        numbers.into_iter().map(Numbers::heap_bytes).sum::<usize>() + self.bounds.heap_bytes()
+        numbers.into_iter().map(PackedNumbers::heap_bytes).sum::<usize>() + self.bounds.heap_bytes()
     }
 }
 
-impl Whole {
-    fn zone(&self) -> Zone<'_> {
-        Zone { rows: self.rows, nulls: self.nulls, min: self.min.as_ref(), max: self.max.as_ref(), exact: self.exact }
+impl MergedZone {
+    fn zone(&self) -> ZoneMapEntry<'_> {
+        ZoneMapEntry {
+            rows: self.rows,
+            nulls: self.nulls,
+            min: self.min.as_ref(),
+            max: self.max.as_ref(),
+            exact: self.exact,
+        }
     }
 
     /// Merges the statistics of shards, given with their numbers of rows.
-    fn take_all(&mut self, shards: &[(u64, &ColumnStats)]) {
-        let (mut least, mut greatest) = (Furthest::Nothing, Furthest::Nothing);
+    fn merge(&mut self, shards: &[(u64, &ColumnStats)]) {
+        let (mut least, mut greatest) = (OutermostBound::Empty, OutermostBound::Empty);
         for &(rows, stats) in shards {
             let nulls = (!stats.nulls_guessed && stats.nulls <= rows).then_some(stats.nulls);
             self.rows += rows;
@@ -165,8 +171,8 @@ impl Whole {
             if are_all_null(rows, stats) {
                 continue;
             }
-            least = least.or(stats.min.as_ref(), Ordering::Less);
-            greatest = greatest.or(stats.max.as_ref(), Ordering::Greater);
+            least = least.extend(stats.min.as_ref(), Ordering::Less);
+            greatest = greatest.extend(stats.max.as_ref(), Ordering::Greater);
             self.exact &= stats.bounds_exact;
         }
         (self.min, self.max) = (least.value(), greatest.value());
@@ -180,24 +186,24 @@ fn are_all_null(rows: u64, stats: &ColumnStats) -> bool {
 
 /// Outermost bound of the shards so far.
 #[derive(Clone, Copy)]
-enum Furthest<'a> {
+enum OutermostBound<'a> {
     /// No shard had values yet.
-    Nothing,
+    Empty,
     /// Outermost bound.
-    Known(&'a Datum),
+    Bounded(&'a Datum),
     /// Some shard has no bound, or one of another type.
     Unknown,
 }
 
-impl<'a> Furthest<'a> {
+impl<'a> OutermostBound<'a> {
     /// Extends the bound by that of another shard; `further` is the direction.
-    fn or(self, other: Option<&'a Datum>, further: Ordering) -> Self {
+    fn extend(self, other: Option<&'a Datum>, further: Ordering) -> Self {
         let Some(other) = other else { return Self::Unknown };
         match self {
-            Self::Nothing => Self::Known(other),
+            Self::Empty => Self::Bounded(other),
             Self::Unknown => Self::Unknown,
-            Self::Known(known) => match other.compare(known) {
-                Some(ordering) => Self::Known(if ordering == further { other } else { known }),
+            Self::Bounded(known) => match other.compare(known) {
+                Some(ordering) => Self::Bounded(if ordering == further { other } else { known }),
                 // The column changed its type between the shards.
                 None => Self::Unknown,
             },
@@ -206,8 +212,8 @@ impl<'a> Furthest<'a> {
 
     fn value(self) -> Option<Datum> {
         match self {
-            Self::Known(value) => Some(value.clone()),
-            Self::Nothing | Self::Unknown => None,
+            Self::Bounded(value) => Some(value.clone()),
+            Self::Empty | Self::Unknown => None,
         }
     }
 }

@@ -6,27 +6,27 @@
 //! that of [`crate::prune::may_match`].
 //!
 //! - `numbers.rs`: packed integers; `column.rs`: statistics of a column; `bounds.rs`: its minima and maxima.
-//! - `objects.rs`: names of files; `buckets.rs`: buckets of rows.
-//! - `pruning.rs`: pruning; `reach.rs`: range of values that can pass a test; `chosen.rs`: sets of shards.
+//! - `object_names.rs`: names of files; `buckets.rs`: buckets of rows.
+//! - `pruning.rs`: pruning; `value_range.rs`: range of values that can pass a test; `shard_set.rs`: sets of shards.
 
 use std::sync::Arc;
 
 use types::{ColumnId, RowId, ShardId};
 
-use crate::packed::buckets::Buckets;
+use crate::packed::buckets::PackedBuckets;
 use crate::packed::column::PackedColumn;
-use crate::packed::numbers::Numbers;
-use crate::packed::objects::Objects;
+use crate::packed::numbers::PackedNumbers;
+use crate::packed::object_names::PackedObjectNames;
 use crate::{ColumnStats, RowGroupMeta, RowIds, ShardMeta};
 
 mod bounds;
 mod buckets;
-mod chosen;
 mod column;
 mod numbers;
-mod objects;
+mod object_names;
 mod pruning;
-mod reach;
+mod shard_set;
+mod value_range;
 
 #[cfg(test)]
 mod tests;
@@ -37,26 +37,26 @@ pub struct PackedShards {
     ids: Box<[ShardId]>,
     /// Positions in the order of shard ids.
     by_id: Box<[u16]>,
-    objects: Objects,
-    rows: Numbers,
+    objects: PackedObjectNames,
+    rows: PackedNumbers,
     /// Number of rows of all shards.
-    all_rows: u64,
-    bytes: Numbers,
-    tail_bytes: Numbers,
-    tail_checksum: Numbers,
+    total_rows: u64,
+    bytes: PackedNumbers,
+    tail_bytes: PackedNumbers,
+    tail_checksum: PackedNumbers,
     /// 0 for no ids, 1 for stored ids, else the first id plus 2.
-    row_ids: Numbers,
+    row_ids: PackedNumbers,
     /// End of each shard's row groups in `group_rows` and `group_bytes`.
-    group_ends: Numbers,
-    group_rows: Numbers,
-    group_bytes: Numbers,
-    buckets: Buckets,
+    group_ends: PackedNumbers,
+    group_rows: PackedNumbers,
+    group_bytes: PackedNumbers,
+    buckets: PackedBuckets,
     /// Statistics of every column that any of the shards has.
     columns: Box<[PackedColumn]>,
     /// Distinct column layouts: indices into `columns`, in a shard's order.
     layouts: Box<[Box<[u16]>]>,
     /// Layout of each shard.
-    layout: Numbers,
+    layout_of: PackedNumbers,
 }
 
 impl PackedShards {
@@ -93,11 +93,11 @@ impl PackedShards {
         assert!(shards.len() <= Self::COUNT_MAX, "positions have 16 bits");
         let numbers = |number: fn(&ShardMeta) -> u64| {
             let numbers: Vec<u64> = shards.iter().map(|shard| number(shard)).collect();
-            Numbers::pack(&numbers)
+            PackedNumbers::pack(&numbers)
         };
         let groups = |number: fn(&RowGroupMeta) -> u64| {
             let numbers: Vec<u64> = shards.iter().flat_map(|shard| &shard.row_groups).map(number).collect();
-            Numbers::pack(&numbers)
+            PackedNumbers::pack(&numbers)
         };
         let mut end = 0;
         let ends = shards.iter().map(|shard| {
@@ -128,22 +128,24 @@ impl PackedShards {
             }
         }
         Self {
-            objects: Objects::pack(shards.iter().map(|shard| (shard.id, shard.object.as_str()))),
+            objects: PackedObjectNames::pack(shards.iter().map(|shard| (shard.id, shard.object.as_str()))),
             by_id,
             ids,
             rows: numbers(|shard| shard.rows),
-            all_rows: shards.iter().map(|shard| shard.rows).sum(),
+            total_rows: shards.iter().map(|shard| shard.rows).sum(),
             bytes: numbers(|shard| shard.bytes),
             tail_bytes: numbers(|shard| shard.tail_bytes),
             tail_checksum: numbers(|shard| shard.tail_checksum),
-            row_ids: Numbers::pack(&shards.iter().map(|shard| number_of_row_ids(shard.row_ids)).collect::<Vec<_>>()),
-            group_ends: Numbers::pack(&ends),
+            row_ids: PackedNumbers::pack(
+                &shards.iter().map(|shard| number_of_row_ids(shard.row_ids)).collect::<Vec<_>>(),
+            ),
+            group_ends: PackedNumbers::pack(&ends),
             group_rows: groups(|group| group.rows),
             group_bytes: groups(|group| group.bytes),
-            buckets: Buckets::pack(shards.iter().map(|shard| shard.buckets.as_ref())),
+            buckets: PackedBuckets::pack(shards.iter().map(|shard| shard.buckets.as_ref())),
             columns: columns.into_iter().map(|column| PackedColumn::pack(column, shards, distinct)).collect(),
             layouts: layouts.into(),
-            layout: Numbers::pack(&layout),
+            layout_of: PackedNumbers::pack(&layout),
         }
     }
 
@@ -166,7 +168,7 @@ impl PackedShards {
         let first = shard.checked_sub(1).map_or(0, |before| self.group_ends.get(before));
         let groups = index(first)..index(self.group_ends.get(shard));
         let group = |group| RowGroupMeta { rows: self.group_rows.get(group), bytes: self.group_bytes.get(group) };
-        let layout = &self.layouts[index(self.layout.get(shard))];
+        let layout = &self.layouts[index(self.layout_of.get(shard))];
         ShardMeta {
             id: self.ids[shard],
             object: self.object(shard),
@@ -189,7 +191,7 @@ impl PackedShards {
 
     /// Returns the position of the shard `id`.
     #[must_use]
-    pub fn place(&self, id: ShardId) -> Option<usize> {
+    pub fn position(&self, id: ShardId) -> Option<usize> {
         let found = self.by_id.binary_search_by_key(&id, |place| self.ids[usize::from(*place)]);
         found.ok().map(|found| usize::from(self.by_id[found]))
     }
@@ -216,7 +218,7 @@ impl PackedShards {
     /// lacks the column.
     #[must_use]
     pub fn distinct(&self, shard: usize, column: ColumnId) -> Option<u64> {
-        let column = self.column(column).filter(|column| column.is_carried_by(shard))?;
+        let column = self.column(column).filter(|column| column.is_in_shard(shard))?;
         Some(column.distinct(shard))
     }
 
@@ -232,7 +234,7 @@ impl PackedShards {
             &self.group_ends,
             &self.group_rows,
             &self.group_bytes,
-            &self.layout,
+            &self.layout_of,
         ];
         let columns = self.columns.iter().map(|column| size_of::<PackedColumn>() + column.heap_bytes());
         let layouts = self.layouts.iter().map(|layout| size_of_val(layout) + size_of_val(&**layout));
@@ -241,7 +243,7 @@ impl PackedShards {
             + size_of_val(&*self.by_id)
             + self.objects.heap_bytes()
             + self.buckets.heap_bytes()
-            + numbers.into_iter().map(Numbers::heap_bytes).sum::<usize>()
+            + numbers.into_iter().map(PackedNumbers::heap_bytes).sum::<usize>()
             + columns.chain(layouts).sum::<usize>()
     }
 

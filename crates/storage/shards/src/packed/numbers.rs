@@ -1,10 +1,10 @@
 //! Frame-of-reference packing of integers: offsets from the minimum, in the fewest bytes that fit all.
 
-use crate::packed::chosen::Chosen;
+use crate::packed::shard_set::ShardSet;
 
 /// Packed integers; each takes 0 bytes (if all are equal), 1, 2, 4 or 8.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct PackedNumbers {
     /// Minimum; every number is the sum of it and its lane.
     base: u64,
     lanes: Lanes,
@@ -20,15 +20,15 @@ enum Lanes {
     Eight(Box<[u64]>),
 }
 
-impl Numbers {
+impl PackedNumbers {
     pub(super) fn pack(numbers: &[u64]) -> Self {
         let base = numbers.iter().copied().min().unwrap_or(0);
         let widest = numbers.iter().map(|number| number - base).max().unwrap_or(0);
         let lanes = match widest {
             0 => Lanes::None,
-            1..=0xff => Lanes::One(narrowed(numbers, base)),
-            0x100..=0xffff => Lanes::Two(narrowed(numbers, base)),
-            0x1_0000..=0xffff_ffff => Lanes::Four(narrowed(numbers, base)),
+            1..=0xff => Lanes::One(narrow(numbers, base)),
+            0x100..=0xffff => Lanes::Two(narrow(numbers, base)),
+            0x1_0000..=0xffff_ffff => Lanes::Four(narrow(numbers, base)),
             _ => Lanes::Eight(numbers.iter().map(|number| number - base).collect()),
         };
         Self { base, lanes }
@@ -47,29 +47,29 @@ impl Numbers {
     }
 
     /// Removes positions whose number is less than `least`.
-    pub(super) fn keep_from(&self, least: u64, chosen: &mut Chosen) {
+    pub(super) fn retain_at_least(&self, least: u64, chosen: &mut ShardSet) {
         if let Some(least) = least.checked_sub(self.base).filter(|least| 0 < *least) {
-            self.keep(chosen, |lane| least <= lane);
+            self.retain(chosen, |lane| least <= lane);
         }
     }
 
     /// Removes positions whose number is greater than `greatest`.
-    pub(super) fn keep_up_to(&self, greatest: u64, chosen: &mut Chosen) {
+    pub(super) fn retain_at_most(&self, greatest: u64, chosen: &mut ShardSet) {
         match greatest.checked_sub(self.base) {
-            Some(greatest) => self.keep(chosen, |lane| lane <= greatest),
+            Some(greatest) => self.retain(chosen, |lane| lane <= greatest),
             None => chosen.clear(),
         }
     }
 
     /// Removes positions whose lane does not pass.
-    fn keep(&self, chosen: &mut Chosen, is_kept: impl Fn(u64) -> bool) {
+    fn retain(&self, chosen: &mut ShardSet, is_kept: impl Fn(u64) -> bool) {
         match &self.lanes {
             Lanes::None if is_kept(0) => {}
             Lanes::None => chosen.clear(),
-            Lanes::One(lanes) => chosen.keep(lanes, is_kept),
-            Lanes::Two(lanes) => chosen.keep(lanes, is_kept),
-            Lanes::Four(lanes) => chosen.keep(lanes, is_kept),
-            Lanes::Eight(lanes) => chosen.keep(lanes, is_kept),
+            Lanes::One(lanes) => chosen.retain(lanes, is_kept),
+            Lanes::Two(lanes) => chosen.retain(lanes, is_kept),
+            Lanes::Four(lanes) => chosen.retain(lanes, is_kept),
+            Lanes::Eight(lanes) => chosen.retain(lanes, is_kept),
         }
     }
 
@@ -85,7 +85,7 @@ impl Numbers {
     }
 }
 
-fn narrowed<T: TryFrom<u64>>(numbers: &[u64], base: u64) -> Box<[T]> {
+fn narrow<T: TryFrom<u64>>(numbers: &[u64], base: u64) -> Box<[T]> {
     let narrow = |number: &u64| T::try_from(number - base).ok().expect("lane width was chosen for the largest offset");
     numbers.iter().map(narrow).collect()
 }

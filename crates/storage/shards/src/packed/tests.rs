@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::prune::{Pruner, may_match};
-use crate::{ColumnDef, ColumnStats, Datum, Hll, Op, Predicate, ShardBuckets, Test};
+use crate::{ColumnDef, ColumnStats, CompareOp, Datum, Hll, Predicate, ShardBuckets, Test};
 
 /// Returns a strategy for values that are equal, near or far apart, of the kind that a number selects.
 fn datum(kind: i32) -> BoxedStrategy<Datum> {
@@ -95,7 +95,14 @@ fn buckets(number: usize) -> Option<ShardBuckets> {
 }
 
 fn test(column: i32) -> impl Strategy<Value = Test> {
-    let op = select(vec![Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq]);
+    let op = select(vec![
+        CompareOp::Eq,
+        CompareOp::NotEq,
+        CompareOp::Less,
+        CompareOp::LessEq,
+        CompareOp::Greater,
+        CompareOp::GreaterEq,
+    ]);
     let value = move || prop_oneof![9 => datum(column), 1 => KINDS.prop_flat_map(datum)];
     let pattern = (select(vec!["a", "b", "", "customer-0", "customer-00000000", "d"]), any::<bool>());
     let leaf = prop_oneof![
@@ -103,7 +110,7 @@ fn test(column: i32) -> impl Strategy<Value = Test> {
         2 => prop::collection::vec(value(), 0..4).prop_map(Test::In),
         2 => (value(), value()).prop_map(|(low, high)| Test::Between(low, high)),
         1 => pattern.prop_map(|(prefix, is_negated)| Test::Like {
-            pattern: blocks::Pattern { prefix: prefix.into(), ..Default::default() },
+            pattern: blocks::LikePattern { prefix: prefix.into(), ..Default::default() },
             is_negated,
         }),
         1 => Just(Test::IsNull),
@@ -163,12 +170,12 @@ proptest! {
         for (place, shard) in shards.iter().enumerate() {
             prop_assert_eq!(packed.meta(place), plain(shard));
             prop_assert_eq!(packed.object(place), shard.object.clone());
-            prop_assert_eq!(packed.place(shard.id).map(|place| packed.ids()[place]), Some(shard.id));
+            prop_assert_eq!(packed.position(shard.id).map(|place| packed.ids()[place]), Some(shard.id));
             for stats in &shard.columns {
                 prop_assert_eq!(packed.distinct(place, stats.column), Some(stats.distinct.estimate()));
             }
         }
-        prop_assert_eq!(packed.place(ShardId(Uuid::from_u128(7))), None);
+        prop_assert_eq!(packed.position(ShardId(Uuid::from_u128(7))), None);
     }
 
     #[test]
@@ -192,16 +199,16 @@ proptest! {
         nulls in any::<bool>(),
     ) {
         // As index lookups do: a zone without bounds may contain any value.
-        let ask = |zone: &crate::Zone<'_>| {
+        let ask = |zone: &crate::ZoneMapEntry<'_>| {
             let (Some(_), Some(max)) = (zone.min, zone.max) else { return true };
             nulls && zone.nulls != Some(0) || max.compare(&least).is_none_or(std::cmp::Ordering::is_ge)
         };
         let packed = PackedShards::pack(&shards);
         let says_yes = |shard: &ShardMeta| {
-            shard.column(ColumnId(1)).is_none_or(|stats| ask(&crate::Zone::of(shard.rows, stats)))
+            shard.column(ColumnId(1)).is_none_or(|stats| ask(&crate::ZoneMapEntry::from_stats(shard.rows, stats)))
         };
         let wanted: Vec<usize> = (0..shards.len()).filter(|place| says_yes(&shards[*place])).collect();
-        prop_assert_eq!(packed.asked(ColumnId(1), ask).collect::<Vec<_>>(), wanted);
+        prop_assert_eq!(packed.filter_by_zone(ColumnId(1), ask).collect::<Vec<_>>(), wanted);
     }
 }
 
@@ -211,8 +218,8 @@ fn bounds_of_a_shard_without_values_are_asked_about_too() {
     let mut shards = [neighbour(0), neighbour(1)];
     let of_first = Arc::make_mut(&mut shards[0]);
     of_first.columns[0].nulls = of_first.rows;
-    let ask = |zone: &crate::Zone<'_>| zone.max.is_none_or(|max| *max < Datum::Int(1_000));
-    assert_eq!(PackedShards::pack(&shards).asked(ColumnId(1), ask).collect::<Vec<_>>(), [0]);
+    let ask = |zone: &crate::ZoneMapEntry<'_>| zone.max.is_none_or(|max| *max < Datum::Int(1_000));
+    assert_eq!(PackedShards::pack(&shards).filter_by_zone(ColumnId(1), ask).collect::<Vec<_>>(), [0]);
 }
 
 /// Returns the metadata of a shard of a table that is loaded daily.
@@ -255,7 +262,8 @@ fn neighbours_take_little_memory() {
     let each = packed.memory_bytes() / shards.len();
     assert!(each < 64, "{each} bytes for a shard");
     for column in [1, 2] {
-        let predicates = [Predicate { column: ColumnId(column), test: Test::Compare(Op::Eq, Datum::Int(2_000_500)) }];
+        let predicates =
+            [Predicate { column: ColumnId(column), test: Test::Compare(CompareOp::Eq, Datum::Int(2_000_500)) }];
         assert_eq!(packed.matching(&Pruner::new(&predicates, &[])).len(), 1);
     }
 }

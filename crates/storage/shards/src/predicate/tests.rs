@@ -17,19 +17,26 @@ fn passes(test: &Test, value: Option<i64>) -> bool {
         Test::In(list) => list.contains(&value),
         Test::Between(low, high) => *low <= value && value <= *high,
         Test::Compare(op, other) => match op {
-            Op::Eq => value == *other,
-            Op::NotEq => value != *other,
-            Op::Less => value < *other,
-            Op::LessEq => value <= *other,
-            Op::Greater => value > *other,
-            Op::GreaterEq => value >= *other,
+            CompareOp::Eq => value == *other,
+            CompareOp::NotEq => value != *other,
+            CompareOp::Less => value < *other,
+            CompareOp::LessEq => value <= *other,
+            CompareOp::Greater => value > *other,
+            CompareOp::GreaterEq => value >= *other,
         },
     }
 }
 
 fn test_strategy() -> impl Strategy<Value = Test> {
     let datum = || (-4_i64..4).prop_map(Datum::Int);
-    let op = prop::sample::select(vec![Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq]);
+    let op = prop::sample::select(vec![
+        CompareOp::Eq,
+        CompareOp::NotEq,
+        CompareOp::Less,
+        CompareOp::LessEq,
+        CompareOp::Greater,
+        CompareOp::GreaterEq,
+    ]);
     let leaf = prop_oneof![
         (op, datum()).prop_map(|(op, value)| Test::Compare(op, value)),
         prop::collection::vec(datum(), 0..4).prop_map(Test::In),
@@ -55,7 +62,7 @@ proptest! {
         let present: Vec<i64> = values.iter().copied().flatten().collect();
         let min = present.iter().min().map(|min| Datum::Int(min - widen));
         let max = present.iter().max().map(|max| Datum::Int(max + widen));
-        let zone = Zone {
+        let zone = ZoneMapEntry {
             rows: values.len() as u64,
             nulls: Some((values.len() - present.len()) as u64),
             min: min.as_ref(),
@@ -64,7 +71,7 @@ proptest! {
         };
         if values.iter().any(|value| passes(&test, *value)) {
             prop_assert!(test.may_pass(&zone));
-            let unknown = Zone { rows: zone.rows, nulls: None, min: None, max: None, exact: false };
+            let unknown = ZoneMapEntry { rows: zone.rows, nulls: None, min: None, max: None, exact: false };
             prop_assert!(test.may_pass(&unknown));
         }
     }
@@ -73,7 +80,7 @@ proptest! {
 #[test]
 fn texts_that_cannot_begin_so_are_skipped() {
     let (min, max) = (Datum::Text("abc".to_owned()), Datum::Text("ad".to_owned()));
-    let zone = Zone { rows: 5, nulls: Some(0), min: Some(&min), max: Some(&max), exact: false };
+    let zone = ZoneMapEntry { rows: 5, nulls: Some(0), min: Some(&min), max: Some(&max), exact: false };
     for (pattern, may_pass) in [
         ("%", true),
         ("a%", true),
@@ -84,7 +91,7 @@ fn texts_that_cannot_begin_so_are_skipped() {
         ("add%", false),
         ("b%", false),
     ] {
-        let like = |is_negated| Test::Like { pattern: Pattern::parse(pattern).unwrap(), is_negated };
+        let like = |is_negated| Test::Like { pattern: LikePattern::parse(pattern).unwrap(), is_negated };
         assert_eq!(like(false).may_pass(&zone), may_pass, "{pattern}");
         assert!(like(true).may_pass(&zone), "not {pattern}");
     }
@@ -93,12 +100,12 @@ fn texts_that_cannot_begin_so_are_skipped() {
 #[test]
 fn zones_outside_a_test_are_skipped() {
     let (min, max) = (Datum::Int(10), Datum::Int(20));
-    let zone = Zone { rows: 5, nulls: Some(0), min: Some(&min), max: Some(&max), exact: true };
+    let zone = ZoneMapEntry { rows: 5, nulls: Some(0), min: Some(&min), max: Some(&max), exact: true };
     for test in [
-        Test::Compare(Op::Eq, Datum::Int(9)),
-        Test::Compare(Op::Less, Datum::Int(10)),
-        Test::Compare(Op::Greater, Datum::Int(20)),
-        Test::Compare(Op::GreaterEq, Datum::Int(21)),
+        Test::Compare(CompareOp::Eq, Datum::Int(9)),
+        Test::Compare(CompareOp::Less, Datum::Int(10)),
+        Test::Compare(CompareOp::Greater, Datum::Int(20)),
+        Test::Compare(CompareOp::GreaterEq, Datum::Int(21)),
         Test::In(vec![Datum::Int(1), Datum::Int(21)]),
         Test::In(vec![]),
         Test::Between(Datum::Int(21), Datum::Int(30)),

@@ -8,15 +8,15 @@ use std::ops::Range;
 
 use types::ColumnId;
 
-use crate::reader::{File, RowGroupRead};
+use crate::reader::{OpenFile, RowGroupRead};
 use crate::{ColumnDef, Predicate, Result, ShardMeta};
 
 mod pruner;
 mod zones;
 
-pub(crate) use pruner::Asked;
+pub(crate) use pruner::PreparedPredicate;
 pub use pruner::Pruner;
-pub(crate) use zones::row_groups;
+pub(crate) use zones::read_row_group_zones;
 
 #[cfg(test)]
 mod tests;
@@ -36,22 +36,22 @@ pub struct Pruning {
 /// shard has its `missing` value in every row.
 #[must_use]
 pub fn may_match(shard: &ShardMeta, predicates: &[Predicate], columns: &[ColumnDef]) -> bool {
-    predicates.iter().all(|predicate| Asked::new(predicate, columns).may_pass(shard))
+    predicates.iter().all(|predicate| PreparedPredicate::new(predicate, columns).may_pass(shard))
 }
 
 /// Returns the rows of the pages in which some row may pass all predicates, ascending.
-pub(crate) fn pages(file: &File, row_group: usize, predicates: &[Predicate]) -> Result<Vec<Range<usize>>> {
+pub(crate) fn matching_pages(file: &OpenFile, row_group: usize, predicates: &[Predicate]) -> Result<Vec<Range<usize>>> {
     let rows = file.rows(row_group);
     let mut kept = Vec::from_iter((0 < rows).then_some(0..rows));
     for predicate in predicates {
         if kept.is_empty() {
             break;
         }
-        let Some(zones) = zones::of(file, row_group, predicate.column)? else { continue };
+        let Some(zones) = zones::read_zones(file, row_group, predicate.column)? else { continue };
         if !predicate.test.may_pass(&zones.row_group()) {
             return Ok(Vec::new());
         }
-        if let Some(passing) = zones.passing(&predicate.test) {
+        if let Some(passing) = zones.matching_rows(&predicate.test) {
             kept = intersection(&kept, &passing);
         }
     }
@@ -59,7 +59,7 @@ pub(crate) fn pages(file: &File, row_group: usize, predicates: &[Predicate]) -> 
 }
 
 /// Counts what a read of the columns `leaves` skips if `kept` remains of its row group.
-pub(crate) fn counted(file: &File, read: &RowGroupRead, leaves: &[usize], kept: &[Range<usize>]) -> Pruning {
+pub(crate) fn count_pruned(file: &OpenFile, read: &RowGroupRead, leaves: &[usize], kept: &[Range<usize>]) -> Pruning {
     let mut pruning = Pruning { is_row_group_pruned: kept.is_empty(), ..Pruning::default() };
     for leaf in leaves {
         let pages = file.page_rows(read.row_group, *leaf);
@@ -95,13 +95,13 @@ pub(crate) fn intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<
 }
 
 /// Returns the root column of the file with this id.
-pub(crate) fn root_of(file: &File, column: ColumnId) -> Option<usize> {
+pub(crate) fn find_root(file: &OpenFile, column: ColumnId) -> Option<usize> {
     file.ids.iter().position(|id| *id == Some(column))
 }
 
 /// Returns the leaf column of a column that is not nested.
-pub(crate) fn leaf_of(file: &File, column: ColumnId) -> Option<usize> {
-    let root = root_of(file, column)?;
+pub(crate) fn find_leaf(file: &OpenFile, column: ColumnId) -> Option<usize> {
+    let root = find_root(file, column)?;
     let parquet = file.metadata.parquet_schema();
     (0..parquet.num_columns()).find(|leaf| parquet.get_column_root_idx(*leaf) == root)
 }

@@ -4,19 +4,19 @@ use std::cell::OnceCell;
 
 use types::ColumnId;
 
-use crate::predicate::Zone;
+use crate::predicate::ZoneMapEntry;
 use crate::reader::missing_datum;
 use crate::{ColumnDef, Datum, Predicate, ShardMeta, Test};
 
 /// Prunes the shards of a table by predicates.
 #[derive(Debug)]
 pub struct Pruner<'a> {
-    asked: Vec<Asked<'a>>,
+    predicates: Vec<PreparedPredicate<'a>>,
 }
 
 /// Predicate prepared for pruning.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct PreparedPredicate<'a> {
     pub(crate) column: ColumnId,
     pub(crate) test: &'a Test,
     /// Definition of the column; `None` if the table has no such column.
@@ -30,21 +30,21 @@ impl<'a> Pruner<'a> {
     /// row.
     #[must_use]
     pub fn new(predicates: &'a [Predicate], columns: &'a [ColumnDef]) -> Self {
-        Self { asked: predicates.iter().map(|predicate| Asked::new(predicate, columns)).collect() }
+        Self { predicates: predicates.iter().map(|predicate| PreparedPredicate::new(predicate, columns)).collect() }
     }
 
     /// Returns whether some row of the shard may pass all predicates.
     #[must_use]
     pub fn may_match(&self, shard: &ShardMeta) -> bool {
-        self.asked.iter().all(|asked| asked.may_pass(shard))
+        self.predicates.iter().all(|asked| asked.may_pass(shard))
     }
 
-    pub(crate) fn asked(&self) -> &[Asked<'a>] {
-        &self.asked
+    pub(crate) fn predicates(&self) -> &[PreparedPredicate<'a>] {
+        &self.predicates
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PreparedPredicate<'a> {
     pub(super) fn new(predicate: &'a Predicate, columns: &'a [ColumnDef]) -> Self {
         let definition = columns.iter().find(|column| column.id == predicate.column);
         Self { column: predicate.column, test: &predicate.test, definition, missing: OnceCell::new() }
@@ -53,16 +53,16 @@ impl<'a> Asked<'a> {
     /// Returns whether some row of the shard may pass.
     pub(super) fn may_pass(&self, shard: &ShardMeta) -> bool {
         match shard.column(self.column) {
-            Some(stats) => self.test.may_pass(&Zone::of(shard.rows, stats)),
-            None => self.older_may_pass(shard.rows),
+            Some(stats) => self.test.may_pass(&ZoneMapEntry::from_stats(shard.rows, stats)),
+            None => self.missing_may_pass(shard.rows),
         }
     }
 
     /// Returns whether one of `rows` rows older than the column may pass.
-    pub(crate) fn older_may_pass(&self, rows: u64) -> bool {
+    pub(crate) fn missing_may_pass(&self, rows: u64) -> bool {
         let Some(column) = self.definition else { return true };
         let value = self.missing.get_or_init(|| missing_datum(column)).as_ref();
         let nulls = if column.missing.is_some() { 0 } else { rows };
-        self.test.may_pass(&Zone { rows, nulls: Some(nulls), min: value, max: value, exact: true })
+        self.test.may_pass(&ZoneMapEntry { rows, nulls: Some(nulls), min: value, max: value, exact: true })
     }
 }

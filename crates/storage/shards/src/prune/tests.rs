@@ -8,7 +8,7 @@ use types::SqlType;
 use super::*;
 use crate::reader::tests::{column, read_all, shard};
 use crate::writer::tests::bucket;
-use crate::{Datum, Op, ShardReader, Test};
+use crate::{CompareOp, Datum, ShardReader, Test};
 
 #[derive(Debug, Clone)]
 struct Row {
@@ -31,7 +31,14 @@ fn predicate() -> impl Strategy<Value = Predicate> {
             .prop_map(|value| (2, Datum::Float(value))),
         prop_oneof!["[ab]{0,2}", "[xy]{70}"].prop_map(|value| (3, Datum::Text(value))),
     ];
-    let op = prop::sample::select(vec![Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq]);
+    let op = prop::sample::select(vec![
+        CompareOp::Eq,
+        CompareOp::NotEq,
+        CompareOp::Less,
+        CompareOp::LessEq,
+        CompareOp::Greater,
+        CompareOp::GreaterEq,
+    ]);
     (datum, op, 0..4).prop_map(|((id, datum), op, kind)| {
         let test = match kind {
             0 => Test::IsNull,
@@ -47,12 +54,12 @@ fn passes(test: &Test, value: Option<&Datum>) -> bool {
         (Test::IsNull, value) => value.is_none(),
         (Test::Any(tests), value) => tests.iter().any(|test| passes(test, value)),
         (Test::Compare(op, other), Some(value)) => match op {
-            Op::Eq => value == other,
-            Op::NotEq => value != other,
-            Op::Less => value < other,
-            Op::LessEq => value <= other,
-            Op::Greater => value > other,
-            Op::GreaterEq => value >= other,
+            CompareOp::Eq => value == other,
+            CompareOp::NotEq => value != other,
+            CompareOp::Less => value < other,
+            CompareOp::LessEq => value <= other,
+            CompareOp::Greater => value > other,
+            CompareOp::GreaterEq => value >= other,
         },
         (Test::Compare(..), None) => false,
         (other, _) => unreachable!("{other:?} is not generated"),
@@ -65,7 +72,7 @@ fn filtered(batch: &RecordBatch, predicates: &[Predicate]) -> RecordBatch {
         .map(|row| {
             let passed = |predicate: &Predicate| {
                 let values = batch.column(usize::try_from(predicate.column.0 - 1).unwrap());
-                passes(&predicate.test, Datum::at(values.as_ref(), row).as_ref())
+                passes(&predicate.test, Datum::from_array(values.as_ref(), row).as_ref())
             };
             Some(predicates.iter().all(passed))
         })
@@ -131,7 +138,7 @@ fn shards_older_than_a_column_are_judged_by_its_missing_value() {
         row_ids: crate::RowIds::None,
         buckets: None,
     };
-    let is = |value| [Predicate { column: ColumnId(2), test: Test::Compare(Op::Eq, Datum::Int(value)) }];
+    let is = |value| [Predicate { column: ColumnId(2), test: Test::Compare(CompareOp::Eq, Datum::Int(value)) }];
     assert!(may_match(&meta, &is(5), &[known.clone(), with_value.clone()]));
     assert!(!may_match(&meta, &is(6), &[known.clone(), with_value]));
     assert!(!may_match(&meta, &is(5), &[known.clone(), new.clone()]));

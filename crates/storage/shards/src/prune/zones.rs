@@ -9,22 +9,22 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::errors::ParquetError;
 use types::{ColumnId, SqlType};
 
-use super::{leaf_of, root_of};
+use super::{find_leaf, find_root};
 use crate::foreign::is_ordered;
-use crate::predicate::Zone;
-use crate::reader::{File, Origin, guarded};
+use crate::predicate::ZoneMapEntry;
+use crate::reader::{FileKind, OpenFile, catch_decoder_panic};
 use crate::{Datum, Error, Result, Test};
 
 /// Zone maps of one column in a row group.
-pub(super) struct Zones {
+pub(super) struct ColumnZoneMap {
     /// Entry of the row group.
-    whole: Bounds,
+    row_group: OwnedZoneMapEntry,
     /// Rows and entry of each page.
-    pages: Vec<(Range<usize>, Bounds)>,
+    pages: Vec<(Range<usize>, OwnedZoneMapEntry)>,
 }
 
 /// Owned zone-map entry.
-pub(crate) struct Bounds {
+pub(crate) struct OwnedZoneMapEntry {
     pub(crate) rows: u64,
     /// Number of NULLs; `None` if unknown, like the bounds.
     pub(crate) nulls: Option<u64>,
@@ -33,35 +33,40 @@ pub(crate) struct Bounds {
 }
 
 /// Reads the zone maps of a column in a row group; `None` if the file lacks the column or has no statistics of it.
-pub(super) fn of(file: &File, row_group: usize, column: ColumnId) -> Result<Option<Zones>> {
-    let Some(found) = Found::of(file, column) else { return Ok(None) };
-    guarded(|| found.zones(row_group)).map_err(|source| Error::Decode { object: file.meta.object.clone(), source })
+pub(super) fn read_zones(file: &OpenFile, row_group: usize, column: ColumnId) -> Result<Option<ColumnZoneMap>> {
+    let Some(found) = FileColumnStats::find(file, column) else { return Ok(None) };
+    catch_decoder_panic(|| found.zones(row_group))
+        .map_err(|source| Error::Decode { object: file.meta.object.clone(), source })
 }
 
 /// Reads the zone-map entries of a column for each of the row groups; `None` if the file lacks the column or has no
 /// statistics of it.
-pub(crate) fn row_groups(file: &File, row_groups: &[usize], column: ColumnId) -> Result<Option<Vec<Bounds>>> {
-    let Some(found) = Found::of(file, column) else { return Ok(None) };
-    guarded(|| found.row_groups(row_groups))
+pub(crate) fn read_row_group_zones(
+    file: &OpenFile,
+    row_groups: &[usize],
+    column: ColumnId,
+) -> Result<Option<Vec<OwnedZoneMapEntry>>> {
+    let Some(found) = FileColumnStats::find(file, column) else { return Ok(None) };
+    catch_decoder_panic(|| found.row_groups(row_groups))
         .map_err(|source| Error::Decode { object: file.meta.object.clone(), source })
 }
 
 /// Column of a file with usable statistics.
-struct Found<'a> {
-    file: &'a File,
+struct FileColumnStats<'a> {
+    file: &'a OpenFile,
     root: usize,
     leaf: usize,
     /// SQL type that the values of an external file are converted to.
     converted: Option<&'a SqlType>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FileColumnStats<'a> {
     /// Looks up a column; `None` if it is missing, nested, or an interval of an external file.
-    fn of(file: &'a File, column: ColumnId) -> Option<Self> {
-        let (root, leaf) = (root_of(file, column)?, leaf_of(file, column)?);
+    fn find(file: &'a OpenFile, column: ColumnId) -> Option<Self> {
+        let (root, leaf) = (find_root(file, column)?, find_leaf(file, column)?);
         let converted = match &file.origin {
-            Origin::Foreign { types } => Some(types.get(root)?.as_ref()?),
-            Origin::Shard { .. } => None,
+            FileKind::Foreign { types } => Some(types.get(root)?.as_ref()?),
+            FileKind::Shard { .. } => None,
         };
         let is_told =
             !file.metadata.schema().field(root).data_type().is_nested() && converted != Some(&SqlType::Interval);
@@ -74,7 +79,7 @@ impl<'a> Found<'a> {
         Ok(converter.with_missing_null_counts_as_zero(false))
     }
 
-    fn row_groups(&self, row_groups: &[usize]) -> Result<Option<Vec<Bounds>>, ParquetError> {
+    fn row_groups(&self, row_groups: &[usize]) -> Result<Option<Vec<OwnedZoneMapEntry>>, ParquetError> {
         let (converter, metadata) = (self.converter()?, self.file.metadata.metadata());
         let groups = || row_groups.iter().map(|row_group| metadata.row_group(*row_group));
         let statistics = Statistics {
@@ -85,19 +90,19 @@ impl<'a> Found<'a> {
         if statistics.len() != row_groups.len() {
             return Ok(None);
         }
-        let statistics = self.believed(statistics, row_groups);
+        let statistics = self.reliable_statistics(statistics, row_groups);
         let bounds = |(at, row_group): (usize, &usize)| {
-            self.completed(statistics.bounds(at, self.file.rows(*row_group) as u64), *row_group)
+            self.with_required_nulls(statistics.bounds(at, self.file.rows(*row_group) as u64), *row_group)
         };
         Ok(Some(row_groups.iter().enumerate().map(bounds).collect()))
     }
 
-    fn zones(&self, row_group: usize) -> Result<Option<Zones>, ParquetError> {
+    fn zones(&self, row_group: usize) -> Result<Option<ColumnZoneMap>, ParquetError> {
         let groups = [row_group];
         let Some(whole) = self.row_groups(&groups)?.and_then(|mut bounds| bounds.pop()) else { return Ok(None) };
         let metadata = self.file.metadata.metadata();
         let (Some(column_index), Some(offset_index)) = (metadata.column_index(), metadata.offset_index()) else {
-            return Ok(Some(Zones { whole, pages: Vec::new() }));
+            return Ok(Some(ColumnZoneMap { row_group: whole, pages: Vec::new() }));
         };
         let converter = self.converter()?;
         let statistics = Statistics {
@@ -107,18 +112,18 @@ impl<'a> Found<'a> {
         };
         let rows = self.file.page_rows(row_group, self.leaf);
         if statistics.len() != rows.len() {
-            return Ok(Some(Zones { whole, pages: Vec::new() }));
+            return Ok(Some(ColumnZoneMap { row_group: whole, pages: Vec::new() }));
         }
-        let statistics = self.believed(statistics, &groups);
+        let statistics = self.reliable_statistics(statistics, &groups);
         let pages = rows.into_iter().enumerate().map(|(page, rows)| {
             let bounds = statistics.bounds(page, rows.len() as u64);
-            (rows, self.completed(bounds, row_group))
+            (rows, self.with_required_nulls(bounds, row_group))
         });
-        Ok(Some(Zones { whole, pages: pages.collect() }))
+        Ok(Some(ColumnZoneMap { row_group: whole, pages: pages.collect() }))
     }
 
     /// Makes the statistics of an external file those of the converted values, and drops unreliable ones.
-    fn believed(&self, statistics: Statistics, row_groups: &[usize]) -> Statistics {
+    fn reliable_statistics(&self, statistics: Statistics, row_groups: &[usize]) -> Statistics {
         let Some(wanted) = self.converted else { return statistics };
         let metadata = self.file.metadata.metadata();
         let nothing = |bounds: &ArrayRef| new_null_array(&DataType::Null, bounds.len());
@@ -137,12 +142,12 @@ impl<'a> Found<'a> {
     }
 
     /// Sets the number of NULLs to 0 for required columns of an external file.
-    fn completed(&self, bounds: Bounds, row_group: usize) -> Bounds {
+    fn with_required_nulls(&self, bounds: OwnedZoneMapEntry, row_group: usize) -> OwnedZoneMapEntry {
         let is_required = || {
             let chunk = self.file.metadata.metadata().row_group(row_group).column(self.leaf);
             chunk.column_descr().max_def_level() == 0
         };
-        if self.converted.is_some() && is_required() { Bounds { nulls: Some(0), ..bounds } } else { bounds }
+        if self.converted.is_some() && is_required() { OwnedZoneMapEntry { nulls: Some(0), ..bounds } } else { bounds }
     }
 }
 
@@ -159,33 +164,39 @@ impl Statistics {
         self.mins.len().min(self.maxes.len()).min(self.nulls.len())
     }
 
-    fn bounds(&self, zone: usize, rows: u64) -> Bounds {
+    fn bounds(&self, zone: usize, rows: u64) -> OwnedZoneMapEntry {
         // Parquet's statistics exclude NaN, the greatest float, so the maximum is no upper bound.
         let is_float = matches!(self.maxes.data_type(), DataType::Float32 | DataType::Float64);
         let is_number = |bound: &Datum| !matches!(bound, Datum::Float(value) if value.is_nan());
-        Bounds {
+        OwnedZoneMapEntry {
             rows,
             nulls: self.nulls.is_valid(zone).then(|| self.nulls.value(zone)),
-            min: Datum::at(&*self.mins, zone).filter(is_number),
-            max: if is_float { None } else { Datum::at(&*self.maxes, zone) },
+            min: Datum::from_array(&*self.mins, zone).filter(is_number),
+            max: if is_float { None } else { Datum::from_array(&*self.maxes, zone) },
         }
     }
 }
 
-impl Bounds {
-    fn zone(&self) -> Zone<'_> {
+impl OwnedZoneMapEntry {
+    fn zone(&self) -> ZoneMapEntry<'_> {
         // Long text and bytes may be truncated without notice, so the bounds are not exact.
-        Zone { rows: self.rows, nulls: self.nulls, min: self.min.as_ref(), max: self.max.as_ref(), exact: false }
+        ZoneMapEntry {
+            rows: self.rows,
+            nulls: self.nulls,
+            min: self.min.as_ref(),
+            max: self.max.as_ref(),
+            exact: false,
+        }
     }
 }
 
-impl Zones {
-    pub(super) fn row_group(&self) -> Zone<'_> {
-        self.whole.zone()
+impl ColumnZoneMap {
+    pub(super) fn row_group(&self) -> ZoneMapEntry<'_> {
+        self.row_group.zone()
     }
 
     /// Returns the rows of the pages in which a row may pass; `None` if there are no page statistics.
-    pub(super) fn passing(&self, test: &Test) -> Option<Vec<Range<usize>>> {
+    pub(super) fn matching_rows(&self, test: &Test) -> Option<Vec<Range<usize>>> {
         if self.pages.is_empty() {
             return None;
         }

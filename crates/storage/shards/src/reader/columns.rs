@@ -10,17 +10,17 @@ use parquet::arrow::ProjectionMask;
 use types::{ColumnId, RowId, SqlType};
 
 use super::missing::Missing;
-use super::{File, Origin, ShardReader, positions};
-use crate::foreign::fit;
+use super::{FileKind, OpenFile, ShardReader, positions};
+use crate::foreign::conversion;
 use crate::stored_form::from_stored;
 use crate::{ColumnDef, Error, ORDINAL_COLUMN, ROW_ID_COLUMN, Result, RowIds};
 
 /// Recipe for building batches of the wanted columns.
 #[derive(Debug)]
-pub(crate) struct Assembly {
+pub(crate) struct BatchAssembler {
     pub(crate) schema: SchemaRef,
     /// Source of each column of the batches.
-    pub(crate) columns: Vec<Source>,
+    pub(crate) columns: Vec<ColumnSource>,
     /// Root columns of the file that are read, ascending.
     roots: Vec<usize>,
     /// Leaf columns below these, ascending.
@@ -32,7 +32,7 @@ pub(crate) struct Assembly {
 
 /// Source of a column of the batches.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum ColumnSource {
     /// Index of the decoded column, and its SQL type.
     File(usize, SqlType),
     /// Missing value of a column that the file lacks.
@@ -43,8 +43,8 @@ pub(crate) enum Source {
     RowId(RowId),
 }
 
-impl Assembly {
-    pub(crate) fn new(file: &File, columns: &[ColumnDef]) -> Result<Self> {
+impl BatchAssembler {
+    pub(crate) fn new(file: &OpenFile, columns: &[ColumnDef]) -> Result<Self> {
         let in_file: HashMap<ColumnId, usize> =
             file.ids.iter().enumerate().filter_map(|(root, id)| Some(((*id)?, root))).collect();
         let mut roots: Vec<usize> = columns.iter().filter_map(|column| in_file.get(&column.id).copied()).collect();
@@ -57,14 +57,14 @@ impl Assembly {
             Ok(match in_file.get(&column.id) {
                 Some(root) => {
                     let position = roots.binary_search(root).expect("root was collected from the same columns");
-                    Source::File(position, column.sql_type.clone())
+                    ColumnSource::File(position, column.sql_type.clone())
                 }
-                None if column.id == ORDINAL_COLUMN => Source::Ordinal,
+                None if column.id == ORDINAL_COLUMN => ColumnSource::Ordinal,
                 None if column.id == ROW_ID_COLUMN => match file.meta.row_ids {
-                    RowIds::From(first) => Source::RowId(first),
+                    RowIds::From(first) => ColumnSource::RowId(first),
                     RowIds::Stored | RowIds::None => return Err(without_ids(file)),
                 },
-                None => Source::Missing(Missing::new(column)?),
+                None => ColumnSource::Missing(Missing::new(column)?),
             })
         };
         Ok(Self {
@@ -73,7 +73,7 @@ impl Assembly {
             columns: columns.iter().map(source).collect::<Result<_>>()?,
             roots,
             object: file.meta.object.clone(),
-            is_foreign: matches!(file.origin, Origin::Foreign { .. }),
+            is_foreign: matches!(file.origin, FileKind::Foreign { .. }),
         })
     }
 
@@ -83,8 +83,8 @@ impl Assembly {
     }
 
     /// Returns the leaf column of a wanted column; `None` if it is not read from the file or has several.
-    pub(crate) fn leaf_of(&self, file: &File, position: usize) -> Option<usize> {
-        let Source::File(root, _) = self.columns.get(position)? else { return None };
+    pub(crate) fn leaf_of(&self, file: &OpenFile, position: usize) -> Option<usize> {
+        let ColumnSource::File(root, _) = self.columns.get(position)? else { return None };
         let parquet = file.metadata.parquet_schema();
         let mut leaves = self.leaves.iter().filter(|leaf| parquet.get_column_root_idx(**leaf) == self.roots[*root]);
         let leaf = leaves.next()?;
@@ -92,21 +92,21 @@ impl Assembly {
     }
 
     /// Returns the projection for Parquet's decoder.
-    pub(super) fn projection(&self, file: &File) -> ProjectionMask {
+    pub(super) fn projection(&self, file: &OpenFile) -> ProjectionMask {
         ProjectionMask::roots(file.metadata.parquet_schema(), self.roots.iter().copied())
     }
 
     /// Builds the batch of the rows at `places` from the decoded columns.
-    pub(super) fn batch(&self, places: &[Range<u32>], decoded: &[ArrayRef]) -> Result<RecordBatch> {
-        let rows = places.iter().map(ExactSizeIterator::len).sum();
+    pub(super) fn build_batch(&self, positions: &[Range<u32>], decoded: &[ArrayRef]) -> Result<RecordBatch> {
+        let rows = positions.iter().map(ExactSizeIterator::len).sum();
         let columns = self.columns.iter().zip(self.schema.fields()).map(|(source, field)| match source {
-            Source::File(position, sql_type) if self.is_foreign => {
-                fit::converted(&decoded[*position], field, sql_type, &self.object).map(compact)
+            ColumnSource::File(position, sql_type) if self.is_foreign => {
+                conversion::convert(&decoded[*position], field, sql_type, &self.object).map(compact)
             }
-            Source::File(position, sql_type) => self.converted(&decoded[*position], sql_type),
-            Source::Missing(missing) => missing.column(rows),
-            Source::Ordinal => Ok(positions::ordinals(places)),
-            Source::RowId(first) => Ok(positions::row_ids(*first, places)),
+            ColumnSource::File(position, sql_type) => self.from_stored(&decoded[*position], sql_type),
+            ColumnSource::Missing(missing) => missing.column(rows),
+            ColumnSource::Ordinal => Ok(positions::ordinals(positions)),
+            ColumnSource::RowId(first) => Ok(positions::row_ids(*first, positions)),
         });
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -114,7 +114,7 @@ impl Assembly {
     }
 
     /// Converts a column from its stored form to its SQL type's Arrow type.
-    fn converted(&self, stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
+    fn from_stored(&self, stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
         let values = from_stored(stored, sql_type)?;
         let wanted = sql_type.arrow_type();
         if *values.data_type() == wanted {
@@ -126,7 +126,7 @@ impl Assembly {
 }
 
 /// Returns the error for a shard whose rows have no ids.
-fn without_ids(file: &File) -> Error {
+fn without_ids(file: &OpenFile) -> Error {
     Error::Damaged { object: file.meta.object.clone(), reason: "its rows have no ids".to_owned() }
 }
 

@@ -7,43 +7,48 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use objects::Objects;
 
-use super::{File, Origin};
-use crate::{Error, ForeignPlace, Result, page_checksum};
+use super::{FileKind, OpenFile};
+use crate::{Error, ForeignLocation, Result, page_checksum};
 
 /// Gaps between ranges up to this size are read along, which is cheaper than another request.
 const GAP_BYTES: u64 = 64 << 10;
 /// The same for reads over the network.
-const FAR_GAP_BYTES: u64 = 1 << 20;
+const REMOTE_GAP_BYTES: u64 = 1 << 20;
 
 /// Byte range and checksum of a page.
-struct Page {
+struct PageChecksum {
     bytes: Range<u64>,
     checksum: u32,
 }
 
 /// Location of a file.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum FileLocation {
     Shard(Objects),
-    Foreign(ForeignPlace),
+    Foreign(ForeignLocation),
 }
 
-impl Place {
+impl FileLocation {
     /// Returns true if reads go over the network.
-    pub(super) fn is_far(&self) -> bool {
+    pub(super) fn is_remote(&self) -> bool {
         match self {
-            Self::Shard(objects) | Self::Foreign(ForeignPlace::Object { objects, .. }) => !objects.is_local(),
-            Self::Foreign(ForeignPlace::Path { .. }) => false,
+            Self::Shard(objects) | Self::Foreign(ForeignLocation::Object { objects, .. }) => !objects.is_local(),
+            Self::Foreign(ForeignLocation::Path { .. }) => false,
         }
     }
 }
 
 /// Fetches the bytes of each of `ranges` and verifies the checksums of all pages in them, if the file has any.
-pub(crate) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-    let merged = merged(ranges, if place.is_far() { FAR_GAP_BYTES } else { GAP_BYTES });
+pub(crate) async fn fetch(
+    place: &FileLocation,
+    file: &OpenFile,
+    pages: &PageChecksums,
+    ranges: &[Range<u64>],
+) -> Result<Vec<Bytes>> {
+    let merged = merge_ranges(ranges, if place.is_remote() { REMOTE_GAP_BYTES } else { GAP_BYTES });
     let fetched = match place {
-        Place::Shard(objects) => objects.get_ranges(&file.meta.object, &merged).await?,
-        Place::Foreign(place) => place.get_ranges(&merged).await?,
+        FileLocation::Shard(objects) => objects.get_ranges(&file.meta.object, &merged).await?,
+        FileLocation::Foreign(place) => place.get_ranges(&merged).await?,
     };
     pages.fetched.fetch_add(merged.iter().map(|range| range.end - range.start).sum(), Ordering::Relaxed);
     let slices: Vec<Bytes> = ranges
@@ -54,7 +59,7 @@ pub(crate) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[R
             fetched[holder].slice(at(range.start)..at(range.end))
         })
         .collect();
-    if matches!(file.origin, Origin::Foreign { .. }) {
+    if matches!(file.origin, FileKind::Foreign { .. }) {
         return Ok(slices);
     }
     for (range, bytes) in ranges.iter().zip(&slices) {
@@ -64,21 +69,22 @@ pub(crate) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[R
 }
 
 /// Checksums of the pages of the columns being read, by offset.
-pub(crate) struct Pages {
-    pages: Vec<Page>,
+pub(crate) struct PageChecksums {
+    pages: Vec<PageChecksum>,
     /// Counter of fetched bytes.
     fetched: Arc<AtomicU64>,
 }
 
-impl Pages {
-    pub(crate) fn new(file: &File, row_group: usize, leaves: &[usize], fetched: &Arc<AtomicU64>) -> Self {
-        let mut pages: Vec<Page> = leaves.iter().flat_map(|leaf| Self::of_chunk(file, row_group, *leaf)).collect();
+impl PageChecksums {
+    pub(crate) fn new(file: &OpenFile, row_group: usize, leaves: &[usize], fetched: &Arc<AtomicU64>) -> Self {
+        let mut pages: Vec<PageChecksum> =
+            leaves.iter().flat_map(|leaf| Self::list_chunk(file, row_group, *leaf)).collect();
         pages.sort_unstable_by_key(|page| page.bytes.start);
         Self { pages, fetched: Arc::clone(fetched) }
     }
 
     /// Lists the pages of a column chunk: the dictionary page if there is one, then the data pages.
-    fn of_chunk(file: &File, row_group: usize, leaf: usize) -> Vec<Page> {
+    fn list_chunk(file: &OpenFile, row_group: usize, leaf: usize) -> Vec<PageChecksum> {
         let metadata = file.metadata.metadata();
         let chunk = metadata.row_group(row_group).column(leaf);
         let Some(index) = metadata.offset_index() else { return Vec::new() };
@@ -90,14 +96,14 @@ impl Pages {
         let first = locations.first().and_then(|page| u64::try_from(page.offset).ok()).unwrap_or_default();
         let dictionary = chunk.dictionary_page_offset().and_then(|start| u64::try_from(start).ok());
         let dictionary = dictionary.map(|start| start..first.max(start));
-        let Origin::Shard { checksums } = &file.origin else { return Vec::new() };
-        let checksums = checksums.of_chunk(row_group, leaf);
+        let FileKind::Shard { checksums } = &file.origin else { return Vec::new() };
+        let checksums = checksums.chunk(row_group, leaf);
         let ranges = dictionary.into_iter().chain(data);
-        ranges.zip(checksums).map(|(bytes, checksum)| Page { bytes, checksum: *checksum }).collect()
+        ranges.zip(checksums).map(|(bytes, checksum)| PageChecksum { bytes, checksum: *checksum }).collect()
     }
 
     /// Verifies the pages of `range`, whose bytes are `bytes`; the range must consist of complete pages.
-    fn verify(&self, file: &File, range: &Range<u64>, bytes: &Bytes) -> Result<()> {
+    fn verify(&self, file: &OpenFile, range: &Range<u64>, bytes: &Bytes) -> Result<()> {
         let mut next = range.start;
         let from = self.pages.partition_point(|page| page.bytes.start < range.start);
         for page in self.pages[from..].iter().take_while(|page| page.bytes.end <= range.end) {
@@ -119,7 +125,7 @@ impl Pages {
 }
 
 /// Merges ranges with gaps of at most `gap` bytes; returns them ascending.
-fn merged(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
+fn merge_ranges(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| range.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
@@ -139,8 +145,8 @@ mod tests {
     #[test]
     fn ranges_are_read_together_over_small_gaps() {
         let ranges = [900..1000, 0..100, 150..300, 301..400];
-        assert_eq!(merged(&ranges, 50), [0..400, 900..1000]);
-        assert_eq!(merged(&ranges, 0), [0..100, 150..300, 301..400, 900..1000]);
-        assert_eq!(merged(&ranges, 500), std::iter::once(0..1000).collect::<Vec<_>>());
+        assert_eq!(merge_ranges(&ranges, 50), [0..400, 900..1000]);
+        assert_eq!(merge_ranges(&ranges, 0), [0..100, 150..300, 301..400, 900..1000]);
+        assert_eq!(merge_ranges(&ranges, 500), std::iter::once(0..1000).collect::<Vec<_>>());
     }
 }

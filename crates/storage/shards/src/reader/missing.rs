@@ -35,7 +35,7 @@ impl Missing {
 
     /// Returns the value; `None` for NULL and for types without order.
     pub(super) fn datum(&self) -> Option<Datum> {
-        Datum::at(&*self.value, 0)
+        Datum::from_array(&*self.value, 0)
     }
 
     /// Returns an array that repeats the value.
@@ -82,7 +82,8 @@ fn value(text: &str, sql_type: &SqlType) -> SqlResult<ArrayRef> {
         SqlType::TimestampTz => {
             let value = text::parse_timestamptz(text, &SessionZone::UTC)?;
             Arc::new(
-                PrimitiveArray::<TimestampMicrosecondType>::from_value(value, 1).with_timezone(types::arrow_field::UTC),
+                PrimitiveArray::<TimestampMicrosecondType>::from_value(value, 1)
+                    .with_timezone(types::arrow_field::TIMESTAMPTZ_ZONE),
             )
         }
         SqlType::Interval => {

@@ -1,7 +1,7 @@
 //! Reads shards: the file's tail once, then row groups in parallel, of each only the wanted columns and pages.
 //!
 //! - `open.rs`: opens a shard.
-//! - `segments.rs`: reads a row group run by run; `stretch.rs`: the size of a run; `fetch.rs`: fetches and verifies
+//! - `row_group_stream.rs`: reads a row group run by run; `fetch_size.rs`: the size of a run; `fetch.rs`: fetches and verifies
 //!   pages.
 //! - `columns.rs`: builds batches; `missing.rs`: values of columns that a shard lacks; `positions.rs`: row positions
 //!   and deleted rows.
@@ -26,47 +26,47 @@ use crate::{Checksums, ColumnDef, Datum, Predicate, Result, ShardMeta};
 
 mod columns;
 mod fetch;
+mod fetch_size;
 mod missing;
 mod open;
 mod positions;
-mod segments;
-mod stretch;
+mod row_group_stream;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use columns::{Assembly, Source};
-pub(crate) use fetch::{Pages, Place, fetch};
+pub(crate) use columns::{BatchAssembler, ColumnSource};
+pub(crate) use fetch::{FileLocation, PageChecksums, fetch};
 use missing::Missing;
-use segments::Segments;
-pub(crate) use segments::guarded;
+use row_group_stream::RowGroupStream;
+pub(crate) use row_group_stream::catch_decoder_panic;
 
+pub use fetch_size::{FETCH_ROWS_MIN, remote_fetch_rows};
 pub use missing::missing_value;
-pub(crate) use positions::{ordinals_of, row_ids_of};
-pub use stretch::{SEGMENT_ROWS, far_stretch_rows};
+pub(crate) use positions::{ordinals_from_positions, row_ids_from_positions};
 
 /// Opened shard or external file. Cheap to clone; clones share the parsed footer.
 #[derive(Debug, Clone)]
 pub struct ShardReader {
     /// Location of the file.
-    place: Place,
-    file: Arc<File>,
+    location: FileLocation,
+    file: Arc<OpenFile>,
 }
 
 /// Parsed tail of a file.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct OpenFile {
     pub(crate) meta: Arc<ShardMeta>,
     /// Footer and page indexes; strings are read as string views.
     pub(crate) metadata: ArrowReaderMetadata,
-    pub(crate) origin: Origin,
+    pub(crate) origin: FileKind,
     /// Id of each root column of the file: in a shard its field id.
     pub(crate) ids: Vec<Option<ColumnId>>,
 }
 
 /// Kind of a file.
 #[derive(Debug)]
-pub(crate) enum Origin {
+pub(crate) enum FileKind {
     /// Shard written by this crate.
     Shard { checksums: Checksums },
     /// External Parquet file.
@@ -111,11 +111,11 @@ impl ShardReader {
     /// Errors of the storage; [`crate::Error::Damaged`] if the file is not the one that the catalog describes.
     pub async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Self> {
         let file = open::open(objects, meta).await?;
-        Ok(Self::of(Place::Shard(objects.clone()), file))
+        Ok(Self::new(FileLocation::Shard(objects.clone()), file))
     }
 
-    pub(crate) fn of(place: Place, file: File) -> Self {
-        Self { place, file: Arc::new(file) }
+    pub(crate) fn new(place: FileLocation, file: OpenFile) -> Self {
+        Self { location: place, file: Arc::new(file) }
     }
 
     /// Returns the metadata of the file.
@@ -138,7 +138,7 @@ impl ShardReader {
     }
 
     /// Reads rows of a row group, skipping pages that `predicates` rule out. The first pages are fetched immediately,
-    /// the others as batches are requested, so that at most two runs of pages are in memory (`stretch.rs`). Must be
+    /// the others as batches are requested, so that at most two runs of pages are in memory (`fetch_size.rs`). Must be
     /// called in an async runtime.
     ///
     /// # Errors
@@ -147,11 +147,11 @@ impl ShardReader {
     pub fn read(&self, read: &RowGroupRead) -> Result<RowGroupRows> {
         let file = &self.file;
         file.check_row_group(read.row_group)?;
-        let assembly = Assembly::new(file, &read.columns)?;
-        let kept = prune::pages(file, read.row_group, &read.predicates)?;
-        let pruning = prune::counted(file, read, assembly.leaves(), &kept);
+        let assembly = BatchAssembler::new(file, &read.columns)?;
+        let kept = prune::matching_pages(file, read.row_group, &read.predicates)?;
+        let pruning = prune::count_pruned(file, read, assembly.leaves(), &kept);
         let kept = prune::intersection(&kept, std::slice::from_ref(&read.rows));
-        let segments = Segments::new(self, read, assembly, &kept)?;
+        let segments = RowGroupStream::new(self, read, assembly, &kept)?;
         let batches = stream::try_unfold(segments, async |mut segments| {
             Ok(segments.next().await?.map(|batch| (batch, segments)))
         });
@@ -159,21 +159,21 @@ impl ShardReader {
     }
 
     /// Returns true for a shard in a local folder.
-    pub(crate) fn is_near(&self) -> bool {
-        matches!(&self.place, Place::Shard(objects) if objects.is_local())
+    pub(crate) fn is_local_shard(&self) -> bool {
+        matches!(&self.location, FileLocation::Shard(objects) if objects.is_local())
     }
 
     /// Returns true if reads go over the network.
     #[must_use]
-    pub fn is_far(&self) -> bool {
-        self.place.is_far()
+    pub fn is_remote(&self) -> bool {
+        self.location.is_remote()
     }
 
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    pub(crate) fn location(&self) -> &FileLocation {
+        &self.location
     }
 
-    pub(crate) fn file(&self) -> &Arc<File> {
+    pub(crate) fn file(&self) -> &Arc<OpenFile> {
         &self.file
     }
 }
@@ -183,7 +183,7 @@ pub(crate) fn missing_datum(column: &ColumnDef) -> Option<Datum> {
     Missing::new(column).ok()?.datum()
 }
 
-impl File {
+impl OpenFile {
     /// Returns the position in the shard of a row group's first row.
     pub(crate) fn first_row(&self, row_group: usize) -> u64 {
         (0..row_group).map(|before| self.rows(before) as u64).sum()

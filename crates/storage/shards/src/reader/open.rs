@@ -11,11 +11,11 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataP
 use types::ColumnId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{File, Origin};
+use super::{FileKind, OpenFile};
 use crate::{Checksums, Error, Result, ShardMeta};
 
 /// Opens the shard that `meta` describes.
-pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<File> {
+pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<OpenFile> {
     let start =
         meta.bytes.checked_sub(meta.tail_bytes).ok_or_else(|| damaged(meta, "its tail is longer than the file"))?;
     let tail = objects.get_range(&meta.object, start..meta.bytes).await?;
@@ -42,10 +42,10 @@ pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Fil
     let checksums = Checksums::read(&metadata).ok_or_else(|| damaged(meta, "its pages have no checksums"))?;
     let ids = field_ids(&metadata);
     let metadata = with_views(Arc::new(metadata)).map_err(failed)?;
-    Ok(File { meta: Arc::clone(meta), metadata, origin: Origin::Shard { checksums }, ids })
+    Ok(OpenFile { meta: Arc::clone(meta), metadata, origin: FileKind::Shard { checksums }, ids })
 }
 
-impl File {
+impl OpenFile {
     /// Returns an error if the file lacks the row group.
     pub(crate) fn check_row_group(&self, row_group: usize) -> Result<()> {
         if row_group < self.metadata.metadata().num_row_groups() {

@@ -10,17 +10,17 @@ use types::RowId;
 
 /// Positions of the rows of a read, in the order in which they are decoded.
 #[derive(Debug)]
-pub(super) struct Positions {
+pub(super) struct RowPositions {
     /// Positions that are left, ascending.
     left: VecDeque<Range<u32>>,
     deleted: Option<Arc<RoaringBitmap>>,
 }
 
-impl Positions {
+impl RowPositions {
     /// Creates the positions of the rows `kept` of a row group that starts at row `start` of the shard.
-    pub(super) fn new(start: u64, kept: &[Range<usize>], deleted: Option<&Arc<RoaringBitmap>>) -> Self {
+    pub(super) fn new(start: u64, selected: &[Range<usize>], deleted: Option<&Arc<RoaringBitmap>>) -> Self {
         let place = |row: usize| u32::try_from(start + row as u64).expect("a shard has fewer than 2^32 rows");
-        let left: VecDeque<Range<u32>> = kept.iter().map(|range| place(range.start)..place(range.end)).collect();
+        let left: VecDeque<Range<u32>> = selected.iter().map(|range| place(range.start)..place(range.end)).collect();
         let any = |deleted: &&Arc<RoaringBitmap>| {
             let is_among = |range: &Range<u32>| !range.is_empty() && deleted.range_cardinality(range.clone()) > 0;
             left.iter().any(is_among)
@@ -48,12 +48,12 @@ impl Positions {
     }
 
     /// Returns true if all positions were taken.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.left.iter().all(Range::is_empty)
     }
 
     /// Returns a mask of the rows at `places` that are not deleted; `None` if no row is.
-    pub(super) fn live(&self, places: &[Range<u32>]) -> Option<BooleanArray> {
+    pub(super) fn live_mask(&self, places: &[Range<u32>]) -> Option<BooleanArray> {
         let deleted = self.deleted.as_ref()?;
         let rows = places.iter().map(ExactSizeIterator::len).sum();
         let mut live = BooleanBufferBuilder::new(rows);
@@ -73,20 +73,20 @@ impl Positions {
 
 /// Returns the positions as a column.
 pub(super) fn ordinals(places: &[Range<u32>]) -> ArrayRef {
-    ordinals_of(places.iter().cloned().flatten())
+    ordinals_from_positions(places.iter().cloned().flatten())
 }
 
 /// The same for single positions.
-pub(crate) fn ordinals_of(places: impl Iterator<Item = u32>) -> ArrayRef {
+pub(crate) fn ordinals_from_positions(places: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(places.map(i64::from)))
 }
 
 /// Returns the ids of the rows at the positions; `first` is the id of the shard's first row.
 pub(super) fn row_ids(first: RowId, places: &[Range<u32>]) -> ArrayRef {
-    row_ids_of(first, places.iter().cloned().flatten())
+    row_ids_from_positions(first, places.iter().cloned().flatten())
 }
 
 /// The same for single positions.
-pub(crate) fn row_ids_of(first: RowId, places: impl Iterator<Item = u32>) -> ArrayRef {
+pub(crate) fn row_ids_from_positions(first: RowId, places: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(places.map(|place| (first.0 + u64::from(place)).cast_signed())))
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::writer::tests::{bucket, every_type};
-use crate::{Error, Op, ShardWriter, Test, WriteOptions};
+use crate::{CompareOp, Error, ShardWriter, Test, WriteOptions};
 
 const OBJECT: &str = "tables/1/0.parquet";
 
@@ -167,7 +167,7 @@ async fn pages_with_nan_hold_what_is_greater_than_their_numbers() {
     let values = Float64Array::from(vec![1.0, f64::NAN, 2.0]);
     let batch = RecordBatch::try_new(ShardReader::schema(&columns), vec![Arc::new(values)]).unwrap();
     let meta = shard(&objects, &columns, &batch).await;
-    let greater = [Predicate { column: ColumnId(1), test: Test::Compare(Op::Greater, Datum::Float(5.0)) }];
+    let greater = [Predicate { column: ColumnId(1), test: Test::Compare(CompareOp::Greater, Datum::Float(5.0)) }];
     assert!(prune::may_match(&meta, &greater, &columns));
     let reader = ShardReader::open(&objects, &meta).await.unwrap();
     assert_eq!(read_all(&reader, &columns, &greater).await.unwrap().0.num_rows(), 3);
@@ -195,11 +195,11 @@ async fn no_damage_goes_unnoticed() {
 
 #[test]
 fn stretches_end_at_their_multiples() {
-    let kept = [0..10, SEGMENT_ROWS - 1..SEGMENT_ROWS + 5, 9_000_000..9_000_001];
-    let cut = segments::segments(&kept, SEGMENT_ROWS);
+    let kept = [0..10, FETCH_ROWS_MIN - 1..FETCH_ROWS_MIN + 5, 9_000_000..9_000_001];
+    let cut = row_group_stream::split_into_runs(&kept, FETCH_ROWS_MIN);
     let expected = [
-        vec![0..10, SEGMENT_ROWS - 1..SEGMENT_ROWS],
-        iter::once(SEGMENT_ROWS..SEGMENT_ROWS + 5).collect(),
+        vec![0..10, FETCH_ROWS_MIN - 1..FETCH_ROWS_MIN],
+        iter::once(FETCH_ROWS_MIN..FETCH_ROWS_MIN + 5).collect(),
         iter::once(9_000_000..9_000_001).collect(),
     ];
     assert_eq!(Vec::from(cut), expected);

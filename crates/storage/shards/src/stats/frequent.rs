@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use arrow::array::{ArrayRef, StringViewArray};
 use types::SqlType;
 
-use super::values::{Visit, visit};
+use super::values::{ValueVisitor, visit};
 use crate::{Datum, Result};
 
 /// Largest number of frequent values per column.
@@ -14,27 +14,27 @@ const COUNT_MAX: usize = 16;
 /// Number of occurrences in the sample from which on a value counts as frequent; fewer could be coincidence.
 const SEEN_MIN: u64 = 4;
 /// A frequent value must make up at least one in this many of the sample's rows.
-const SHARE_MIN: u64 = 256;
+const SHARE_DIVISOR: u64 = 256;
 /// Largest size in bytes of a frequent text or byte string.
 const VALUE_BYTES_MAX: usize = crate::datum::BOUND_BYTES_MAX;
 
 /// Returns the most frequent values of `sample`, with their estimated number in `rows` rows.
 pub(crate) fn heavy_hitters(sample: &ArrayRef, sql_type: &SqlType, rows: u64) -> Result<Vec<(Datum, u64)>> {
-    visit(sample, sql_type, Count { sampled: sample.len() as u64, rows })
+    visit(sample, sql_type, FrequencyCounter { sampled: sample.len() as u64, rows })
 }
 
 /// Visitor that counts the occurrences of each value.
-struct Count {
+struct FrequencyCounter {
     /// Rows of the sample.
     sampled: u64,
     /// Rows of the shard.
     rows: u64,
 }
 
-impl Visit for Count {
+impl ValueVisitor for FrequencyCounter {
     type Output = Vec<(Datum, u64)>;
 
-    fn ordered<T: Copy>(
+    fn visit_ordered<T: Copy>(
         self,
         values: impl Iterator<Item = Option<T>>,
         _order: impl Fn(T, T) -> Ordering,
@@ -45,7 +45,7 @@ impl Visit for Count {
         for value in values.flatten() {
             counts.entry(hash(value)).or_insert((value, 0)).1 += 1;
         }
-        let wanted = SEEN_MIN.max(self.sampled.div_ceil(SHARE_MIN));
+        let wanted = SEEN_MIN.max(self.sampled.div_ceil(SHARE_DIVISOR));
         let mut frequent: Vec<_> = counts.into_iter().filter(|(_, (_, seen))| wanted <= *seen).collect();
         // Ties are broken by hash, so that the same rows always give the same list.
         frequent.sort_unstable_by_key(|(hash, (_, seen))| (Reverse(*seen), *hash));
@@ -57,21 +57,26 @@ impl Visit for Count {
             .collect()
     }
 
-    fn numbers<T: Copy + Ord>(self, values: &[T], hash: impl Fn(T) -> u64, datum: impl Fn(T) -> Datum) -> Self::Output {
-        self.ordered(values.iter().map(|value| Some(*value)), |a, b| a.cmp(&b), hash, datum)
+    fn visit_numbers<T: Copy + Ord>(
+        self,
+        values: &[T],
+        hash: impl Fn(T) -> u64,
+        datum: impl Fn(T) -> Datum,
+    ) -> Self::Output {
+        self.visit_ordered(values.iter().map(|value| Some(*value)), |a, b| a.cmp(&b), hash, datum)
     }
 
-    fn texts(self, values: &StringViewArray, hash: impl Fn(&[u8]) -> u64) -> Self::Output {
+    fn visit_texts(self, values: &StringViewArray, hash: impl Fn(&[u8]) -> u64) -> Self::Output {
         let hash = |text: &str| hash(text.as_bytes());
-        self.ordered(values.iter(), Ord::cmp, hash, |text| Datum::Text(text.to_owned()))
+        self.visit_ordered(values.iter(), Ord::cmp, hash, |text| Datum::Text(text.to_owned()))
     }
 
-    fn unordered(self, _hashes: impl Iterator<Item = Option<u64>>) -> Self::Output {
+    fn visit_unordered(self, _hashes: impl Iterator<Item = Option<u64>>) -> Self::Output {
         Vec::new()
     }
 }
 
-impl Count {
+impl FrequencyCounter {
     /// Scales a count in the sample to all rows.
     fn scale(&self, seen: u64) -> u64 {
         let estimate = u128::from(seen) * u128::from(self.rows) / u128::from(self.sampled.max(1));

@@ -18,7 +18,7 @@ fn stats(values: ArrayRef, sql_type: &SqlType) -> ColumnStats {
 }
 
 fn stats_in(values: &ArrayRef, sql_type: &SqlType, size: usize) -> ColumnStats {
-    let mut tally = Tally::new(ColumnId(1), sql_type.clone());
+    let mut tally = ColumnStatsCollector::new(ColumnId(1), sql_type.clone());
     let mut start = 0;
     while start < values.len() {
         let length = size.min(values.len() - start);

@@ -14,8 +14,8 @@ use parquet::errors::ParquetError;
 use tokio::task::spawn_blocking;
 use types::SqlType;
 
-use super::chunk::Chunk;
-use crate::stats::Tally;
+use super::chunk::ChunkEncoder;
+use crate::stats::ColumnStatsCollector;
 use crate::stored_form::{stored_field, to_stored};
 use crate::{ColumnDef, Error, Result};
 
@@ -26,32 +26,32 @@ const INLINE_VALUES_MAX: usize = 32_768;
 pub(super) struct ColumnWriter {
     pub(super) def: ColumnDef,
     field: Field,
-    tally: Tally,
+    tally: ColumnStatsCollector,
     /// Values of the current page.
     pub(super) page: Vec<ArrayRef>,
     /// Encoder of the current row group.
-    pub(super) leaf: Option<Leaf>,
+    pub(super) encoder: Option<ColumnChunkEncoder>,
     /// Encoded row group, once it is closed.
-    pub(super) closed: Option<Closed>,
+    pub(super) chunk: Option<EncodedChunk>,
 }
 
 /// Encoder of a column chunk.
-pub(super) enum Leaf {
+pub(super) enum ColumnChunkEncoder {
     /// Encoder of this crate.
-    Chunk(Box<Chunk>),
-    /// Parquet's own writer, for types that `Chunk` does not support.
+    Direct(Box<ChunkEncoder>),
+    /// Parquet's own writer, for types that `Direct` does not support.
     Parquet(Box<ArrowColumnWriter>),
 }
 
 /// Encoded column chunk.
-pub(super) enum Closed {
+pub(super) enum EncodedChunk {
     Chunk(Bytes, Box<ColumnCloseResult>),
     Parquet(Box<ArrowColumnChunk>),
 }
 
-impl Closed {
+impl EncodedChunk {
     /// Returns the chunk's metadata for the footer.
-    pub(super) fn close(&self) -> &ColumnCloseResult {
+    pub(super) fn metadata(&self) -> &ColumnCloseResult {
         match self {
             Self::Chunk(_, close) => close,
             Self::Parquet(chunk) => chunk.close(),
@@ -64,10 +64,10 @@ impl ColumnWriter {
         Self {
             def: def.clone(),
             field: stored_field(def),
-            tally: Tally::new(def.id, def.sql_type.clone()),
+            tally: ColumnStatsCollector::new(def.id, def.sql_type.clone()),
             page: Vec::new(),
-            leaf: None,
-            closed: None,
+            encoder: None,
+            chunk: None,
         }
     }
 
@@ -79,25 +79,25 @@ impl ColumnWriter {
         &self.field
     }
 
-    pub(super) fn tally(&self) -> &Tally {
+    pub(super) fn tally(&self) -> &ColumnStatsCollector {
         &self.tally
     }
 
-    pub(super) fn into_tally(self) -> Tally {
+    pub(super) fn into_tally(self) -> ColumnStatsCollector {
         self.tally
     }
 
     /// Returns the approximate size of the current row group.
     pub(super) fn bytes(&self) -> usize {
-        match &self.leaf {
+        match &self.encoder {
             None => 0,
-            Some(Leaf::Chunk(chunk)) => chunk.bytes(),
-            Some(Leaf::Parquet(writer)) => writer.get_estimated_total_bytes(),
+            Some(ColumnChunkEncoder::Direct(chunk)) => chunk.bytes(),
+            Some(ColumnChunkEncoder::Parquet(writer)) => writer.get_estimated_total_bytes(),
         }
     }
 
     /// Adds the current page to the statistics.
-    pub(super) fn count(&mut self) -> Result<()> {
+    pub(super) fn collect_stats(&mut self) -> Result<()> {
         self.page.iter().try_for_each(|values| self.tally.add(values))
     }
 
@@ -105,9 +105,11 @@ impl ColumnWriter {
     pub(super) fn encode(&mut self) -> Result<()> {
         let page = std::mem::take(&mut self.page);
         let bounds = self.tally.end_page();
-        match self.leaf.as_mut().expect("a row group was started") {
-            Leaf::Chunk(chunk) => chunk.add(&page, bounds.as_ref()).map_err(|error| self.def.failed(error))?,
-            Leaf::Parquet(writer) => {
+        match self.encoder.as_mut().expect("a row group was started") {
+            ColumnChunkEncoder::Direct(chunk) => {
+                chunk.add(&page, bounds.as_ref()).map_err(|error| self.def.failed(error))?
+            }
+            ColumnChunkEncoder::Parquet(writer) => {
                 for values in page {
                     let stored = to_stored(&values)?;
                     for values in compute_leaves(&self.field, &stored).map_err(|error| self.def.failed(error))? {
@@ -120,18 +122,20 @@ impl ColumnWriter {
     }
 
     /// Collects statistics and encodes, while the values are in the CPU cache.
-    pub(super) fn count_and_encode(&mut self) -> Result<()> {
-        self.count()?;
+    pub(super) fn collect_and_encode(&mut self) -> Result<()> {
+        self.collect_stats()?;
         self.encode()
     }
 
     /// Completes the current row group.
     pub(super) fn close(&mut self) -> Result<()> {
-        let closed = match self.leaf.take().expect("a row group was started") {
-            Leaf::Chunk(chunk) => chunk.finish().map(|(bytes, close)| Closed::Chunk(bytes, Box::new(close))),
-            Leaf::Parquet(writer) => writer.close().map(|chunk| Closed::Parquet(Box::new(chunk))),
+        let closed = match self.encoder.take().expect("a row group was started") {
+            ColumnChunkEncoder::Direct(chunk) => {
+                chunk.finish().map(|(bytes, close)| EncodedChunk::Chunk(bytes, Box::new(close)))
+            }
+            ColumnChunkEncoder::Parquet(writer) => writer.close().map(|chunk| EncodedChunk::Parquet(Box::new(chunk))),
         };
-        self.closed = Some(closed.map_err(|error| self.def.failed(error))?);
+        self.chunk = Some(closed.map_err(|error| self.def.failed(error))?);
         Ok(())
     }
 }
@@ -144,7 +148,7 @@ impl ColumnDef {
 
 /// Runs `work` on each column, in parallel if there is enough of it, and returns the columns in order. `rows` is the
 /// number of rows processed.
-pub(super) async fn on_all(
+pub(super) async fn for_each_column(
     mut columns: Vec<ColumnWriter>,
     rows: usize,
     work: fn(&mut ColumnWriter) -> Result<()>,

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 
 use super::WriteOptions;
-use super::column::{ColumnWriter, on_all};
-use super::file::File;
+use super::column::{ColumnWriter, for_each_column};
+use super::file::FileAssembler;
 use crate::stats::heavy_hitters;
 use crate::{ColumnDef, ColumnStats, Error, Result, RowGroupMeta, RowSample};
 
@@ -29,7 +29,7 @@ pub struct Encoder {
     columns: Vec<ColumnWriter>,
     column_count: usize,
     /// The file, created when the first page's statistics have determined the encodings.
-    file: Option<File>,
+    file: Option<FileAssembler>,
     /// Buffered rows of the current page.
     pending: Vec<RecordBatch>,
     pending_rows: usize,
@@ -41,7 +41,7 @@ pub struct Encoder {
 }
 
 /// Last bytes of a file, and its statistics.
-pub struct Encoded {
+pub struct EncodedFile {
     /// Pages of the last row group.
     pub pages: Bytes,
     /// Bytes after it: page indexes and footer.
@@ -107,14 +107,14 @@ impl Encoder {
 
     /// Returns the approximate number of bytes not returned yet.
     #[must_use]
-    pub fn kept_bytes(&self) -> u64 {
+    pub fn buffered_bytes(&self) -> u64 {
         let encoded: usize = self.columns.iter().map(ColumnWriter::bytes).sum();
         // Encoding halves most values.
         (encoded + self.pending_bytes / 2) as u64
     }
 
     /// Completes the file.
-    pub async fn finish(mut self) -> Result<Encoded> {
+    pub async fn finish(mut self) -> Result<EncodedFile> {
         if 0 < self.pending_rows || self.file.is_none() {
             self.encode_pending().await?;
         }
@@ -127,7 +127,7 @@ impl Encoder {
             let heavy_hitters = heavy_hitters(values, column.sql_type(), self.rows)?;
             columns.push(column.into_tally().finish(bytes, heavy_hitters));
         }
-        Ok(Encoded { pages, tail: ended.tail, rows: self.rows, columns, row_groups: ended.row_groups })
+        Ok(EncodedFile { pages, tail: ended.tail, rows: self.rows, columns, row_groups: ended.row_groups })
     }
 
     /// Returns the number of rows that still fit the current page: a complete page if the last one is full.
@@ -149,16 +149,16 @@ impl Encoder {
         let file = match &mut self.file {
             Some(file) => file,
             none => {
-                columns = on_all(columns, rows, ColumnWriter::count).await?;
-                none.insert(File::create(&columns, rows, self.options).map_err(failed)?)
+                columns = for_each_column(columns, rows, ColumnWriter::collect_stats).await?;
+                none.insert(FileAssembler::create(&columns, rows, self.options).map_err(failed)?)
             }
         };
         if self.group_rows == 0 {
-            let leaves = file.leaves(&columns).map_err(failed)?;
-            columns.iter_mut().zip(leaves).for_each(|(column, leaf)| column.leaf = Some(leaf));
+            let leaves = file.create_encoders(&columns).map_err(failed)?;
+            columns.iter_mut().zip(leaves).for_each(|(column, leaf)| column.encoder = Some(leaf));
         }
-        let encode = if is_first { ColumnWriter::encode } else { ColumnWriter::count_and_encode };
-        self.columns = on_all(columns, rows, encode).await?;
+        let encode = if is_first { ColumnWriter::encode } else { ColumnWriter::collect_and_encode };
+        self.columns = for_each_column(columns, rows, encode).await?;
         self.rows += rows as u64;
         self.group_rows += rows;
         Ok(())
@@ -168,8 +168,8 @@ impl Encoder {
     async fn end_row_group(&mut self) -> Result<Bytes> {
         let rows = std::mem::take(&mut self.group_rows);
         let columns = self.take_columns()?;
-        self.columns = on_all(columns, rows, ColumnWriter::close).await?;
-        let chunks = self.columns.iter_mut().map(|column| column.closed.take().expect("closed above")).collect();
+        self.columns = for_each_column(columns, rows, ColumnWriter::close).await?;
+        let chunks = self.columns.iter_mut().map(|column| column.chunk.take().expect("closed above")).collect();
         let file = self.file.as_mut().expect("created with page one");
         let pages = file.append_row_group(chunks, rows as u64);
         pages.map_err(|source| Error::Encode { object: self.name.clone(), source })

@@ -26,7 +26,7 @@ pub(super) const ZSTD_LEVEL: i32 = 1;
 
 /// Encoding of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Packing {
+pub(super) struct ColumnEncoding {
     pub(super) dictionary: bool,
     /// Encoding of values that are not in the dictionary.
     pub(super) encoding: Encoding,
@@ -37,25 +37,25 @@ pub(super) struct Packing {
 
 /// Statistics of a column's first page.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct FirstPageStats {
     rows: u64,
     distinct: u64,
     ascending: bool,
 }
 
 /// Chooses the encodings of all columns, which have collected statistics of a first page of `rows` rows.
-pub(super) fn packings(columns: &[ColumnWriter], rows: usize) -> Vec<Packing> {
+pub(super) fn choose_encodings(columns: &[ColumnWriter], rows: usize) -> Vec<ColumnEncoding> {
     let seen = |column: &ColumnWriter| {
         let tally = column.tally();
-        Seen { rows: rows as u64, distinct: tally.distinct(), ascending: tally.is_ascending() }
+        FirstPageStats { rows: rows as u64, distinct: tally.distinct(), ascending: tally.is_ascending() }
     };
-    columns.iter().map(|column| packing(column.sql_type(), seen(column))).collect()
+    columns.iter().map(|column| choose_encoding(column.sql_type(), seen(column))).collect()
 }
 
 /// Converts the encodings to properties of Parquet's own writer.
 pub(super) fn properties(
     columns: &[ColumnWriter],
-    packings: &[Packing],
+    packings: &[ColumnEncoding],
     options: WriteOptions,
 ) -> Result<WriterProperties> {
     let mut properties = WriterProperties::builder()
@@ -73,7 +73,7 @@ pub(super) fn properties(
 fn set(
     properties: WriterPropertiesBuilder,
     column: &ColumnWriter,
-    packing: Packing,
+    packing: ColumnEncoding,
 ) -> Result<WriterPropertiesBuilder> {
     let mut path = vec![column.def.name.clone()];
     if column.sql_type().element().is_some() {
@@ -93,9 +93,9 @@ fn set(
 }
 
 /// Chooses the encoding of a column.
-fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
+fn choose_encoding(sql_type: &SqlType, seen: FirstPageStats) -> ColumnEncoding {
     let repeats = |times: u64| DICTIONARY_ROWS_MIN <= seen.rows && seen.distinct * times <= seen.rows;
-    let plain = Packing { dictionary: false, encoding: Encoding::PLAIN, compressed: false, page_bounds: true };
+    let plain = ColumnEncoding { dictionary: false, encoding: Encoding::PLAIN, compressed: false, page_bounds: true };
     match sql_type {
         SqlType::Bool => plain,
         SqlType::Int2
@@ -113,20 +113,20 @@ fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
         | SqlType::Regrole
         | SqlType::Regprocedure
         | SqlType::Regoperator
-        | SqlType::Numeric { precision: ..=18, .. } => Packing {
+        | SqlType::Numeric { precision: ..=18, .. } => ColumnEncoding {
             // Deltas of ordered numbers take fewer bits than dictionary indices.
             dictionary: !seen.ascending && repeats(NUMBER_REPEATS_MIN),
             encoding: Encoding::DELTA_BINARY_PACKED,
             ..plain
         },
         SqlType::Float4 | SqlType::Float8 => {
-            Packing { dictionary: repeats(NUMBER_REPEATS_MIN), page_bounds: false, ..plain }
+            ColumnEncoding { dictionary: repeats(NUMBER_REPEATS_MIN), page_bounds: false, ..plain }
         }
         SqlType::Uuid => plain,
         SqlType::Numeric { .. } | SqlType::Interval => {
             let dictionary = repeats(NUMBER_REPEATS_MIN);
             // Most of the sixteen bytes are the same in all values.
-            Packing { dictionary, compressed: !dictionary, page_bounds: *sql_type != SqlType::Interval, ..plain }
+            ColumnEncoding { dictionary, compressed: !dictionary, page_bounds: *sql_type != SqlType::Interval, ..plain }
         }
         SqlType::Text
         | SqlType::Varchar(_)
@@ -138,7 +138,7 @@ fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
         | SqlType::InternalChar
         | SqlType::Unknown => {
             let dictionary = repeats(TEXT_REPEATS_MIN);
-            Packing {
+            ColumnEncoding {
                 dictionary,
                 compressed: !dictionary || SMALL_DICTIONARY < seen.distinct,
                 page_bounds: !matches!(sql_type, SqlType::Json | SqlType::Jsonb),
@@ -146,8 +146,11 @@ fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
             }
         }
         // It is unknown how often elements repeat.
-        SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => {
-            Packing { dictionary: DICTIONARY_ROWS_MIN <= seen.rows, compressed: true, page_bounds: false, ..plain }
-        }
+        SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => ColumnEncoding {
+            dictionary: DICTIONARY_ROWS_MIN <= seen.rows,
+            compressed: true,
+            page_bounds: false,
+            ..plain
+        },
     }
 }

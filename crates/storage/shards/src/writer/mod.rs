@@ -21,7 +21,7 @@ use objects::Objects;
 use types::ShardId;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub use self::encoder::{Encoded, Encoder};
+pub use self::encoder::{EncodedFile, Encoder};
 use crate::{ColumnDef, Result, ShardMeta};
 
 /// Page and row group sizes of a file.
@@ -45,7 +45,7 @@ pub struct ShardWriter {
     id: ShardId,
     object: String,
     encoder: Encoder,
-    upload: objects::Writer,
+    upload: objects::ObjectWriter,
 }
 
 impl ShardWriter {
@@ -78,7 +78,7 @@ impl ShardWriter {
     /// Returns the approximate size of the file if it ended here.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.upload.byte_count() + self.encoder.kept_bytes()
+        self.upload.byte_count() + self.encoder.buffered_bytes()
     }
 
     /// Completes the upload and returns the shard's metadata.

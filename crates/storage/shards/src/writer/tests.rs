@@ -218,7 +218,7 @@ async fn tail_and_pages_have_their_checksums() {
                 let start = page.offset as usize;
                 page_checksum(&file[start..start + page.compressed_page_size as usize])
             }));
-            assert_eq!(checksums.of_chunk(group, column), found);
+            assert_eq!(checksums.chunk(group, column), found);
             group_bytes += length;
             pages_end = pages_end.max(start + length);
         }

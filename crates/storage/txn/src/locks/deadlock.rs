@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::entry::Entry;
-use super::mode::Request;
+use super::entry::LockEntry;
+use super::mode::ModeBits;
 use super::{LockManager, LockMode, Resource, TxnId};
 
 /// Edge of a cycle: a transaction, the lock that it waits for, and the transaction that blocks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitsFor {
+pub struct WaitEdge {
     pub waiter: TxnId,
     pub resource: Resource,
     pub mode: LockMode,
@@ -19,18 +19,18 @@ pub struct WaitsFor {
 
 /// Waits-for graph: the request of each waiting transaction.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
-    waits: HashMap<TxnId, (Resource, Request)>,
+pub(super) struct WaitsForGraph {
+    waits: HashMap<TxnId, (Resource, ModeBits)>,
     last_ticket: u64,
 }
 
-impl Graph {
+impl WaitsForGraph {
     pub(super) const fn ticket(&mut self) -> u64 {
         self.last_ticket += 1;
         self.last_ticket
     }
 
-    pub(super) fn enter(&mut self, txn: TxnId, resource: &Resource, request: Request) {
+    pub(super) fn enter(&mut self, txn: TxnId, resource: &Resource, request: ModeBits) {
         self.waits.insert(txn, (resource.clone(), request));
     }
 
@@ -46,23 +46,23 @@ impl Graph {
 
 /// Record of how thoroughly one search has visited a queue.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct QueueVisit {
     /// Modes whose conflicting holders and waiters were visited.
     modes: u8,
     /// True if the queue was visited up to its last waiter, other than the transaction that started the search.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl LockManager {
     /// Searches for a cycle through `start`, which has just begun to wait. If a cycle exists only because of the order
     /// of a queue, the queue is reordered; otherwise the cycle is returned.
-    pub(super) fn untangle(&self, graph: &mut Graph, start: TxnId) -> Option<Vec<WaitsFor>> {
-        let circle = self.circle(graph, start)?;
+    pub(super) fn resolve_deadlock(&self, graph: &mut WaitsForGraph, start: TxnId) -> Option<Vec<WaitEdge>> {
+        let circle = self.find_cycle(graph, start)?;
         for step in circle.iter().filter(|step| step.is_queued) {
             let Some((back, _)) = self.move_ahead(&step.resource, step.waiter, step.blocker) else { continue };
             // An overtaken waiter now waits for the one that overtook it, so a new cycle would contain that one.
-            if self.circle(graph, start).is_none() && self.circle(graph, step.waiter).is_none() {
-                self.change(graph, &step.resource, Entry::settle);
+            if self.find_cycle(graph, start).is_none() && self.find_cycle(graph, step.waiter).is_none() {
+                self.change_entry(graph, &step.resource, LockEntry::grant_waiting);
                 return None;
             }
             self.with_queue(&step.resource, |queue| queue.reorder(step.waiter, back));
@@ -76,31 +76,31 @@ impl LockManager {
         let graph = self.graph.lock();
         let Some((resource, request)) = graph.waits.get(&txn) else { return Vec::new() };
         let mut blockers: Vec<_> =
-            self.in_the_way(txn, resource, *request).0.into_iter().map(|(blocker, _)| blocker).collect();
+            self.find_blockers(txn, resource, *request).0.into_iter().map(|(blocker, _)| blocker).collect();
         blockers.sort_unstable();
         blockers.dedup();
         blockers
     }
 
     /// Returns the shortest cycle of waits through `start`.
-    fn circle(&self, graph: &Graph, start: TxnId) -> Option<Vec<WaitsFor>> {
-        let mut reached: HashMap<TxnId, WaitsFor> = HashMap::new();
-        let mut seen: HashMap<&Resource, Seen> = HashMap::new();
+    fn find_cycle(&self, graph: &WaitsForGraph, start: TxnId) -> Option<Vec<WaitEdge>> {
+        let mut reached: HashMap<TxnId, WaitEdge> = HashMap::new();
+        let mut seen: HashMap<&Resource, QueueVisit> = HashMap::new();
         let mut todo = VecDeque::from([start]);
         while let Some(waiter) = todo.pop_front() {
             let Some((resource, request)) = graph.waits.get(&waiter) else { continue };
             let before = seen.get(resource).copied().unwrap_or_default();
-            if before.is_whole && request.conflicts & !before.modes == 0 {
+            if before.is_complete && request.conflicts & !before.modes == 0 {
                 continue;
             }
-            let (blockers, behind) = self.in_the_way(waiter, resource, *request);
+            let (blockers, behind) = self.find_blockers(waiter, resource, *request);
             // The queue as visited by `start` does not contain `start` itself.
             if waiter != start && behind.iter().all(|txn| *txn == start) {
-                seen.insert(resource, Seen { modes: before.modes | request.conflicts, is_whole: true });
+                seen.insert(resource, QueueVisit { modes: before.modes | request.conflicts, is_complete: true });
             }
             for (blocker, is_queued) in blockers {
                 let mode = resource.mode(request.bit);
-                let step = WaitsFor { waiter, resource: resource.clone(), mode, blocker, is_queued };
+                let step = WaitEdge { waiter, resource: resource.clone(), mode, blocker, is_queued };
                 if blocker == start {
                     return Some(trace(&reached, start, step));
                 }
@@ -115,7 +115,7 @@ impl LockManager {
 
     /// Returns the blockers of a waiter, holders first and then conflicting waiters ahead of it from last to first,
     /// each with whether it is only queued; and the waiters behind it.
-    fn in_the_way(&self, waiter: TxnId, resource: &Resource, request: Request) -> (Vec<(TxnId, bool)>, Vec<TxnId>) {
+    fn find_blockers(&self, waiter: TxnId, resource: &Resource, request: ModeBits) -> (Vec<(TxnId, bool)>, Vec<TxnId>) {
         self.with_queue(resource, |queue| {
             let is_held = |(holder, modes): &&(TxnId, u8)| *holder != waiter && modes & request.conflicts != 0;
             let mut blockers: Vec<_> = queue.holders().iter().filter(is_held).map(|(txn, _)| (*txn, false)).collect();
@@ -144,16 +144,16 @@ impl LockManager {
         .flatten()
     }
 
-    fn with_queue<R>(&self, resource: &Resource, read: impl FnOnce(&mut super::queue::Queue) -> R) -> Option<R> {
+    fn with_queue<R>(&self, resource: &Resource, read: impl FnOnce(&mut super::queue::LockQueue) -> R) -> Option<R> {
         match self.shard(resource).get_mut(resource) {
-            Some(Entry::Queued(queue)) => Some(read(queue)),
+            Some(LockEntry::Queued(queue)) => Some(read(queue)),
             _ => None,
         }
     }
 }
 
 /// Returns the edges from `start` to `last`, which leads back to it.
-fn trace(reached: &HashMap<TxnId, WaitsFor>, start: TxnId, last: WaitsFor) -> Vec<WaitsFor> {
+fn trace(reached: &HashMap<TxnId, WaitEdge>, start: TxnId, last: WaitEdge) -> Vec<WaitEdge> {
     let mut steps = vec![last];
     while let Some(step) = steps.last().filter(|step| step.waiter != start).and_then(|step| reached.get(&step.waiter)) {
         steps.push(step.clone());

@@ -1,6 +1,6 @@
 //! Errors of lock requests.
 
-use super::{Resource, WaitsFor};
+use super::{Resource, WaitEdge};
 
 /// Failure to acquire a lock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,5 +14,5 @@ pub enum LockError {
     /// A wait that would never end. The first step of the cycle is the caller's, and the last one's blocker is the
     /// caller.
     #[error("deadlock detected")]
-    Deadlock { circle: Vec<WaitsFor> },
+    Deadlock { cycle: Vec<WaitEdge> },
 }

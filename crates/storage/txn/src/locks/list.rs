@@ -1,6 +1,6 @@
 //! Listing of locks and waits, for `pg_locks`.
 
-use super::entry::Entry;
+use super::entry::LockEntry;
 use super::{LockManager, LockMode, Resource, TxnId};
 
 /// Lock that a transaction holds or waits for.
@@ -38,7 +38,7 @@ impl LockManager {
     }
 }
 
-fn list_entry(resource: &Resource, entry: &Entry, list: &mut Vec<LockInfo>) {
+fn list_entry(resource: &Resource, entry: &LockEntry, list: &mut Vec<LockInfo>) {
     let mut add = |txn, modes, waiting_since_us| {
         list.extend(resource.modes(modes).map(|mode| LockInfo {
             resource: resource.clone(),
@@ -48,8 +48,8 @@ fn list_entry(resource: &Resource, entry: &Entry, list: &mut Vec<LockInfo>) {
         }));
     };
     match entry {
-        Entry::Sole { txn, modes } => add(*txn, *modes, None),
-        Entry::Queued(queue) => {
+        LockEntry::Sole { txn, modes } => add(*txn, *modes, None),
+        LockEntry::Queued(queue) => {
             for (txn, modes) in queue.holders() {
                 add(*txn, *modes, None);
             }

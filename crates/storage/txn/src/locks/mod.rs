@@ -15,13 +15,13 @@
 //! - `queue.rs`: holders and waiters of a contended resource
 //! - `wait.rs`: the phases of waiting for a lock
 //! - `deadlock.rs`: the waits-for graph
-//! - `held.rs`: the locks of each transaction, for their release
+//! - `held_locks.rs`: the locks of each transaction, for their release
 //! - `list.rs`: listing for `pg_locks`
 
 mod deadlock;
 mod entry;
 mod error;
-mod held;
+mod held_locks;
 mod list;
 mod mode;
 mod queue;
@@ -39,19 +39,19 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadlock::Graph;
-use entry::{Attempt, Entry};
-use held::{Held, HeldLocks};
-use mode::Request;
+use deadlock::WaitsForGraph;
+use entry::{Attempt, LockEntry};
+use held_locks::{HeldLock, HeldLocks};
+use mode::ModeBits;
 use parking_lot::{Mutex, MutexGuard};
 use types::{Clock, Oid, RowId};
 
-pub use deadlock::WaitsFor;
+pub use deadlock::WaitEdge;
 pub use error::LockError;
-pub use held::LockMark;
+pub use held_locks::LockMark;
 pub use list::LockInfo;
 pub use mode::{KeyLock, LockMode, RowLock, TableLock};
-pub use resource::{KeyName, Resource};
+pub use resource::{LockedKey, Resource};
 
 /// Identifier of a running transaction, chosen by the caller and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,7 +70,7 @@ pub enum LockWait {
 
 /// Result of a successful lock request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Locked {
+pub struct LockOutcome {
     /// True if a request was blocked, in which case another transaction may have changed what is locked now.
     pub waited: bool,
     /// Indexes in the request of the resources that [`LockWait::SkipLocked`] skipped.
@@ -80,25 +80,25 @@ pub struct Locked {
 /// Lock manager of an instance. Each transaction has at most one request in progress.
 #[derive(Debug)]
 pub struct LockManager {
-    entries: Box<[Mutex<HashMap<Resource, Entry>>]>,
+    entries: Box<[Mutex<HashMap<Resource, LockEntry>>]>,
     held: HeldLocks,
     /// The waits-for graph. Taken before the map of a contended resource: waiting never changes without it.
-    graph: Mutex<Graph>,
+    graph: Mutex<WaitsForGraph>,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
 }
 
 /// Number of independently locked maps: a power of two, large enough that cores rarely meet.
-const SHARDS: usize = 64;
+const MAP_COUNT: usize = 64;
 /// Number of locks of a transaction from which its end shrinks the maps, as others will hardly need their capacity.
-const MANY: usize = 64 * 1024;
+const SHRINK_THRESHOLD: usize = 64 * 1024;
 
 impl LockManager {
     /// Creates a lock manager without locks; `clock` measures timeouts.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> LockManager {
         LockManager {
-            entries: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            entries: (0..MAP_COUNT).map(|_| Mutex::default()).collect(),
             held: HeldLocks::default(),
             graph: Mutex::default(),
             hasher: RandomState::new(),
@@ -113,8 +113,8 @@ impl LockManager {
         table: Oid,
         mode: TableLock,
         wait: LockWait,
-    ) -> Result<Locked, LockError> {
-        self.lock_each(txn, std::iter::once(Resource::Table(table)), mode.request(), wait).await
+    ) -> Result<LockOutcome, LockError> {
+        self.lock_each(txn, std::iter::once(Resource::Table(table)), mode.mode_bits(), wait).await
     }
 
     /// Locks rows of a table in the given order. Locks acquired before a failure are retained.
@@ -125,8 +125,8 @@ impl LockManager {
         rows: &[RowId],
         mode: RowLock,
         wait: LockWait,
-    ) -> Result<Locked, LockError> {
-        self.lock_each(txn, rows.iter().map(|row| Resource::Row(table, *row)), mode.request(), wait).await
+    ) -> Result<LockOutcome, LockError> {
+        self.lock_each(txn, rows.iter().map(|row| Resource::Row(table, *row)), mode.mode_bits(), wait).await
     }
 
     /// Locks keys of an index or constraint in the given order, whether or not they exist. Locks acquired before a
@@ -138,9 +138,9 @@ impl LockManager {
         keys: &[K],
         mode: KeyLock,
         wait: LockWait,
-    ) -> Result<Locked, LockError> {
+    ) -> Result<LockOutcome, LockError> {
         let resources = keys.iter().map(|key| Resource::key(index, key.as_ref()));
-        self.lock_each(txn, resources, mode.request(), wait).await
+        self.lock_each(txn, resources, mode.mode_bits(), wait).await
     }
 
     /// Returns the current position in the transaction's list of locks, for [`Self::release_to`].
@@ -152,17 +152,17 @@ impl LockManager {
     /// Releases locks, and undoes upgrades of locks, that were acquired since the mark. The transaction must not be
     /// waiting.
     pub fn release_to(&self, txn: TxnId, mark: LockMark) {
-        for Held { resource, before } in self.held.take_since(txn, mark).into_iter().rev() {
-            self.restore(txn, &resource, before);
+        for HeldLock { resource, before } in self.held.take_since(txn, mark).into_iter().rev() {
+            self.restore_modes(txn, &resource, before);
         }
     }
 
     /// Releases all locks of a transaction that has ended. It must not be waiting.
     pub fn release_all(&self, txn: TxnId) {
         let held = self.held.take_all(txn);
-        let are_many = MANY <= held.len();
-        for Held { resource, .. } in held {
-            self.restore(txn, &resource, 0);
+        let are_many = SHRINK_THRESHOLD <= held.len();
+        for HeldLock { resource, .. } in held {
+            self.restore_modes(txn, &resource, 0);
         }
         if are_many {
             self.shrink();
@@ -173,7 +173,7 @@ impl LockManager {
     fn shrink(&self) {
         for shard in &self.entries {
             let mut shard = shard.lock();
-            let used = shard.len().max(MANY / SHARDS);
+            let used = shard.len().max(SHRINK_THRESHOLD / MAP_COUNT);
             shard.shrink_to(2 * used);
         }
     }
@@ -182,21 +182,21 @@ impl LockManager {
         &self,
         txn: TxnId,
         resources: impl Iterator<Item = Resource> + Send,
-        request: Request,
+        request: ModeBits,
         wait: LockWait,
-    ) -> Result<Locked, LockError> {
-        let mut locked = Locked::default();
+    ) -> Result<LockOutcome, LockError> {
+        let mut locked = LockOutcome::default();
         let mut held = self.held.batch(txn);
         for (position, resource) in resources.enumerate() {
-            match (self.attempt(txn, &resource, request), wait) {
-                (Attempt::Had, _) => {}
-                (Attempt::Granted { before }, _) => held.push(Held { resource, before }),
+            match (self.try_lock(txn, &resource, request), wait) {
+                (Attempt::AlreadyHeld, _) => {}
+                (Attempt::Granted { before }, _) => held.push(HeldLock { resource, before }),
                 (Attempt::Blocked, LockWait::NoWait) => return Err(LockError::NotAvailable { resource }),
                 (Attempt::Blocked, LockWait::SkipLocked) => locked.skipped.push(position),
                 (Attempt::Blocked, LockWait::Block { timeout }) => {
                     locked.waited = true;
                     if let Some(before) = Box::pin(self.wait_for(txn, &resource, request, timeout)).await? {
-                        held.push(Held { resource, before });
+                        held.push(HeldLock { resource, before });
                     }
                 }
             }
@@ -205,18 +205,18 @@ impl LockManager {
     }
 
     /// Acquires the lock unless another transaction is in the way.
-    fn attempt(&self, txn: TxnId, resource: &Resource, request: Request) -> Attempt {
+    fn try_lock(&self, txn: TxnId, resource: &Resource, request: ModeBits) -> Attempt {
         match self.shard(resource).entry(resource.clone()) {
-            hash_map::Entry::Occupied(mut entry) => entry.get_mut().attempt(txn, request),
+            hash_map::Entry::Occupied(mut entry) => entry.get_mut().try_lock(txn, request),
             hash_map::Entry::Vacant(entry) => {
-                entry.insert(Entry::Sole { txn, modes: request.bit });
+                entry.insert(LockEntry::Sole { txn, modes: request.bit });
                 Attempt::Granted { before: 0 }
             }
         }
     }
 
     /// Resets the modes that a transaction holds of a resource to `before`; 0 means none.
-    fn restore(&self, txn: TxnId, resource: &Resource, before: u8) {
+    fn restore_modes(&self, txn: TxnId, resource: &Resource, before: u8) {
         {
             let mut shard = self.shard(resource);
             let Some(entry) = shard.get_mut(resource) else { return };
@@ -228,11 +228,16 @@ impl LockManager {
             }
         }
         let mut graph = self.graph.lock();
-        self.change(&mut graph, resource, |entry| entry.restore(txn, before));
+        self.change_entry(&mut graph, resource, |entry| entry.restore(txn, before));
     }
 
     /// Changes a contended resource and wakes the waiters that acquire their locks by it.
-    fn change(&self, graph: &mut Graph, resource: &Resource, change: impl FnOnce(&mut Entry) -> entry::Outcome) {
+    fn change_entry(
+        &self,
+        graph: &mut WaitsForGraph,
+        resource: &Resource,
+        change: impl FnOnce(&mut LockEntry) -> entry::ChangeEffect,
+    ) {
         let mut shard = self.shard(resource);
         let Some(entry) = shard.get_mut(resource) else { return };
         let outcome = change(entry);
@@ -246,8 +251,8 @@ impl LockManager {
         }
     }
 
-    fn shard(&self, resource: &Resource) -> MutexGuard<'_, HashMap<Resource, Entry>> {
+    fn shard(&self, resource: &Resource) -> MutexGuard<'_, HashMap<Resource, LockEntry>> {
         let hash = self.hasher.hash_one(resource).to_le_bytes();
-        self.entries[usize::from(hash[0]) % SHARDS].lock()
+        self.entries[usize::from(hash[0]) % MAP_COUNT].lock()
     }
 }

@@ -42,7 +42,7 @@ pub enum LockMode {
 
 /// Lock mode as bit sets, for fast conflict checks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
+pub(super) struct ModeBits {
     /// The mode's own bit.
     pub(super) bit: u8,
     /// Modes that conflict if another transaction holds them.
@@ -68,7 +68,7 @@ impl TableLock {
         1 << self as u8
     }
 
-    pub(super) const fn request(self) -> Request {
+    pub(super) const fn mode_bits(self) -> ModeBits {
         let conflicts = match self {
             TableLock::AccessShare => 0b1000_0000,
             TableLock::RowShare => 0b1100_0000,
@@ -80,7 +80,7 @@ impl TableLock {
             TableLock::AccessExclusive => 0b1111_1111,
         };
         // Table modes do not include each other: `pg_locks` shows each acquired mode.
-        Request { bit: self.bit(), conflicts, covered_by: self.bit() }
+        ModeBits { bit: self.bit(), conflicts, covered_by: self.bit() }
     }
 }
 
@@ -92,14 +92,14 @@ impl RowLock {
         1 << self as u8
     }
 
-    pub(super) const fn request(self) -> Request {
+    pub(super) const fn mode_bits(self) -> ModeBits {
         let conflicts = match self {
             RowLock::KeyShare => 0b1000,
             RowLock::Share => 0b1100,
             RowLock::NoKeyUpdate => 0b1110,
             RowLock::Update => 0b1111,
         };
-        Request { bit: self.bit(), conflicts, covered_by: !(self.bit() - 1) }
+        ModeBits { bit: self.bit(), conflicts, covered_by: !(self.bit() - 1) }
     }
 }
 
@@ -111,12 +111,12 @@ impl KeyLock {
         1 << self as u8
     }
 
-    pub(super) const fn request(self) -> Request {
+    pub(super) const fn mode_bits(self) -> ModeBits {
         let conflicts = match self {
             KeyLock::Shared => 0b10,
             KeyLock::Exclusive => 0b11,
         };
-        Request { bit: self.bit(), conflicts, covered_by: !(self.bit() - 1) }
+        ModeBits { bit: self.bit(), conflicts, covered_by: !(self.bit() - 1) }
     }
 }
 

@@ -6,12 +6,12 @@ use tokio::sync::oneshot;
 
 use super::TxnId;
 use super::entry::Attempt;
-use super::mode::Request;
+use super::mode::ModeBits;
 
 /// Queue of a resource. No request overtakes another that it conflicts with, except that a holder that requests a
 /// stronger mode goes ahead of those that wait for its current lock anyway.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct LockQueue {
     holders: Vec<(TxnId, u8)>,
     waiters: VecDeque<Waiter>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Waiter {
     pub(super) txn: TxnId,
     /// Number of this wait, as the transaction may wait for the same resource again later.
     pub(super) ticket: u64,
-    pub(super) request: Request,
+    pub(super) request: ModeBits,
     pub(super) since_us: i64,
     pub(super) wake: oneshot::Sender<()>,
 }
@@ -34,28 +34,28 @@ impl Waiter {
     }
 }
 
-impl Queue {
-    pub(super) fn new(txn: TxnId, modes: u8) -> Queue {
-        Queue { holders: vec![(txn, modes)], waiters: VecDeque::new() }
+impl LockQueue {
+    pub(super) fn new(txn: TxnId, modes: u8) -> LockQueue {
+        LockQueue { holders: vec![(txn, modes)], waiters: VecDeque::new() }
     }
 
-    pub(super) fn attempt(&mut self, txn: TxnId, request: Request) -> Attempt {
-        let before = self.held_by(txn);
+    pub(super) fn try_lock(&mut self, txn: TxnId, request: ModeBits) -> Attempt {
+        let before = self.modes_of(txn);
         if before & request.covered_by != 0 {
-            return Attempt::Had;
+            return Attempt::AlreadyHeld;
         }
-        let place = self.place(before);
+        let place = self.position_for(before);
         let is_behind = self.waiters.range(..place).any(|waiter| waiter.request.bit & request.conflicts != 0);
-        if is_behind || self.is_held_against(txn, request) {
+        if is_behind || self.is_blocked_by_holder(txn, request) {
             return Attempt::Blocked;
         }
-        self.hold(txn, before | request.bit);
+        self.set_modes(txn, before | request.bit);
         Attempt::Granted { before }
     }
 
     /// Inserts a waiter at its position.
     pub(super) fn enter(&mut self, waiter: Waiter) {
-        let place = self.place(self.held_by(waiter.txn));
+        let place = self.position_for(self.modes_of(waiter.txn));
         self.waiters.insert(place, waiter);
     }
 
@@ -71,11 +71,11 @@ impl Queue {
         let (mut position, mut ahead) = (0, 0);
         while position < self.waiters.len() {
             let (txn, request) = (self.waiters[position].txn, self.waiters[position].request);
-            if request.conflicts & ahead != 0 || self.is_held_against(txn, request) {
+            if request.conflicts & ahead != 0 || self.is_blocked_by_holder(txn, request) {
                 ahead |= request.bit;
                 position += 1;
             } else {
-                self.hold(txn, self.held_by(txn) | request.bit);
+                self.set_modes(txn, self.modes_of(txn) | request.bit);
                 granted.extend(self.waiters.remove(position));
             }
         }
@@ -85,7 +85,7 @@ impl Queue {
     /// Sets the modes that a transaction holds.
     pub(super) fn restore(&mut self, txn: TxnId, modes: u8) {
         if modes != 0 {
-            self.hold(txn, modes);
+            self.set_modes(txn, modes);
         } else if let Some(position) = self.holders.iter().position(|(holder, _)| *holder == txn) {
             self.holders.swap_remove(position);
         }
@@ -99,7 +99,7 @@ impl Queue {
         Some(from)
     }
 
-    pub(super) fn held_by(&self, txn: TxnId) -> u8 {
+    pub(super) fn modes_of(&self, txn: TxnId) -> u8 {
         self.holders.iter().find(|(holder, _)| *holder == txn).map_or(0, |(_, modes)| *modes)
     }
 
@@ -123,7 +123,7 @@ impl Queue {
         }
     }
 
-    fn hold(&mut self, txn: TxnId, modes: u8) {
+    fn set_modes(&mut self, txn: TxnId, modes: u8) {
         match self.holders.iter_mut().find(|(holder, _)| *holder == txn) {
             Some((_, held)) => *held = modes,
             None => self.holders.push((txn, modes)),
@@ -131,12 +131,12 @@ impl Queue {
     }
 
     /// Returns the queue position of a request by a holder of `modes`: ahead of the first waiter that `modes` blocks.
-    fn place(&self, modes: u8) -> usize {
+    fn position_for(&self, modes: u8) -> usize {
         let first = self.waiters.iter().position(|waiter| waiter.request.conflicts & modes != 0);
         first.unwrap_or(self.waiters.len())
     }
 
-    fn is_held_against(&self, txn: TxnId, request: Request) -> bool {
+    fn is_blocked_by_holder(&self, txn: TxnId, request: ModeBits) -> bool {
         self.holders.iter().any(|(holder, modes)| *holder != txn && modes & request.conflicts != 0)
     }
 }

@@ -12,12 +12,12 @@ pub enum Resource {
     Table(Oid),
     /// A row of a table.
     Row(Oid, RowId),
-    Key(Arc<KeyName>),
+    Key(Arc<LockedKey>),
 }
 
 /// Key of an index or constraint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyName {
+pub struct LockedKey {
     pub index: Oid,
     pub bytes: Box<[u8]>,
 }
@@ -26,7 +26,7 @@ impl Resource {
     /// Creates the resource of a key of an index or constraint.
     #[must_use]
     pub fn key(index: Oid, bytes: &[u8]) -> Resource {
-        Resource::Key(Arc::new(KeyName { index, bytes: bytes.into() }))
+        Resource::Key(Arc::new(LockedKey { index, bytes: bytes.into() }))
     }
 
     /// Returns the modes whose bits are set.

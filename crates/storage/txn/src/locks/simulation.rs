@@ -11,7 +11,7 @@ use types::{ManualClock, Random};
 
 use super::*;
 
-type Asked = Pin<Box<dyn Future<Output = Result<Locked, LockError>> + Send>>;
+type LockFuture = Pin<Box<dyn Future<Output = Result<LockOutcome, LockError>> + Send>>;
 
 /// Sequence of transactions in one session.
 #[derive(Default)]
@@ -25,10 +25,10 @@ struct Session {
 }
 
 struct Statement {
-    asked: Asked,
+    future: LockFuture,
     mark: LockMark,
     resources: Vec<Resource>,
-    request: Request,
+    request: ModeBits,
 }
 
 struct Simulation {
@@ -135,11 +135,11 @@ impl Simulation {
                     self.sessions[at].held = held;
                 }
             }
-            _ => self.ask(at),
+            _ => self.start_request(at),
         }
     }
 
-    fn ask(&mut self, at: usize) {
+    fn start_request(&mut self, at: usize) {
         let txn = TxnId(self.sessions[at].txn);
         let wait = match self.below(6) {
             0 => LockWait::NoWait,
@@ -149,40 +149,40 @@ impl Simulation {
         };
         let pick = |bound: usize| usize::try_from(self.below(bound as u64)).unwrap();
         let (locks, mark, table) = (Arc::clone(&self.locks), self.locks.mark(txn), Oid(1));
-        let (asked, resources, request): (Asked, Vec<_>, _) = match pick(3) {
+        let (asked, resources, request): (LockFuture, Vec<_>, _) = match pick(3) {
             0 => {
                 let mode = TableLock::ALL[pick(8)];
                 let asked = Box::pin(async move { locks.lock_table(txn, table, mode, wait).await });
-                (asked, vec![Resource::Table(table)], mode.request())
+                (asked, vec![Resource::Table(table)], mode.mode_bits())
             }
             1 => {
                 let mode = RowLock::ALL[pick(4)];
                 let rows: Vec<_> = (0..=pick(3)).map(|_| RowId(self.below(4))).collect();
                 let resources = rows.iter().map(|row| Resource::Row(table, *row)).collect();
                 let asked = Box::pin(async move { locks.lock_rows(txn, table, &rows, mode, wait).await });
-                (asked, resources, mode.request())
+                (asked, resources, mode.mode_bits())
             }
             _ => {
                 let mode = KeyLock::ALL[pick(2)];
                 let keys: Vec<_> = (0..=pick(2)).map(|_| [u8::try_from(self.below(3)).unwrap()]).collect();
                 let resources = keys.iter().map(|key| Resource::key(table, key)).collect();
                 let asked = Box::pin(async move { locks.lock_keys(txn, table, &keys, mode, wait).await });
-                (asked, resources, mode.request())
+                (asked, resources, mode.mode_bits())
             }
         };
-        self.sessions[at].statement = Some(Statement { asked, mark, resources, request });
+        self.sessions[at].statement = Some(Statement { future: asked, mark, resources, request });
         self.poll(at);
     }
 
     fn poll(&mut self, at: usize) {
         let statement = self.sessions[at].statement.as_mut().expect("a statement was started");
-        let Poll::Ready(result) = statement.asked.as_mut().poll(&mut Context::from_waker(&noop_waker())) else {
+        let Poll::Ready(result) = statement.future.as_mut().poll(&mut Context::from_waker(&noop_waker())) else {
             return;
         };
         let session = &mut self.sessions[at];
         let Statement { resources, request, mark, .. } = session.statement.take().expect("statement was polled above");
         match result {
-            Ok(Locked { waited, skipped }) => {
+            Ok(LockOutcome { waited, skipped }) => {
                 self.waits += usize::from(waited);
                 let taken = resources.into_iter().enumerate().filter(|(position, _)| !skipped.contains(position));
                 for (_, resource) in taken {
@@ -196,7 +196,7 @@ impl Simulation {
                 match error {
                     LockError::NotAvailable { .. } => {}
                     LockError::Timeout { .. } => self.timeouts += 1,
-                    LockError::Deadlock { circle } => {
+                    LockError::Deadlock { cycle: circle } => {
                         self.deadlocks += 1;
                         self.check_circle(at, &circle, request);
                         return self.end(at);
@@ -213,7 +213,8 @@ impl Simulation {
 
     /// Cancels the statement, wherever it waits.
     fn cancel(&mut self, at: usize) {
-        let Statement { mark, asked, .. } = self.sessions[at].statement.take().expect("a statement was started");
+        let Statement { mark, future: asked, .. } =
+            self.sessions[at].statement.take().expect("a statement was started");
         drop(asked);
         self.locks.release_to(TxnId(self.sessions[at].txn), mark);
         if self.below(2) == 0 {
@@ -227,7 +228,7 @@ impl Simulation {
     }
 
     /// Checks that a reported cycle is one: the caller's wait closes it, and each other transaction waits for the next.
-    fn check_circle(&self, at: usize, circle: &[WaitsFor], request: Request) {
+    fn check_circle(&self, at: usize, circle: &[WaitEdge], request: ModeBits) {
         let seed = self.seed;
         assert_eq!(circle[0].waiter.0, self.sessions[at].txn, "seed {seed}");
         assert_eq!(circle[circle.len() - 1].blocker, circle[0].waiter, "seed {seed}");
@@ -308,7 +309,7 @@ impl Simulation {
 
     /// Returns holders and waiters of all resources.
     #[expect(clippy::type_complexity, reason = "spelled out once")]
-    fn contents(&self) -> BTreeMap<Resource, (BTreeMap<TxnId, u8>, Vec<(TxnId, Request)>)> {
+    fn contents(&self) -> BTreeMap<Resource, (BTreeMap<TxnId, u8>, Vec<(TxnId, ModeBits)>)> {
         let shards = self.locks.entries.iter().map(|shard| shard.lock());
         shards
             .flat_map(|shard| {
@@ -316,8 +317,8 @@ impl Simulation {
                     .iter()
                     .map(|(resource, entry)| {
                         let contents = match entry {
-                            Entry::Sole { txn, modes } => (BTreeMap::from([(*txn, *modes)]), Vec::new()),
-                            Entry::Queued(queue) => (
+                            LockEntry::Sole { txn, modes } => (BTreeMap::from([(*txn, *modes)]), Vec::new()),
+                            LockEntry::Queued(queue) => (
                                 queue.holders().iter().copied().collect(),
                                 queue.waiters().iter().map(|waiter| (waiter.txn, waiter.request)).collect(),
                             ),
@@ -333,8 +334,8 @@ impl Simulation {
 /// Returns the modes that conflict with the mode of this bit.
 fn conflicts(resource: &Resource, bit: u8) -> u8 {
     match resource.mode(1 << bit) {
-        LockMode::Table(mode) => mode.request().conflicts,
-        LockMode::Row(mode) => mode.request().conflicts,
-        LockMode::Key(mode) => mode.request().conflicts,
+        LockMode::Table(mode) => mode.mode_bits().conflicts,
+        LockMode::Row(mode) => mode.mode_bits().conflicts,
+        LockMode::Key(mode) => mode.mode_bits().conflicts,
     }
 }

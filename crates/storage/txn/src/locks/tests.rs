@@ -8,7 +8,7 @@ use types::ManualClock;
 
 use super::*;
 
-type Asked<'a> = Pin<Box<dyn Future<Output = Result<Locked, LockError>> + Send + 'a>>;
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<LockOutcome, LockError>> + Send + 'a>>;
 
 const BLOCK: LockWait = LockWait::Block { timeout: None };
 const TABLE: Oid = Oid(7);
@@ -25,7 +25,7 @@ fn row(locks: &LockManager, txn: u64, row: u64, mode: RowLock) -> Asked<'_> {
     Box::pin(async move { locks.lock_rows(TxnId(txn), TABLE, &[RowId(row)], mode, BLOCK).await })
 }
 
-fn poll(asked: &mut Asked<'_>) -> Option<Result<Locked, LockError>> {
+fn poll(asked: &mut Asked<'_>) -> Option<Result<LockOutcome, LockError>> {
     match asked.as_mut().poll(&mut Context::from_waker(&noop_waker())) {
         Poll::Ready(result) => Some(result),
         Poll::Pending => None,
@@ -34,7 +34,7 @@ fn poll(asked: &mut Asked<'_>) -> Option<Result<Locked, LockError>> {
 
 #[track_caller]
 fn at_once(mut asked: Asked<'_>) {
-    assert_eq!(poll(&mut asked), Some(Ok(Locked::default())));
+    assert_eq!(poll(&mut asked), Some(Ok(LockOutcome::default())));
 }
 
 #[track_caller]
@@ -45,7 +45,7 @@ fn blocked(mut asked: Asked<'_>) -> Asked<'_> {
 
 #[track_caller]
 fn granted(asked: &mut Asked<'_>) {
-    assert_eq!(poll(asked), Some(Ok(Locked { waited: true, skipped: Vec::new() })));
+    assert_eq!(poll(asked), Some(Ok(LockOutcome { waited: true, skipped: Vec::new() })));
 }
 
 impl LockManager {
@@ -112,8 +112,8 @@ fn keys_are_shared_or_exclusive() {
 
 #[test]
 fn a_lock_that_nobody_else_wants_is_small() {
-    assert_eq!(size_of::<(Resource, Entry)>(), 32);
-    assert_eq!(size_of::<Held>(), 24);
+    assert_eq!(size_of::<(Resource, LockEntry)>(), 32);
+    assert_eq!(size_of::<HeldLock>(), 24);
 }
 
 #[test]
@@ -207,10 +207,10 @@ fn rows_that_are_locked_are_skipped_or_told() {
     at_once(row(&locks, 1, 5, RowLock::Update));
     let rows = [RowId(4), RowId(5), RowId(6)];
     let ask = |wait| locks.lock_rows(TxnId(2), TABLE, &rows, RowLock::Update, wait).now_or_never().unwrap();
-    assert_eq!(ask(LockWait::SkipLocked), Ok(Locked { waited: false, skipped: vec![1] }));
+    assert_eq!(ask(LockWait::SkipLocked), Ok(LockOutcome { waited: false, skipped: vec![1] }));
     assert_eq!(ask(LockWait::NoWait), Err(LockError::NotAvailable { resource: Resource::Row(TABLE, RowId(5)) }));
     locks.release_all(TxnId(1));
-    assert_eq!(ask(LockWait::NoWait), Ok(Locked::default()));
+    assert_eq!(ask(LockWait::NoWait), Ok(LockOutcome::default()));
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn who_closes_a_circle_is_refused() {
     let _first = blocked(row(&locks, 1, 2, RowLock::Update));
     let mut second = blocked(row(&locks, 2, 3, RowLock::NoKeyUpdate));
     let mut third = row(&locks, 3, 1, RowLock::Share);
-    let Some(Err(LockError::Deadlock { circle })) = poll(&mut third) else { panic!("a deadlock") };
+    let Some(Err(LockError::Deadlock { cycle: circle })) = poll(&mut third) else { panic!("a deadlock") };
     let steps: Vec<_> = circle.iter().map(|step| (step.waiter.0, step.blocker.0, step.mode)).collect();
     assert_eq!(
         steps,
@@ -354,7 +354,7 @@ fn a_queue_whose_order_does_not_matter_keeps_it() {
     // 1 waits for 3, which is behind 5, which waits for 1. Ahead of 5, 3 would still wait for 2, which waits for 4,
     // which waits for 1.
     let mut victim = row(&locks, 1, 6, RowLock::Update);
-    let Some(Err(LockError::Deadlock { circle })) = poll(&mut victim) else { panic!("a deadlock") };
+    let Some(Err(LockError::Deadlock { cycle: circle })) = poll(&mut victim) else { panic!("a deadlock") };
     assert!(circle[1].is_queued, "{circle:?}");
     locks.release_all(TxnId(1));
     granted(&mut last);

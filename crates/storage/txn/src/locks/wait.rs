@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::deadlock::Graph;
-use super::entry::{Attempt, Entry, Outcome};
-use super::mode::Request;
+use super::deadlock::WaitsForGraph;
+use super::entry::{Attempt, ChangeEffect, LockEntry};
+use super::mode::ModeBits;
 use super::queue::Waiter;
 use super::{LockError, LockManager, Resource, TxnId};
 
 /// Position of a waiter in a queue; leaves the queue on drop.
-struct Place<'a> {
+struct QueuePosition<'a> {
     locks: &'a LockManager,
     txn: TxnId,
     resource: &'a Resource,
     ticket: u64,
     /// Modes that the transaction held before.
     before: u8,
-    is_settled: bool,
+    is_done: bool,
 }
 
-enum Entered<'a> {
-    /// Acquired without waiting: `before` as in [`Attempt::Granted`], `None` as in [`Attempt::Had`].
+enum EnterResult<'a> {
+    /// Acquired without waiting: `before` as in [`Attempt::Granted`], `None` as in [`Attempt::AlreadyHeld`].
     Granted(Option<u8>),
-    Waiting(Place<'a>, oneshot::Receiver<()>),
+    Waiting(QueuePosition<'a>, oneshot::Receiver<()>),
 }
 
 impl LockManager {
@@ -34,12 +34,12 @@ impl LockManager {
         &self,
         txn: TxnId,
         resource: &Resource,
-        request: Request,
+        request: ModeBits,
         timeout: Option<Duration>,
     ) -> Result<Option<u8>, LockError> {
         let (mut place, granted) = match self.enter(txn, resource, request)? {
-            Entered::Granted(before) => return Ok(before),
-            Entered::Waiting(place, granted) => (place, granted),
+            EnterResult::Granted(before) => return Ok(before),
+            EnterResult::Waiting(place, granted) => (place, granted),
         };
         match timeout {
             None => granted.await.expect("only its own Place drops a waiter"),
@@ -53,53 +53,58 @@ impl LockManager {
                 }
             },
         }
-        place.is_settled = true;
+        place.is_done = true;
         Ok(Some(place.before))
     }
 
     /// Enters the queue; fails with [`LockError::Deadlock`] if the wait would never end.
-    fn enter<'a>(&'a self, txn: TxnId, resource: &'a Resource, request: Request) -> Result<Entered<'a>, LockError> {
+    fn enter<'a>(
+        &'a self,
+        txn: TxnId,
+        resource: &'a Resource,
+        request: ModeBits,
+    ) -> Result<EnterResult<'a>, LockError> {
         let (wake, granted) = oneshot::channel();
         let since_us = self.clock.now_us();
         let mut graph = self.graph.lock();
         let ticket = graph.ticket();
         let before = {
             let mut shard = self.shard(resource);
-            let entry = shard.entry(resource.clone()).or_insert(Entry::Sole { txn, modes: 0 });
-            match entry.attempt(txn, request) {
-                Attempt::Had => return Ok(Entered::Granted(None)),
-                Attempt::Granted { before } => return Ok(Entered::Granted(Some(before))),
+            let entry = shard.entry(resource.clone()).or_insert(LockEntry::Sole { txn, modes: 0 });
+            match entry.try_lock(txn, request) {
+                Attempt::AlreadyHeld => return Ok(EnterResult::Granted(None)),
+                Attempt::Granted { before } => return Ok(EnterResult::Granted(Some(before))),
                 Attempt::Blocked => {}
             }
             let queue = entry.queue();
             queue.enter(Waiter { txn, ticket, request, since_us, wake });
-            queue.held_by(txn)
+            queue.modes_of(txn)
         };
         graph.enter(txn, resource, request);
-        let mut place = Place { locks: self, txn, resource, ticket, before, is_settled: false };
-        if let Some(circle) = self.untangle(&mut graph, txn) {
+        let mut place = QueuePosition { locks: self, txn, resource, ticket, before, is_done: false };
+        if let Some(circle) = self.resolve_deadlock(&mut graph, txn) {
             place.leave_graph(&mut graph);
-            place.is_settled = true;
-            return Err(LockError::Deadlock { circle });
+            place.is_done = true;
+            return Err(LockError::Deadlock { cycle: circle });
         }
-        Ok(Entered::Waiting(place, granted))
+        Ok(EnterResult::Waiting(place, granted))
     }
 }
 
-impl Place<'_> {
+impl QueuePosition<'_> {
     /// Leaves the queue. Returns false if the lock has been granted: the transaction holds it then.
     fn leave(&mut self) -> bool {
         let locks = self.locks;
-        self.is_settled = true;
+        self.is_done = true;
         self.leave_graph(&mut locks.graph.lock())
     }
 
-    fn leave_graph(&self, graph: &mut Graph) -> bool {
+    fn leave_graph(&self, graph: &mut WaitsForGraph) -> bool {
         let mut was_waiting = false;
-        self.locks.change(graph, self.resource, |entry| {
-            let Entry::Queued(queue) = entry else { return Outcome::default() };
+        self.locks.change_entry(graph, self.resource, |entry| {
+            let LockEntry::Queued(queue) = entry else { return ChangeEffect::default() };
             was_waiting = queue.leave(self.ticket).is_some();
-            entry.settle()
+            entry.grant_waiting()
         });
         if was_waiting {
             graph.leave(self.txn);
@@ -108,15 +113,15 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePosition<'_> {
     fn drop(&mut self) {
-        if self.is_settled {
+        if self.is_done {
             return;
         }
         let mut graph = self.locks.graph.lock();
         if !self.leave_graph(&mut graph) {
             // Granted, but cancelled before the waiter has noticed.
-            self.locks.change(&mut graph, self.resource, |entry| entry.restore(self.txn, self.before));
+            self.locks.change_entry(&mut graph, self.resource, |entry| entry.restore(self.txn, self.before));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// Omitted rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bug {
+pub(super) enum OmittedRule {
     /// Rows that were changed or deleted during the flush of their layer are not deleted in its shards.
     SettleForgetsLate,
     /// Rows that were deleted during a compaction are not deleted in its shards.
@@ -57,33 +57,33 @@ pub(super) enum Bug {
     WritesNotedUnbound,
 }
 
-impl Bug {
-    pub(super) const ALL: [Bug; 26] = [
-        Bug::SettleForgetsLate,
-        Bug::CompactForgetsLate,
-        Bug::CompactKeepsPlaces,
-        Bug::SettleInTwoWrites,
-        Bug::SettleIgnoresGeneration,
-        Bug::CompactIgnoresRemoval,
-        Bug::NoTombstone,
-        Bug::NoBinding,
-        Bug::BindingStopsAtSettling,
-        Bug::MovesForgottenEarly,
-        Bug::MovesOfTheFuture,
-        Bug::TruncateUnnoticed,
-        Bug::NoRowLocks,
-        Bug::ChangesUnnoticed,
-        Bug::VersionIgnored,
-        Bug::SettledTakenForDeleted,
-        Bug::PlaceOfAnotherSnapshot,
-        Bug::SavepointNotBound,
-        Bug::CleaningIgnoresSnapshots,
-        Bug::CleaningIgnoresUploads,
-        Bug::OwnRowsDoNotHide,
-        Bug::SealedNotHidden,
-        Bug::ReadsNotValidated,
-        Bug::FreshReadsStay,
-        Bug::MovesNotNoted,
-        Bug::WritesNotedUnbound,
+impl OmittedRule {
+    pub(super) const ALL: [OmittedRule; 26] = [
+        OmittedRule::SettleForgetsLate,
+        OmittedRule::CompactForgetsLate,
+        OmittedRule::CompactKeepsPlaces,
+        OmittedRule::SettleInTwoWrites,
+        OmittedRule::SettleIgnoresGeneration,
+        OmittedRule::CompactIgnoresRemoval,
+        OmittedRule::NoTombstone,
+        OmittedRule::NoBinding,
+        OmittedRule::BindingStopsAtSettling,
+        OmittedRule::MovesForgottenEarly,
+        OmittedRule::MovesOfTheFuture,
+        OmittedRule::TruncateUnnoticed,
+        OmittedRule::NoRowLocks,
+        OmittedRule::ChangesUnnoticed,
+        OmittedRule::VersionIgnored,
+        OmittedRule::SettledTakenForDeleted,
+        OmittedRule::PlaceOfAnotherSnapshot,
+        OmittedRule::SavepointNotBound,
+        OmittedRule::CleaningIgnoresSnapshots,
+        OmittedRule::CleaningIgnoresUploads,
+        OmittedRule::OwnRowsDoNotHide,
+        OmittedRule::SealedNotHidden,
+        OmittedRule::ReadsNotValidated,
+        OmittedRule::FreshReadsStay,
+        OmittedRule::MovesNotNoted,
+        OmittedRule::WritesNotedUnbound,
     ];
 }

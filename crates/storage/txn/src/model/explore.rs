@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::bug::Bug;
+use super::bug::OmittedRule;
 use super::steps::Step;
 use super::transaction::Level;
 use super::world::World;
@@ -53,7 +53,7 @@ impl fmt::Display for Violation {
 }
 
 /// Visits all worlds within the bounds.
-pub(super) fn explore(bounds: Bounds, bug: Option<Bug>) -> Result<Explored, Violation> {
+pub(super) fn explore(bounds: Bounds, bug: Option<OmittedRule>) -> Result<Explored, Violation> {
     let first = World::new();
     let mut seen = HashSet::from([fingerprint(&first)]);
     // Predecessor of each world, by index, and the step from it.

@@ -3,7 +3,7 @@
 //!
 //! This is a model of the protocol, not of its code: rows are numbers, and a version is the commit that wrote it.
 //! Beside the protocol's state, a world contains the true rows, and after every step each reader must see exactly
-//! these. Each [`Bug`] removes one rule of the protocol: if the checker did not detect it, the rule would be
+//! these. Each [`OmittedRule`] removes one rule of the protocol: if the checker did not detect it, the rule would be
 //! superfluous or the bounds too small.
 //!
 //! Rows are read by key. What a serializable transaction has read must be unchanged at its commit (`reads.rs`).
@@ -29,7 +29,7 @@ mod store;
 mod transaction;
 mod world;
 
-use bug::Bug;
+use bug::OmittedRule;
 use explore::{Bounds, Explored, explore};
 use transaction::Level;
 
@@ -97,23 +97,23 @@ fn every_reader_sees_the_truth() {
 
 #[test]
 fn every_rule_is_needed() {
-    for bug in Bug::ALL {
+    for bug in OmittedRule::ALL {
         let bounds = match bug {
-            Bug::CompactKeepsPlaces => ROWS,
-            Bug::NoRowLocks => Bounds { commits: 4, ..TRANSACTIONS },
-            Bug::TruncateUnnoticed => TRUNCATE,
-            Bug::ReadsNotValidated | Bug::FreshReadsStay | Bug::MovesNotNoted => SERIALIZABLE,
-            Bug::WritesNotedUnbound => SKEW,
-            Bug::NoBinding
-            | Bug::BindingStopsAtSettling
-            | Bug::MovesForgottenEarly
-            | Bug::MovesOfTheFuture
-            | Bug::ChangesUnnoticed
-            | Bug::VersionIgnored
-            | Bug::SettledTakenForDeleted
-            | Bug::PlaceOfAnotherSnapshot
-            | Bug::SavepointNotBound
-            | Bug::OwnRowsDoNotHide => TRANSACTION,
+            OmittedRule::CompactKeepsPlaces => ROWS,
+            OmittedRule::NoRowLocks => Bounds { commits: 4, ..TRANSACTIONS },
+            OmittedRule::TruncateUnnoticed => TRUNCATE,
+            OmittedRule::ReadsNotValidated | OmittedRule::FreshReadsStay | OmittedRule::MovesNotNoted => SERIALIZABLE,
+            OmittedRule::WritesNotedUnbound => SKEW,
+            OmittedRule::NoBinding
+            | OmittedRule::BindingStopsAtSettling
+            | OmittedRule::MovesForgottenEarly
+            | OmittedRule::MovesOfTheFuture
+            | OmittedRule::ChangesUnnoticed
+            | OmittedRule::VersionIgnored
+            | OmittedRule::SettledTakenForDeleted
+            | OmittedRule::PlaceOfAnotherSnapshot
+            | OmittedRule::SavepointNotBound
+            | OmittedRule::OwnRowsDoNotHide => TRANSACTION,
             _ => STORED,
         };
         match explore(bounds, Some(bug)) {

@@ -1,11 +1,11 @@
 //! Flushes and compactions, and the new positions of moved rows.
 
-use super::bug::Bug;
-use super::rows::{Bucket, Own, Place, ROWS, Rows, has};
+use super::bug::OmittedRule;
+use super::rows::{Bucket, OwnVersions, Position, ROWS, Rows, has};
 
 /// Sealed layer that was written to a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Settled {
+pub(super) struct Flushed {
     pub(super) generation: u8,
     pub(super) shard: u8,
     /// Rows by their position in the shard.
@@ -24,19 +24,19 @@ pub(super) struct Compacted {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Move {
-    Settled(Settled),
+    Settled(Flushed),
     Compacted(Compacted),
 }
 
 /// Fate of a row since a statement saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowNow {
-    Same(Place),
+pub(super) enum RowFate {
+    Same(Position),
     Changed,
     Deleted,
 }
 
-impl Settled {
+impl Flushed {
     pub(super) fn place_of(&self, row: usize) -> Option<(u8, u8)> {
         let place = self.rows.iter().position(|id| usize::from(*id) == row)?;
         Some((self.shard, place as u8))
@@ -51,18 +51,19 @@ impl Compacted {
 }
 
 /// Returns the moves up to a commit.
-fn until(moves: &[(u8, Move)], ts: u8, bug: Option<Bug>) -> &[(u8, Move)] {
-    let later = if bug == Some(Bug::MovesOfTheFuture) { None } else { moves.iter().position(|(at, _)| ts < *at) };
+fn until(moves: &[(u8, Move)], ts: u8, bug: Option<OmittedRule>) -> &[(u8, Move)] {
+    let later =
+        if bug == Some(OmittedRule::MovesOfTheFuture) { None } else { moves.iter().position(|(at, _)| ts < *at) };
     &moves[..later.unwrap_or(moves.len())]
 }
 
 /// Returns the position of a row that is no longer fresh.
-pub(super) fn of_row(moves: &[(u8, Move)], rows: &Rows, row: usize, bug: Option<Bug>) -> Option<(u8, u8)> {
+pub(super) fn of_row(moves: &[(u8, Move)], rows: &Rows, row: usize, bug: Option<OmittedRule>) -> Option<(u8, u8)> {
     let (position, (shard, place)) = moves.iter().enumerate().rev().find_map(|(position, (_, known))| match known {
         Move::Settled(settled) => Some((position, settled.place_of(row)?)),
         Move::Compacted(_) => None,
     })?;
-    if bug == Some(Bug::BindingStopsAtSettling) {
+    if bug == Some(OmittedRule::BindingStopsAtSettling) {
         return Some((shard, place));
     }
     follow(&moves[position + 1..], rows, shard, place)
@@ -81,8 +82,8 @@ pub(super) fn follow(moves: &[(u8, Move)], rows: &Rows, mut shard: u8, mut place
 }
 
 /// Binds `own`, written over earlier rows, to `rows`.
-pub(super) fn bind(own: &Own, rows: &Rows, moves: &[(u8, Move)], bug: Option<Bug>) -> Own {
-    if bug == Some(Bug::NoBinding) {
+pub(super) fn bind(own: &OwnVersions, rows: &Rows, moves: &[(u8, Move)], bug: Option<OmittedRule>) -> OwnVersions {
+    if bug == Some(OmittedRule::NoBinding) {
         return own.clone();
     }
     let moves = until(moves, rows.ts, bug);
@@ -105,38 +106,38 @@ pub(super) fn bind(own: &Own, rows: &Rows, moves: &[(u8, Move)], bug: Option<Bug
 }
 
 /// Determines the fate of the row at `place` of `seen` in the newer `now`.
-pub(super) fn row_now(
+pub(super) fn row_fate(
     seen: &Rows,
     now: &Rows,
     moves: &[(u8, Move)],
     bucket: &Bucket,
     row: usize,
-    place: Place,
-    bug: Option<Bug>,
-) -> RowNow {
+    place: Position,
+    bug: Option<OmittedRule>,
+) -> RowFate {
     if now.fresh(row) != 0 {
-        let is_same = place == Place::Fresh && seen.fresh(row) == now.fresh(row);
-        return if is_same { RowNow::Same(place) } else { RowNow::Changed };
+        let is_same = place == Position::Fresh && seen.fresh(row) == now.fresh(row);
+        return if is_same { RowFate::Same(place) } else { RowFate::Changed };
     }
     let is_there = |(shard, place): &(u8, u8)| !now.is_deleted(*shard, *place);
     // The row's position if it is unchanged, or that of its last flush if it was changed.
     let settled = of_row(moves, now, row, None).filter(is_there);
     match place {
-        Place::Shard(shard, place) => match follow(moves, now, shard, place).filter(is_there) {
-            Some((shard, place)) => RowNow::Same(Place::Shard(shard, place)),
-            None if settled.is_some() && bug != Some(Bug::SettledTakenForDeleted) => RowNow::Changed,
-            None => RowNow::Deleted,
+        Position::Shard(shard, place) => match follow(moves, now, shard, place).filter(is_there) {
+            Some((shard, place)) => RowFate::Same(Position::Shard(shard, place)),
+            None if settled.is_some() && bug != Some(OmittedRule::SettledTakenForDeleted) => RowFate::Changed,
+            None => RowFate::Deleted,
         },
-        Place::Fresh => match settled {
+        Position::Fresh => match settled {
             Some((shard, place)) => {
                 let version = bucket[usize::from(shard)].rows[usize::from(place)].1;
-                if version == seen.fresh(row) || bug == Some(Bug::VersionIgnored) {
-                    RowNow::Same(Place::Shard(shard, place))
+                if version == seen.fresh(row) || bug == Some(OmittedRule::VersionIgnored) {
+                    RowFate::Same(Position::Shard(shard, place))
                 } else {
-                    RowNow::Changed
+                    RowFate::Changed
                 }
             }
-            None => RowNow::Deleted,
+            None => RowFate::Deleted,
         },
     }
 }

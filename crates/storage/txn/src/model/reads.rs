@@ -1,7 +1,7 @@
 //! Key reads of serializable transactions, and their validation.
 
-use super::bug::Bug;
-use super::rows::{Mask, Own, Place, ROWS, has};
+use super::bug::OmittedRule;
+use super::rows::{Mask, OwnVersions, Position, ROWS, has};
 
 /// Read set of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -16,44 +16,49 @@ pub(super) struct Reads {
 
 /// Write of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Written {
-    Rows(Own),
+pub(super) enum CommitWrite {
+    Rows(OwnVersions),
     Anything,
     Moved,
 }
 
 impl Reads {
-    pub(super) fn add(&mut self, row: usize, found: Option<Place>) {
+    pub(super) fn add(&mut self, row: usize, found: Option<Position>) {
         self.keys |= 1 << row;
         if found.is_some() {
             self.rows |= 1 << row;
         }
-        if let Some(Place::Shard(shard, place)) = found {
+        if let Some(Position::Shard(shard, place)) = found {
             self.places.push((shard, place));
             self.places.sort_unstable();
         }
     }
 
     /// Returns whether commits, given in order, have changed what was read.
-    pub(super) fn are_changed_by<'a>(&self, written: impl Iterator<Item = &'a Written>, bug: Option<Bug>) -> bool {
+    pub(super) fn are_changed_by<'a>(
+        &self,
+        written: impl Iterator<Item = &'a CommitWrite>,
+        bug: Option<OmittedRule>,
+    ) -> bool {
         let mut are_moved = false;
         for written in written {
             match written {
-                Written::Moved => are_moved = bug != Some(Bug::MovesNotNoted),
-                Written::Anything if self.keys != 0 => return true,
-                Written::Anything => {}
-                Written::Rows(own) if self.is_changed_by(own, are_moved, bug) => return true,
-                Written::Rows(_) => {}
+                CommitWrite::Moved => are_moved = bug != Some(OmittedRule::MovesNotNoted),
+                CommitWrite::Anything if self.keys != 0 => return true,
+                CommitWrite::Anything => {}
+                CommitWrite::Rows(own) if self.is_changed_by(own, are_moved, bug) => return true,
+                CommitWrite::Rows(_) => {}
             }
         }
         false
     }
 
-    fn is_changed_by(&self, own: &Own, are_moved: bool, bug: Option<Bug>) -> bool {
+    fn is_changed_by(&self, own: &OwnVersions, are_moved: bool, bug: Option<OmittedRule>) -> bool {
         let came = (0..ROWS).any(|row| own.rows[row] != 0 && has(self.keys, row));
         let went = own.gone & self.rows != 0;
         // Rows that were fresh when they were read may have been flushed since.
-        let can_be_elsewhere = if bug == Some(Bug::FreshReadsStay) { !self.places.is_empty() } else { self.rows != 0 };
+        let can_be_elsewhere =
+            if bug == Some(OmittedRule::FreshReadsStay) { !self.places.is_empty() } else { self.rows != 0 };
         let elsewhere = are_moved && can_be_elsewhere && !own.deleted.is_empty();
         let is_deleted = |(shard, place): &(u8, u8)| {
             own.deleted.iter().any(|(id, places)| id == shard && has(*places, usize::from(*place)))

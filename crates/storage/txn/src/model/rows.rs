@@ -1,7 +1,7 @@
 //! Snapshots: the rows of a table in one state, and their changes.
 
-use super::bug::Bug;
-use super::moves::{Compacted, Settled};
+use super::bug::OmittedRule;
+use super::moves::{Compacted, Flushed};
 
 /// Maximum number of rows.
 pub(super) const ROWS: usize = 2;
@@ -39,14 +39,14 @@ pub(super) struct Rows {
 
 /// Rows that one transaction has written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) struct Own {
+pub(super) struct OwnVersions {
     pub(super) rows: Versions,
     pub(super) gone: Mask,
     pub(super) deleted: Vec<(u8, Mask)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum Position {
     Fresh,
     Shard(u8, u8),
 }
@@ -57,7 +57,7 @@ pub(super) const fn has(mask: Mask, index: usize) -> bool {
 
 impl Rows {
     /// Returns the rows that a reader sees, each at most once, or the violation.
-    pub(super) fn read(&self, own: &Own, bucket: &Bucket) -> Result<Versions, String> {
+    pub(super) fn read(&self, own: &OwnVersions, bucket: &Bucket) -> Result<Versions, String> {
         let mut found = own.rows;
         let mut add = |row: usize, version: u8| {
             if found[row] != 0 {
@@ -100,15 +100,15 @@ impl Rows {
     }
 
     /// Returns the position where a transaction sees a row.
-    pub(super) fn place(&self, own: &Own, row: usize, bucket: &Bucket) -> Option<Place> {
+    pub(super) fn place(&self, own: &OwnVersions, row: usize, bucket: &Bucket) -> Option<Position> {
         if own.rows[row] != 0 || (self.fresh(row) != 0 && !has(own.gone, row)) {
-            return Some(Place::Fresh);
+            return Some(Position::Fresh);
         }
         self.shards.iter().find_map(|(shard, deleted)| {
             let hidden = deleted | own.deleted_of(*shard);
             let place = bucket[usize::from(*shard)].rows.iter().enumerate();
             let mut found = place.filter(|(place, (id, _))| usize::from(*id) == row && !has(hidden, *place));
-            found.next().map(|(place, _)| Place::Shard(*shard, place as u8))
+            found.next().map(|(place, _)| Position::Shard(*shard, place as u8))
         })
     }
 
@@ -121,11 +121,14 @@ impl Rows {
     }
 
     /// Applies a commit of `own`, which must be bound to exactly these rows.
-    pub(super) fn after(&mut self, own: &Own, bug: Option<Bug>) {
+    pub(super) fn after(&mut self, own: &OwnVersions, bug: Option<OmittedRule>) {
         self.ts += 1;
         for row in 0..ROWS {
             let is_changed = own.rows[row] != 0 || has(own.gone, row);
-            if is_changed && self.sealed.is_some_and(|(_, rows)| rows[row] != 0) && bug != Some(Bug::SealedNotHidden) {
+            if is_changed
+                && self.sealed.is_some_and(|(_, rows)| rows[row] != 0)
+                && bug != Some(OmittedRule::SealedNotHidden)
+            {
                 self.gone |= 1 << row;
             }
             if own.rows[row] != 0 {
@@ -147,9 +150,9 @@ impl Rows {
     }
 
     /// Replaces the sealed layer by its shard; returns false if another generation is sealed now.
-    pub(super) fn settle(&mut self, settled: &Settled, bug: Option<Bug>) -> bool {
+    pub(super) fn settle(&mut self, settled: &Flushed, bug: Option<OmittedRule>) -> bool {
         let is_sealed = self.sealed.is_some_and(|(generation, _)| generation == settled.generation);
-        if !is_sealed && bug != Some(Bug::SettleIgnoresGeneration) {
+        if !is_sealed && bug != Some(OmittedRule::SettleIgnoresGeneration) {
             return false;
         }
         self.ts += 1;
@@ -162,9 +165,9 @@ impl Rows {
     }
 
     /// Replaces old shards by the new one; returns false if an old one is missing.
-    pub(super) fn compact(&mut self, compacted: &Compacted, bug: Option<Bug>) -> bool {
+    pub(super) fn compact(&mut self, compacted: &Compacted, bug: Option<OmittedRule>) -> bool {
         let is_there = compacted.removed.iter().all(|(shard, _)| self.has_shard(*shard));
-        if !is_there && bug != Some(Bug::CompactIgnoresRemoval) {
+        if !is_there && bug != Some(OmittedRule::CompactIgnoresRemoval) {
             return false;
         }
         self.ts += 1;
@@ -181,8 +184,8 @@ impl Rows {
     }
 
     /// Returns the positions in the new shard of rows that were changed or deleted since they were sealed.
-    pub(super) fn late_of_settled(&self, settled: &Settled, bug: Option<Bug>) -> Mask {
-        if bug == Some(Bug::SettleForgetsLate) {
+    pub(super) fn late_of_settled(&self, settled: &Flushed, bug: Option<OmittedRule>) -> Mask {
+        if bug == Some(OmittedRule::SettleForgetsLate) {
             return 0;
         }
         let gone = (0..ROWS).filter(|row| has(self.gone, *row));
@@ -190,15 +193,15 @@ impl Rows {
     }
 
     /// Returns the positions in the new shard of rows that were deleted since the old shards were read.
-    pub(super) fn late_of_compacted(&self, compacted: &Compacted, bug: Option<Bug>) -> Mask {
-        if bug == Some(Bug::CompactForgetsLate) {
+    pub(super) fn late_of_compacted(&self, compacted: &Compacted, bug: Option<OmittedRule>) -> Mask {
+        if bug == Some(OmittedRule::CompactForgetsLate) {
             return 0;
         }
         let mut late = 0;
         for (shard, seen) in &compacted.removed {
             let deleted = self.shards.iter().find(|(id, _)| id == shard).map_or(0, |(_, deleted)| deleted & !seen);
             for place in (0..8_u8).filter(|place| has(deleted, usize::from(*place))) {
-                if bug == Some(Bug::CompactKeepsPlaces) {
+                if bug == Some(OmittedRule::CompactKeepsPlaces) {
                     late |= 1 << place;
                 } else if let Some((_, place)) = compacted.place_of(*shard, place) {
                     late |= 1 << place;
@@ -215,19 +218,19 @@ impl Rows {
     }
 }
 
-impl Own {
+impl OwnVersions {
     pub(super) fn is_empty(&self) -> bool {
-        *self == Own::default()
+        *self == OwnVersions::default()
     }
 
     /// Writes a new version of a row, or deletes it with version 0. `was` is the position where the transaction sees
     /// it.
-    pub(super) fn change(&mut self, row: usize, was: Option<Place>, version: u8, bug: Option<Bug>) {
+    pub(super) fn change(&mut self, row: usize, was: Option<Position>, version: u8, bug: Option<OmittedRule>) {
         let is_own = self.rows[row] != 0;
-        if let Some(Place::Shard(shard, place)) = was.filter(|_| !is_own) {
+        if let Some(Position::Shard(shard, place)) = was.filter(|_| !is_own) {
             self.delete_place(shard, place);
         }
-        if !is_own && was == Some(Place::Fresh) && (bug != Some(Bug::OwnRowsDoNotHide) || version == 0) {
+        if !is_own && was == Some(Position::Fresh) && (bug != Some(OmittedRule::OwnRowsDoNotHide) || version == 0) {
             self.gone |= 1 << row;
         }
         self.rows[row] = version;

@@ -1,10 +1,10 @@
 //! Steps of the model.
 
-use super::bug::Bug;
+use super::bug::OmittedRule;
 use super::explore::Bounds;
-use super::moves::{Compacted, Move, RowNow, Settled, bind, row_now};
-use super::reads::Written;
-use super::rows::{Mask, Object, Own, ROWS, Rows, has};
+use super::moves::{Compacted, Flushed, Move, RowFate, bind, row_fate};
+use super::reads::CommitWrite;
+use super::rows::{Mask, Object, OwnVersions, ROWS, Rows, has};
 use super::transaction::{Level, Transaction};
 use super::world::World;
 
@@ -53,7 +53,7 @@ const STATEMENTS: u8 = 2;
 
 impl World {
     /// Returns every possible step with the world after it, or with the violation that it shows.
-    pub(super) fn next(&self, bounds: &Bounds, bug: Option<Bug>) -> Vec<(Step, Result<World, String>)> {
+    pub(super) fn next(&self, bounds: &Bounds, bug: Option<OmittedRule>) -> Vec<(Step, Result<World, String>)> {
         let steps = self.candidates(bounds);
         let after = |step| {
             let mut world = self.clone();
@@ -107,7 +107,7 @@ impl World {
             add(is_first && spent.transactions < bounds.transactions, Step::Begin(*level));
         }
         for (at, transaction) in self.transactions.iter().enumerate() {
-            let is_looking = transaction.looked.is_some();
+            let is_looking = transaction.pending_write.is_some();
             let may_ask = !is_looking && transaction.statements < STATEMENTS;
             add(may_ask && spent.rows < bounds.rows, Step::InsertIn(at));
             for row in (0..spent.rows).filter(|_| may_ask) {
@@ -129,7 +129,7 @@ impl World {
     }
 
     /// Takes a step; returns false if it is impossible now.
-    fn take(&mut self, step: Step, bounds: &Bounds, bug: Option<Bug>) -> Result<bool, String> {
+    fn take(&mut self, step: Step, bounds: &Bounds, bug: Option<OmittedRule>) -> Result<bool, String> {
         let commits = matches!(
             step,
             Step::Insert
@@ -186,7 +186,7 @@ impl World {
         })
     }
 
-    fn commit_rows(&mut self, own: &Own, bug: Option<Bug>) {
+    fn commit_rows(&mut self, own: &OwnVersions, bug: Option<OmittedRule>) {
         self.store.write(&self.rows, own, bug);
         self.rows.after(own, bug);
     }
@@ -204,44 +204,44 @@ impl World {
     /// Looks up a row; the transaction's own rows need no validation.
     fn read(&mut self, at: usize, row: usize) -> bool {
         let transaction = &mut self.transactions[at];
-        if transaction.written[row].is_some() || transaction.looked.is_some() {
+        if transaction.written[row].is_some() || transaction.pending_write.is_some() {
             return false;
         }
-        let found = transaction.base.place(&Own::default(), row, &self.bucket);
+        let found = transaction.base.place(&OwnVersions::default(), row, &self.bucket);
         transaction.reads.add(row, found);
         true
     }
 
-    fn insert(&mut self, bounds: &Bounds, bug: Option<Bug>) -> bool {
+    fn insert(&mut self, bounds: &Bounds, bug: Option<OmittedRule>) -> bool {
         let row = self.spent.rows;
         if row == bounds.rows {
             return false;
         }
         self.spent.rows += 1;
-        let mut own = Own::default();
+        let mut own = OwnVersions::default();
         own.change(row, None, UNCOMMITTED, bug);
         self.commit_rows(&own, bug);
-        self.note(Written::Rows(own));
+        self.record_write(CommitWrite::Rows(own));
         self.truth[row] = self.rows.ts;
         true
     }
 
     /// Runs an autocommit statement.
-    fn write_one(&mut self, row: usize, version: u8, bug: Option<Bug>) -> bool {
-        let mut own = Own::default();
+    fn write_one(&mut self, row: usize, version: u8, bug: Option<OmittedRule>) -> bool {
+        let mut own = OwnVersions::default();
         let Some(place) = self.rows.place(&own, row, &self.bucket).filter(|_| !self.is_locked(row, None, bug)) else {
             return false;
         };
         own.change(row, Some(place), version, bug);
         self.commit_rows(&own, bug);
-        self.note(Written::Rows(own));
+        self.record_write(CommitWrite::Rows(own));
         self.truth[row] = if version == 0 { 0 } else { self.rows.ts };
         true
     }
 
-    fn is_locked(&self, row: usize, by_other_than: Option<usize>, bug: Option<Bug>) -> bool {
+    fn is_locked(&self, row: usize, by_other_than: Option<usize>, bug: Option<OmittedRule>) -> bool {
         let others = self.transactions.iter().enumerate().filter(|(at, _)| Some(*at) != by_other_than);
-        bug != Some(Bug::NoRowLocks) && others.into_iter().any(|(_, other)| has(other.locks, row))
+        bug != Some(OmittedRule::NoRowLocks) && others.into_iter().any(|(_, other)| has(other.locks, row))
     }
 
     fn begin(&mut self, level: Level, bounds: &Bounds) -> bool {
@@ -254,7 +254,7 @@ impl World {
     }
 
     /// Refreshes the view of a READ COMMITTED transaction before a statement; returns false on a conflict.
-    fn refresh(&mut self, at: usize, bug: Option<Bug>) -> bool {
+    fn refresh(&mut self, at: usize, bug: Option<OmittedRule>) -> bool {
         let transaction = &mut self.transactions[at];
         if transaction.is_repeatable() {
             return true;
@@ -272,7 +272,7 @@ impl World {
         true
     }
 
-    fn insert_in(&mut self, at: usize, bounds: &Bounds, bug: Option<Bug>) -> bool {
+    fn insert_in(&mut self, at: usize, bounds: &Bounds, bug: Option<OmittedRule>) -> bool {
         let row = self.spent.rows;
         if row == bounds.rows || self.transactions[at].statements == STATEMENTS || !self.refresh(at, bug) {
             return false;
@@ -282,9 +282,9 @@ impl World {
         true
     }
 
-    fn look(&mut self, at: usize, row: usize, deletes: bool, bug: Option<Bug>) -> bool {
+    fn look(&mut self, at: usize, row: usize, deletes: bool, bug: Option<OmittedRule>) -> bool {
         let transaction = &self.transactions[at];
-        if transaction.looked.is_some() || transaction.statements == STATEMENTS {
+        if transaction.pending_write.is_some() || transaction.statements == STATEMENTS {
             return false;
         }
         if !self.refresh(at, bug) {
@@ -293,33 +293,33 @@ impl World {
         }
         let transaction = &mut self.transactions[at];
         let Some(place) = transaction.base.place(&transaction.own, row, &self.bucket) else { return false };
-        transaction.looked = Some((row, place, deletes));
+        transaction.pending_write = Some((row, place, deletes));
         true
     }
 
-    fn write(&mut self, at: usize, bug: Option<Bug>) -> Result<bool, String> {
-        let Some((row, place, deletes)) = self.transactions[at].looked else { return Ok(false) };
+    fn write(&mut self, at: usize, bug: Option<OmittedRule>) -> Result<bool, String> {
+        let Some((row, place, deletes)) = self.transactions[at].pending_write else { return Ok(false) };
         if self.is_locked(row, Some(at), bug) {
             return Ok(false);
         }
         let transaction = &mut self.transactions[at];
-        transaction.looked = None;
+        transaction.pending_write = None;
         transaction.locks |= 1 << row;
         let mut was = place;
-        if transaction.own.rows[row] == 0 && bug != Some(Bug::ChangesUnnoticed) {
-            let now = row_now(&transaction.base, &self.rows, &self.moves, &self.bucket, row, place, bug);
+        if transaction.own.rows[row] == 0 && bug != Some(OmittedRule::ChangesUnnoticed) {
+            let now = row_fate(&transaction.base, &self.rows, &self.moves, &self.bucket, row, place, bug);
             let should = match self.truth[row] {
                 0 => "Deleted",
                 version if version == transaction.truth[row] => "Same",
                 _ => "Changed",
             };
-            if !format!("{now:?}").starts_with(should) && bug != Some(Bug::NoRowLocks) {
+            if !format!("{now:?}").starts_with(should) && bug != Some(OmittedRule::NoRowLocks) {
                 return Err(format!("row {row} counts as {now:?} and is {should}"));
             }
             match now {
-                RowNow::Same(place) if bug == Some(Bug::PlaceOfAnotherSnapshot) => was = place,
-                RowNow::Same(_) => {}
-                RowNow::Changed | RowNow::Deleted => {
+                RowFate::Same(place) if bug == Some(OmittedRule::PlaceOfAnotherSnapshot) => was = place,
+                RowFate::Same(_) => {}
+                RowFate::Changed | RowFate::Deleted => {
                     if transaction.is_repeatable() {
                         self.end(at);
                     }
@@ -333,29 +333,29 @@ impl World {
 
     fn savepoint(&mut self, at: usize) -> bool {
         let transaction = &mut self.transactions[at];
-        if transaction.savepoint.is_some() || transaction.own.is_empty() || transaction.looked.is_some() {
+        if transaction.savepoint.is_some() || transaction.own.is_empty() || transaction.pending_write.is_some() {
             return false;
         }
         transaction.savepoint = Some((transaction.own.clone(), transaction.moved, transaction.written));
         true
     }
 
-    fn rollback_to(&mut self, at: usize, bug: Option<Bug>) -> bool {
+    fn rollback_to(&mut self, at: usize, bug: Option<OmittedRule>) -> bool {
         let transaction = &mut self.transactions[at];
-        if transaction.looked.is_some() {
+        if transaction.pending_write.is_some() {
             return false;
         }
         let Some((own, moved, written)) = transaction.savepoint.clone() else { return false };
         (transaction.own, transaction.written) = (own, written);
-        if moved != transaction.base.moved && bug != Some(Bug::SavepointNotBound) {
+        if moved != transaction.base.moved && bug != Some(OmittedRule::SavepointNotBound) {
             transaction.own = bind(&transaction.own, &transaction.base, &self.moves, bug);
         }
         transaction.moved = transaction.base.moved;
         true
     }
 
-    fn commit(&mut self, at: usize, bug: Option<Bug>) -> Result<bool, String> {
-        if self.transactions[at].looked.is_some() {
+    fn commit(&mut self, at: usize, bug: Option<OmittedRule>) -> Result<bool, String> {
+        if self.transactions[at].pending_write.is_some() {
             return Ok(false);
         }
         let since = self.transactions[at].base.ts;
@@ -363,10 +363,10 @@ impl World {
             self.written.iter().filter(|(at, _)| since < *at).map(|(_, written)| written.clone()).collect();
         let transaction = self.end(at);
         let is_emptied = transaction.base.emptied != self.rows.emptied;
-        if transaction.own.is_empty() || (is_emptied && bug != Some(Bug::TruncateUnnoticed)) {
+        if transaction.own.is_empty() || (is_emptied && bug != Some(OmittedRule::TruncateUnnoticed)) {
             return Ok(true);
         }
-        if bug != Some(Bug::ReadsNotValidated) && transaction.reads.are_changed_by(written.iter(), bug) {
+        if bug != Some(OmittedRule::ReadsNotValidated) && transaction.reads.are_changed_by(written.iter(), bug) {
             return Ok(true);
         }
         for row in (0..ROWS).filter(|row| has(transaction.reads.keys, *row)) {
@@ -377,7 +377,11 @@ impl World {
         }
         let bound = bind(&transaction.own, &self.rows, &self.moves, bug);
         self.commit_rows(&bound, bug);
-        self.note(Written::Rows(if bug == Some(Bug::WritesNotedUnbound) { transaction.own.clone() } else { bound }));
+        self.record_write(CommitWrite::Rows(if bug == Some(OmittedRule::WritesNotedUnbound) {
+            transaction.own.clone()
+        } else {
+            bound
+        }));
         for row in 0..ROWS {
             let is_emptied = is_emptied && transaction.truth[row] != 0;
             match transaction.written[row] {
@@ -405,13 +409,13 @@ impl World {
         let rows = (0..ROWS).filter(|row| sealed[*row] != 0 && !has(gone, *row));
         let rows: Vec<(u8, u8)> = rows.map(|row| (row as u8, sealed[row])).collect();
         let settled =
-            Settled { generation, shard: self.bucket.len() as u8, rows: rows.iter().map(|row| row.0).collect() };
+            Flushed { generation, shard: self.bucket.len() as u8, rows: rows.iter().map(|row| row.0).collect() };
         self.upload(rows);
         self.settling = Some(settled);
         true
     }
 
-    fn settle(&mut self, bug: Option<Bug>) -> bool {
+    fn settle(&mut self, bug: Option<OmittedRule>) -> bool {
         let Some(settled) = self.settling.take() else { return false };
         let before = self.rows.clone();
         if !self.rows.settle(&settled, bug) {
@@ -419,7 +423,7 @@ impl World {
         }
         self.store.settle(&before, &settled, bug);
         self.moves.push((self.rows.ts, Move::Settled(settled)));
-        self.note(Written::Moved);
+        self.record_write(CommitWrite::Moved);
         true
     }
 
@@ -441,7 +445,7 @@ impl World {
         true
     }
 
-    fn compact(&mut self, bug: Option<Bug>) -> bool {
+    fn compact(&mut self, bug: Option<OmittedRule>) -> bool {
         let Some(compacted) = self.compacting.take() else { return false };
         let before = self.rows.clone();
         if !self.rows.compact(&compacted, bug) {
@@ -449,7 +453,7 @@ impl World {
         }
         self.store.compact(&before, &compacted, bug);
         self.moves.push((self.rows.ts, Move::Compacted(compacted)));
-        self.note(Written::Moved);
+        self.record_write(CommitWrite::Moved);
         true
     }
 
@@ -466,7 +470,7 @@ impl World {
         self.spent.truncates += 1;
         self.store.truncate(&self.rows);
         self.rows.truncate();
-        self.note(Written::Anything);
+        self.record_write(CommitWrite::Anything);
         self.truth = [0; ROWS];
         true
     }
@@ -499,7 +503,7 @@ impl World {
 }
 
 impl Transaction {
-    fn change(&mut self, row: usize, was: Option<super::rows::Place>, version: u8, bug: Option<Bug>) {
+    fn change(&mut self, row: usize, was: Option<super::rows::Position>, version: u8, bug: Option<OmittedRule>) {
         self.statements += 1;
         let version = if version == 0 { 0 } else { version + self.statements };
         self.own.change(row, was, version, bug);

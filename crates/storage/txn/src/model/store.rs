@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::bug::Bug;
-use super::moves::{Compacted, Settled};
-use super::rows::{Mask, Own, ROWS, Rows, Versions, has};
+use super::bug::OmittedRule;
+use super::moves::{Compacted, Flushed};
+use super::rows::{Mask, OwnVersions, ROWS, Rows, Versions, has};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Store {
@@ -30,7 +30,7 @@ impl Store {
     }
 
     /// Commits `own`, which must be bound to exactly `before`.
-    pub(super) fn write(&mut self, before: &Rows, own: &Own, bug: Option<Bug>) {
+    pub(super) fn write(&mut self, before: &Rows, own: &OwnVersions, bug: Option<OmittedRule>) {
         self.ts = before.ts + 1;
         for row in 0..ROWS {
             let key = (before.generation, row as u8);
@@ -38,7 +38,7 @@ impl Store {
                 self.rows.insert(key, self.ts);
             } else if has(own.gone, row) {
                 let is_sealed = before.sealed.is_some_and(|(_, rows)| rows[row] != 0);
-                if is_sealed && bug != Some(Bug::NoTombstone) {
+                if is_sealed && bug != Some(OmittedRule::NoTombstone) {
                     self.rows.insert(key, 0);
                 } else {
                     self.rows.remove(&key);
@@ -55,20 +55,20 @@ impl Store {
         (self.active, self.sealed) = (before.generation + 1, Some(before.generation));
     }
 
-    pub(super) fn settle(&mut self, before: &Rows, settled: &Settled, bug: Option<Bug>) {
+    pub(super) fn settle(&mut self, before: &Rows, settled: &Flushed, bug: Option<OmittedRule>) {
         self.ts = before.ts + 1;
         self.rows.retain(|(generation, _), version| *generation != before.generation || *version != 0);
         self.uploads.retain(|object| *object != settled.shard);
         self.shards.push(settled.shard);
         self.delete(settled.shard, before.late_of_settled(settled, bug));
-        if bug == Some(Bug::SettleInTwoWrites) {
+        if bug == Some(OmittedRule::SettleInTwoWrites) {
             self.unwritten = Some(None);
         } else {
             self.sealed = None;
         }
     }
 
-    pub(super) fn compact(&mut self, before: &Rows, compacted: &Compacted, bug: Option<Bug>) {
+    pub(super) fn compact(&mut self, before: &Rows, compacted: &Compacted, bug: Option<OmittedRule>) {
         self.ts = before.ts + 1;
         for (shard, _) in &compacted.removed {
             self.remove_shard(*shard);

@@ -1,7 +1,7 @@
 //! Transactions of several statements, each of which looks first and writes later.
 
 use super::reads::Reads;
-use super::rows::{Own, Place, ROWS, Rows, Versions};
+use super::rows::{OwnVersions, Position, ROWS, Rows, Versions};
 
 /// Isolation level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,7 +12,7 @@ pub(super) enum Level {
 }
 
 /// Versions that a transaction has written, by row.
-pub(super) type Written = [Option<u8>; ROWS];
+pub(super) type WrittenVersions = [Option<u8>; ROWS];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Transaction {
@@ -20,16 +20,16 @@ pub(super) struct Transaction {
     pub(super) base: Rows,
     /// The true rows as of `base`.
     pub(super) truth: Versions,
-    pub(super) own: Own,
+    pub(super) own: OwnVersions,
     /// Number of moves when `own` was bound.
     pub(super) moved: u8,
-    pub(super) written: Written,
+    pub(super) written: WrittenVersions,
     pub(super) locks: u8,
     /// The oldest commit that rows of `own` were located at.
     pub(super) anchor: Option<u8>,
     /// The current statement's row, the position where it saw the row, and whether it deletes it.
-    pub(super) looked: Option<(usize, Place, bool)>,
-    pub(super) savepoint: Option<(Own, u8, Written)>,
+    pub(super) pending_write: Option<(usize, Position, bool)>,
+    pub(super) savepoint: Option<(OwnVersions, u8, WrittenVersions)>,
     pub(super) statements: u8,
     pub(super) reads: Reads,
 }
@@ -40,12 +40,12 @@ impl Transaction {
             level,
             base: base.clone(),
             truth,
-            own: Own::default(),
+            own: OwnVersions::default(),
             moved: base.moved,
-            written: Written::default(),
+            written: WrittenVersions::default(),
             locks: 0,
             anchor: None,
-            looked: None,
+            pending_write: None,
             savepoint: None,
             statements: 0,
             reads: Reads::default(),

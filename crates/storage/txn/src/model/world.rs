@@ -1,9 +1,9 @@
 //! The complete state of the model, and its invariants.
 
-use super::bug::Bug;
-use super::moves::{Compacted, Move, Settled};
-use super::reads::Written;
-use super::rows::{Bucket, Own, Rows, Versions};
+use super::bug::OmittedRule;
+use super::moves::{Compacted, Flushed, Move};
+use super::reads::CommitWrite;
+use super::rows::{Bucket, OwnVersions, Rows, Versions};
 use super::store::Store;
 use super::transaction::{Level, Transaction};
 
@@ -18,18 +18,18 @@ pub(super) struct World {
     pub(super) transactions: Vec<Transaction>,
     /// An old snapshot with the rows that its reader should see.
     pub(super) pinned: Option<(Rows, Versions)>,
-    pub(super) settling: Option<Settled>,
+    pub(super) settling: Option<Flushed>,
     pub(super) compacting: Option<Compacted>,
     /// Moves of rows, with their commits.
     pub(super) moves: Vec<(u8, Move)>,
     /// Writes while serializable transactions ran, with their commits.
-    pub(super) written: Vec<(u8, Written)>,
-    pub(super) spent: Spent,
+    pub(super) written: Vec<(u8, CommitWrite)>,
+    pub(super) spent: EventCounts,
 }
 
 /// Counts of the bounded events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) struct Spent {
+pub(super) struct EventCounts {
     pub(super) rows: usize,
     pub(super) transactions: usize,
     pub(super) seals: usize,
@@ -42,12 +42,12 @@ pub(super) struct Spent {
 impl World {
     /// Checks that every reader sees the true rows, and would do so after a crash.
     pub(super) fn check(&self) -> Result<(), String> {
-        let see = |who: &str, rows: &Rows, own: &Own, expected: &Versions| match rows.read(own, &self.bucket) {
+        let see = |who: &str, rows: &Rows, own: &OwnVersions, expected: &Versions| match rows.read(own, &self.bucket) {
             Ok(found) if found == *expected => Ok(()),
             Ok(found) => Err(format!("{who} sees {found:?} and should see {expected:?}")),
             Err(reason) => Err(format!("{who}: {reason}")),
         };
-        let none = Own::default();
+        let none = OwnVersions::default();
         see("a new reader", &self.rows, &none, &self.truth)?;
         see("a reader after a crash", &self.store.recover(), &none, &self.truth)?;
         if let Some((rows, truth)) = &self.pinned {
@@ -67,7 +67,7 @@ impl World {
     }
 
     /// Records a write of the newest commit, if a serializable transaction runs.
-    pub(super) fn note(&mut self, written: Written) {
+    pub(super) fn record_write(&mut self, written: CommitWrite) {
         if self.transactions.iter().any(|transaction| transaction.level == Level::Serializable) {
             self.written.push((self.rows.ts, written));
         }
@@ -81,11 +81,11 @@ impl World {
     }
 
     /// Deletes unreferenced objects.
-    pub(super) fn clean(&mut self, bug: Option<Bug>) {
-        let horizon = if bug == Some(Bug::CleaningIgnoresSnapshots) { self.rows.ts } else { self.horizon() };
+    pub(super) fn clean(&mut self, bug: Option<OmittedRule>) {
+        let horizon = if bug == Some(OmittedRule::CleaningIgnoresSnapshots) { self.rows.ts } else { self.horizon() };
         let settling = self.settling.iter().map(|settled| settled.shard);
         let in_flight: Vec<u8> = settling.chain(self.compacting.iter().map(|compacted| compacted.shard)).collect();
-        let is_live = |object: &u8| in_flight.contains(object) && bug != Some(Bug::CleaningIgnoresUploads);
+        let is_live = |object: &u8| in_flight.contains(object) && bug != Some(OmittedRule::CleaningIgnoresUploads);
         for object in self.store.uploads.iter().filter(|object| !is_live(object)) {
             self.bucket[usize::from(*object)].is_there = false;
         }
@@ -97,8 +97,8 @@ impl World {
     }
 
     /// Forgets moves that no snapshot needs.
-    pub(super) fn forget_moves(&mut self, bug: Option<Bug>) {
-        let horizon = if bug == Some(Bug::MovesForgottenEarly) { self.rows.ts } else { self.horizon() };
+    pub(super) fn forget_moves(&mut self, bug: Option<OmittedRule>) {
+        let horizon = if bug == Some(OmittedRule::MovesForgottenEarly) { self.rows.ts } else { self.horizon() };
         self.moves.retain(|(at, _)| horizon < *at);
     }
 }

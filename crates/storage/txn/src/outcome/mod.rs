@@ -5,19 +5,19 @@
 //! a token locks it until its commit is visible, so no other transaction finds the token unused while it is being
 //! committed.
 //!
-//! - `naming.rs`: the token of a transaction and the statements that ran under it
-//! - `work.rs`: digests that identify a statement and its data
+//! - `transaction_token.rs`: the token of a transaction and the statements that ran under it
+//! - `statement_digest.rs`: digests that identify a statement and its data
 //! - `running.rs`: tokens of running transactions
 //! - `stored.rs`: outcomes in the store
-//! - `forget.rs`: removal of expired outcomes
+//! - `expiry.rs`: removal of expired outcomes
 
-mod forget;
-mod naming;
+mod expiry;
 mod running;
+mod statement_digest;
 mod stored;
 #[cfg(test)]
 mod tests;
-mod work;
+mod transaction_token;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -26,12 +26,12 @@ use std::time::Duration;
 use kv::TxKv;
 use types::{CommitTs, Oid};
 
-pub use naming::{Claim, ClaimError, STATEMENTS_MAX};
-pub(crate) use naming::{Naming, NamingMark};
-use running::{Running, RunningTokens};
+use running::{RunningToken, RunningTokens};
+pub use statement_digest::{StatementDigest, StatementHasher};
 pub use stored::TOKEN_BYTES_MAX;
-pub(crate) use stored::{bytes as stored_bytes, put};
-pub use work::{Work, WorkDigest};
+pub(crate) use stored::{max_stored_bytes as stored_bytes, put};
+pub use transaction_token::{Claim, ClaimError, STATEMENTS_MAX};
+pub(crate) use transaction_token::{TransactionToken, TransactionTokenMark};
 
 use crate::locks::LockWait;
 use crate::transactions::Core;
@@ -46,16 +46,16 @@ pub struct Token {
 
 /// Writing statement that ran under a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct StatementOutcome {
     /// Digest of the statement's text and parameters.
-    pub work: WorkDigest,
+    pub digest: StatementDigest,
     /// Digest of the data of COPY FROM STDIN, if the client sent any.
-    pub data: Option<WorkDigest>,
+    pub data_digest: Option<StatementDigest>,
     /// The command tag: `INSERT 0 5`.
     pub tag: String,
     pub rows: u64,
     /// True if the statement returned rows, which are not stored.
-    pub gave_rows: bool,
+    pub returned_rows: bool,
 }
 
 /// Result of a transaction that committed under a token.
@@ -65,12 +65,12 @@ pub struct Outcome {
     /// Time of the commit in microseconds since 1970.
     pub at_us: i64,
     /// Statements of the transaction in execution order; at least one.
-    pub statements: Vec<Written>,
+    pub statements: Vec<StatementOutcome>,
 }
 
 /// Status of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct TokenStatus {
     pub token: Token,
     /// The stored outcome; `None` while the transaction runs.
     pub outcome: Option<Arc<Outcome>>,
@@ -80,53 +80,53 @@ pub struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomeSettings {
     /// Time that each outcome is retained after its commit.
-    pub kept_for: Duration,
+    pub retention: Duration,
     /// Maximum number of outcomes. At this number no transaction can begin under a new token.
-    pub most: u64,
+    pub max_outcomes: u64,
 }
 
 impl Default for OutcomeSettings {
     fn default() -> Self {
-        Self { kept_for: Duration::from_secs(24 * 3_600), most: 1_000_000 }
+        Self { retention: Duration::from_secs(24 * 3_600), max_outcomes: 1_000_000 }
     }
 }
 
 /// State of tokens shared by all transactions.
 #[derive(Debug)]
-pub(crate) struct Outcomes {
+pub(crate) struct OutcomeRegistry {
     pub(crate) running: RunningTokens,
     /// Number of outcomes in the store; below zero for a moment where one is removed before it was counted.
     count: AtomicI64,
-    kept_for_us: AtomicI64,
-    most: AtomicU64,
+    retention_us: AtomicI64,
+    max_outcomes: AtomicU64,
 }
 
-impl Outcomes {
+impl OutcomeRegistry {
     /// Counts the outcomes in the store.
     pub(crate) fn recover(kv: &dyn TxKv) -> Result<Self> {
         let outcomes = Self {
             running: RunningTokens::default(),
             count: AtomicI64::new(i64::try_from(stored::count(kv)?).expect("a disk holds fewer")),
-            kept_for_us: AtomicI64::default(),
-            most: AtomicU64::default(),
+            retention_us: AtomicI64::default(),
+            max_outcomes: AtomicU64::default(),
         };
-        outcomes.set(OutcomeSettings::default());
+        outcomes.apply_settings(OutcomeSettings::default());
         Ok(outcomes)
     }
 
-    fn set(&self, settings: OutcomeSettings) {
-        self.kept_for_us.store(i64::try_from(settings.kept_for.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
-        self.most.store(settings.most, Ordering::Relaxed);
+    fn apply_settings(&self, settings: OutcomeSettings) {
+        self.retention_us.store(i64::try_from(settings.retention.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+        self.max_outcomes.store(settings.max_outcomes, Ordering::Relaxed);
     }
 
     /// Counts an outcome that was added to the store.
-    pub(crate) fn note_committed(&self) {
+    pub(crate) fn count_committed(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the maximum number of outcomes if it is reached.
-    fn is_full(&self) -> Option<u64> {
-        let most = self.most.load(Ordering::Relaxed);
+    fn reached_limit(&self) -> Option<u64> {
+        let most = self.max_outcomes.load(Ordering::Relaxed);
         let count = u64::try_from(self.count.load(Ordering::Relaxed)).unwrap_or_default();
         (most <= count).then_some(most)
     }
@@ -134,8 +134,8 @@ impl Outcomes {
 
 impl Transactions {
     /// Sets the retention of outcomes.
-    pub fn keep_outcomes(&self, settings: OutcomeSettings) {
-        self.core.outcomes.set(settings);
+    pub fn set_outcome_settings(&self, settings: OutcomeSettings) {
+        self.core.outcomes.apply_settings(settings);
     }
 
     /// Returns the status of tokens, sorted by token, optionally only those of one role or one token. A token that is
@@ -143,11 +143,11 @@ impl Transactions {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn outcomes(&self, role: Option<Oid>, token: Option<&str>) -> Result<Vec<Known>> {
+    pub fn outcomes(&self, role: Option<Oid>, token: Option<&str>) -> Result<Vec<TokenStatus>> {
         if self.is_poisoned() {
             return Err(Error::Poisoned);
         }
-        let is_asked = |known: &Token| {
+        let is_requested = |known: &Token| {
             role.is_none_or(|role| role == known.role) && token.is_none_or(|token| *token == *known.text)
         };
         // The order matters: a transaction that began before this and is not in the store afterwards has not committed
@@ -156,14 +156,14 @@ impl Transactions {
         let stored = stored::list(&*self.core.kv, role, token)?;
         // A durable transaction that is not visible yet still counts as running.
         let later = self.core.outcomes.running.list();
-        let mut known: Vec<Known> = (stored.into_iter())
-            .filter(|(token, _)| is_asked(token) && !later.contains(token))
-            .map(|(token, outcome)| Known { token, outcome: Some(Arc::new(outcome)) })
+        let mut known: Vec<TokenStatus> = (stored.into_iter())
+            .filter(|(token, _)| is_requested(token) && !later.contains(token))
+            .map(|(token, outcome)| TokenStatus { token, outcome: Some(Arc::new(outcome)) })
             .collect();
         let is_running =
-            |token: &Token| is_asked(token) && known.binary_search_by(|known| known.token.cmp(token)).is_err();
+            |token: &Token| is_requested(token) && known.binary_search_by(|known| known.token.cmp(token)).is_err();
         let running = running.into_iter().chain(later).filter(|token| is_running(token));
-        let mut running: Vec<Known> = running.map(|token| Known { token, outcome: None }).collect();
+        let mut running: Vec<TokenStatus> = running.map(|token| TokenStatus { token, outcome: None }).collect();
         known.append(&mut running);
         known.sort_by(|left, right| left.token.cmp(&right.token));
         known.dedup();
@@ -179,33 +179,33 @@ impl Transaction {
     /// # Errors
     /// Fails if the transaction has written without a token or under another one, if the token was committed with
     /// another statement, if the token cannot be locked, or if too many outcomes are stored.
-    pub async fn claim(&mut self, token: &Token, work: WorkDigest, wait: LockWait) -> Result<Claim, ClaimError> {
-        if !self.naming.has(token)? {
+    pub async fn claim(&mut self, token: &Token, work: StatementDigest, wait: LockWait) -> Result<Claim, ClaimError> {
+        if !self.token.has_token(token)? {
             let core = Arc::clone(self.core());
             self.lock_token(&stored::key(token), wait).await.map_err(ClaimError::Lock)?;
             let known = core.outcome(token).await?.map(Arc::new);
             if known.is_none()
-                && let Some(most) = core.outcomes.is_full()
+                && let Some(most) = core.outcomes.reached_limit()
             {
-                return Err(ClaimError::Full { most });
+                return Err(ClaimError::TooManyTokens { most });
             }
             let running = known.is_none().then(|| core.outcomes.running.begin(token));
-            self.naming.begin(token, known, running);
+            self.token.set_claimed(token, known, running);
         }
-        self.naming.next(work)
+        self.token.next_statement(work)
     }
 
     /// Records that a statement for which [`Claim::Run`] was returned has run.
-    pub fn note_written(&mut self, written: Written) {
-        self.naming.note(written);
+    pub fn record_statement(&mut self, written: StatementOutcome) {
+        self.token.record_statement(written);
     }
 
     /// Declares that a writing statement is about to run without a token.
     ///
     /// # Errors
     /// Fails if the transaction has a token: a repetition would execute this statement again.
-    pub fn write_unnamed(&mut self) -> Result<(), ClaimError> {
-        self.naming.write_unnamed()
+    pub fn begin_write_without_token(&mut self) -> Result<(), ClaimError> {
+        self.token.begin_write_without_token()
     }
 
     /// Returns whether [`Self::claim`] would find this statement committed. Takes no lock and does not wait for other
@@ -213,12 +213,12 @@ impl Transaction {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub async fn is_committed(&self, token: &Token, work: WorkDigest) -> Result<bool> {
-        match self.naming.would_repeat(token, work) {
+    pub async fn is_committed(&self, token: &Token, work: StatementDigest) -> Result<bool> {
+        match self.token.would_repeat(token, work) {
             Some(answer) => Ok(answer),
             None => {
                 let known = self.core().outcome(token).await?;
-                Ok(known.is_some_and(|known| known.statements.first().is_some_and(|first| first.work == work)))
+                Ok(known.is_some_and(|known| known.statements.first().is_some_and(|first| first.digest == work)))
             }
         }
     }

@@ -13,15 +13,15 @@ pub(crate) struct RunningTokens(Arc<Mutex<BTreeSet<Token>>>);
 
 /// Guard that keeps a token registered until its transaction is visible or rolled back.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningToken {
     token: Token,
-    all: RunningTokens,
+    registry: RunningTokens,
 }
 
 impl RunningTokens {
-    pub(super) fn begin(&self, token: &Token) -> Arc<Running> {
+    pub(super) fn begin(&self, token: &Token) -> Arc<RunningToken> {
         self.0.lock().insert(token.clone());
-        Arc::new(Running { token: token.clone(), all: self.clone() })
+        Arc::new(RunningToken { token: token.clone(), registry: self.clone() })
     }
 
     /// Returns the registered tokens, sorted.
@@ -30,8 +30,8 @@ impl RunningTokens {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningToken {
     fn drop(&mut self) {
-        self.all.0.lock().remove(&self.token);
+        self.registry.0.lock().remove(&self.token);
     }
 }

@@ -14,7 +14,7 @@ use kv::key::{KeyReader, KeyWriter};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use types::{CommitTs, Mutation, Oid};
 
-use super::{Outcome, Token, WorkDigest, Written};
+use super::{Outcome, StatementDigest, StatementOutcome, Token};
 use crate::{Error, Result};
 
 /// Maximum bytes of a token.
@@ -28,7 +28,7 @@ const BY_TOKEN: u8 = 1;
 const BY_TIME: u8 = 2;
 const FORMAT: u8 = 1;
 
-const GAVE_ROWS: u8 = 1;
+const RETURNED_ROWS: u8 = 1;
 const HAS_DATA: u8 = 2;
 
 /// Returns the key of a token's outcome.
@@ -42,7 +42,7 @@ fn time_key(token: &Token, at_us: i64) -> Vec<u8> {
 
 /// Adds an outcome to the batch; the store has none for the token.
 pub(crate) fn put(batch: &mut Batch, token: &Token, outcome: &Outcome) {
-    if Mutation::OutcomeNotStored.is_on() {
+    if Mutation::OutcomeNotStored.is_active() {
         return;
     }
     batch.put(Space::Transactions, key(token), encode(outcome));
@@ -50,7 +50,7 @@ pub(crate) fn put(batch: &mut Batch, token: &Token, outcome: &Outcome) {
 }
 
 /// Returns an upper bound of the bytes that an outcome takes in the store.
-pub(crate) fn bytes(statements: &[Written]) -> u64 {
+pub(crate) fn max_stored_bytes(statements: &[StatementOutcome]) -> u64 {
     let each = statements.iter().map(|written| STATEMENT_BYTES + 2 * written.tag.len());
     (2 * (KEY_BYTES_MAX + 2 * TOKEN_BYTES_MAX) + each.sum::<usize>()) as u64
 }
@@ -90,7 +90,7 @@ pub(super) fn count(kv: &dyn TxKv) -> Result<u64> {
 }
 
 /// Returns the tokens and commit times of at most `count` outcomes from before the cutoff.
-pub(super) fn before(kv: &dyn TxKv, cutoff_us: i64, count: usize) -> Result<Vec<(Token, i64)>> {
+pub(super) fn list_before(kv: &dyn TxKv, cutoff_us: i64, count: usize) -> Result<Vec<(Token, i64)>> {
     let end = KeyWriter::new().u8(BY_TIME).i64(cutoff_us).finish();
     let entries = kv.scan(Space::Transactions, KeyRange::between(vec![BY_TIME], end), Direction::Forward)?;
     let old = entries.take(count).map(|entry| {
@@ -122,8 +122,9 @@ fn read_token(key: &[u8], kind: u8) -> Result<Token> {
 
 fn encode(outcome: &Outcome) -> Bytes {
     let mut value = KeyWriter::new().u8(FORMAT).u64(outcome.commit.0).i64(outcome.at_us);
-    for Written { work, data, tag, rows, gave_rows } in &outcome.statements {
-        let flags = if *gave_rows { GAVE_ROWS } else { 0 } | if data.is_some() { HAS_DATA } else { 0 };
+    for StatementOutcome { digest: work, data_digest: data, tag, rows, returned_rows: gave_rows } in &outcome.statements
+    {
+        let flags = if *gave_rows { RETURNED_ROWS } else { 0 } | if data.is_some() { HAS_DATA } else { 0 };
         let data = data.map_or(0, |data| data.0);
         value = value.u128(work.0).u128(data).u64(*rows).u8(flags).str(tag);
     }
@@ -138,12 +139,18 @@ fn decode(value: &[u8]) -> Result<Outcome> {
     let (commit, at_us) = (CommitTs(reader.u64().map_err(damaged)?), reader.i64().map_err(damaged)?);
     let mut statements = Vec::new();
     while reader.finish().is_err() {
-        let work = WorkDigest(reader.u128().map_err(damaged)?);
-        let data = WorkDigest(reader.u128().map_err(damaged)?);
+        let work = StatementDigest(reader.u128().map_err(damaged)?);
+        let data = StatementDigest(reader.u128().map_err(damaged)?);
         let (rows, flags) = (reader.u64().map_err(damaged)?, reader.u8().map_err(damaged)?);
         let tag = reader.str().map_err(damaged)?;
         let data = (flags & HAS_DATA != 0).then_some(data);
-        statements.push(Written { work, data, tag, rows, gave_rows: flags & GAVE_ROWS != 0 });
+        statements.push(StatementOutcome {
+            digest: work,
+            data_digest: data,
+            tag,
+            rows,
+            returned_rows: flags & RETURNED_ROWS != 0,
+        });
     }
     Ok(Outcome { commit, at_us, statements })
 }

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 mod tests;
 
 /// Numbers that one durable write reserves beyond the requested ones, as in PostgreSQL; a crash skips at most as many.
-const AHEAD: i64 = 32;
+const NUMBERS_AHEAD: i64 = 32;
 
 /// Prefix of the counters' keys, which share the space with the marks of id allocators.
 const PREFIX: &[u8] = b"counter";
@@ -23,11 +23,11 @@ const PREFIX: &[u8] = b"counter";
 /// The end of a sequence that does not cycle.
 #[derive(Debug, thiserror::Error)]
 #[error("the sequence has reached its last number")]
-pub struct Exhausted;
+pub struct SequenceExhausted;
 
 /// Counters of all sequences.
 #[derive(Debug)]
-pub(crate) struct Sequences {
+pub(crate) struct SequenceCounters {
     /// Counters by [`Sequence::counter`], each with its own lock, so that a durable write for one does not block the
     /// others.
     counters: Mutex<HashMap<Oid, Arc<Mutex<Counter>>>>,
@@ -37,10 +37,10 @@ pub(crate) struct Sequences {
 struct Counter {
     position: SequencePosition,
     /// Definition for which `prepaid` was computed.
-    paid_as: Option<Arc<Sequence>>,
+    prepaid_for: Option<Arc<Sequence>>,
 }
 
-impl Sequences {
+impl SequenceCounters {
     /// Restores the counters from the store and deletes those of sequences that neither exist nor can be restored.
     pub(crate) fn recover(kv: &dyn TxKv, state: &CatalogState) -> Result<Self> {
         let known: HashSet<Oid> = state.sequences().map(|sequence| sequence.counter).collect();
@@ -57,7 +57,7 @@ impl Sequences {
             }
             let (last_value, is_called) = read_value(&value)?;
             let position = SequencePosition { last_value, is_called, prepaid: 0 };
-            counters.insert(oid, Arc::new(Mutex::new(Counter { position, paid_as: None })));
+            counters.insert(oid, Arc::new(Mutex::new(Counter { position, prepaid_for: None })));
         }
         if !forgotten.is_empty() {
             kv.write(forgotten)?;
@@ -67,37 +67,37 @@ impl Sequences {
 
     /// Appends the next `count` numbers to `numbers`; waits for a durable write if they exceed the mark. At the end of
     /// the sequence, the numbers up to it are consumed.
-    pub(crate) fn next(
+    pub(crate) fn allocate(
         &self,
         kv: &dyn TxKv,
         sequence: &Arc<Sequence>,
         count: usize,
         numbers: &mut Vec<i64>,
-    ) -> kv::Result<std::result::Result<(), Exhausted>> {
+    ) -> kv::Result<std::result::Result<(), SequenceExhausted>> {
         let counter = self.counter(sequence);
         let mut counter = counter.lock();
         let mut after = counter.position;
         let mut outcome = Ok(());
         for _ in 0..count {
-            let Some(number) = following(sequence, &after) else {
-                outcome = Err(Exhausted);
+            let Some(number) = next_value(sequence, &after) else {
+                outcome = Err(SequenceExhausted);
                 break;
             };
             (after.last_value, after.is_called) = (number, true);
             after.prepaid -= 1;
             numbers.push(number);
         }
-        let is_paid = after.prepaid >= 0 && counter.paid_as.as_deref() == Some(&**sequence);
+        let is_paid = after.prepaid >= 0 && counter.prepaid_for.as_deref() == Some(&**sequence);
         if !is_paid && after != counter.position {
-            let ahead = AHEAD.max(sequence.cache - 1);
+            let ahead = NUMBERS_AHEAD.max(sequence.cache - 1);
             let mut mark = after;
             for _ in 0..ahead {
-                let Some(number) = following(sequence, &mark) else { break };
+                let Some(number) = next_value(sequence, &mark) else { break };
                 mark.last_value = number;
             }
-            kv.write(record(sequence.counter, mark.last_value, true))?;
+            kv.write(counter_batch(sequence.counter, mark.last_value, true))?;
             after.prepaid = ahead;
-            counter.paid_as = Some(Arc::clone(sequence));
+            counter.prepaid_for = Some(Arc::clone(sequence));
         }
         counter.position = after;
         Ok(outcome)
@@ -108,8 +108,9 @@ impl Sequences {
     pub(crate) fn set(&self, kv: &dyn TxKv, sequence: &Arc<Sequence>, value: i64, is_called: bool) -> kv::Result<()> {
         let counter = self.counter(sequence);
         let mut counter = counter.lock();
-        kv.write(record(sequence.counter, value, is_called))?;
-        *counter = Counter { position: SequencePosition { last_value: value, is_called, prepaid: 0 }, paid_as: None };
+        kv.write(counter_batch(sequence.counter, value, is_called))?;
+        *counter =
+            Counter { position: SequencePosition { last_value: value, is_called, prepaid: 0 }, prepaid_for: None };
         Ok(())
     }
 
@@ -121,17 +122,17 @@ impl Sequences {
     fn counter(&self, sequence: &Sequence) -> Arc<Mutex<Counter>> {
         let begin = || {
             let position = SequencePosition { last_value: sequence.begins, is_called: false, prepaid: 0 };
-            Arc::new(Mutex::new(Counter { position, paid_as: None }))
+            Arc::new(Mutex::new(Counter { position, prepaid_for: None }))
         };
         Arc::clone(self.counters.lock().entry(sequence.counter).or_insert_with(begin))
     }
 }
 
-fn following(sequence: &Sequence, position: &SequencePosition) -> Option<i64> {
+fn next_value(sequence: &Sequence, position: &SequencePosition) -> Option<i64> {
     if position.is_called { sequence.after(position.last_value) } else { Some(position.last_value) }
 }
 
-fn record(counter: Oid, last_value: i64, is_called: bool) -> Batch {
+fn counter_batch(counter: Oid, last_value: i64, is_called: bool) -> Batch {
     let key = [PREFIX, &counter.0.to_be_bytes()].concat();
     let mut value = vec![u8::from(is_called)];
     value.extend(last_value.to_be_bytes());

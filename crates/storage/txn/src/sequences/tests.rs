@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use catalog::{Change, Role, Schema};
-use kv::sim::Disk;
+use kv::sim::SimDisk;
 use types::SqlType;
 
 use super::*;
@@ -37,7 +37,7 @@ fn next(transactions: &Transactions, sequence: &Arc<Sequence>, count: usize) -> 
 
 #[tokio::test]
 async fn numbers_follow_each_other_and_a_restart_skips_what_was_reserved() {
-    let (disk, bucket) = (Disk::new(1), bucket());
+    let (disk, bucket) = (SimDisk::new(1), bucket());
     let transactions = open(&disk, &bucket);
     commit(&transactions, vec![Change::PutSequence(sequence())]).await;
     assert_eq!(next(&transactions, &sequence(), 1), [1]);
@@ -51,7 +51,7 @@ async fn numbers_follow_each_other_and_a_restart_skips_what_was_reserved() {
 
 #[tokio::test]
 async fn no_number_comes_twice_whenever_the_power_fails() {
-    let (disk, bucket) = (Disk::new(1), bucket());
+    let (disk, bucket) = (SimDisk::new(1), bucket());
     let mut seen = BTreeSet::new();
     commit(&open(&disk, &bucket), vec![Change::PutSequence(sequence())]).await;
     for round in 0..40 {
@@ -69,7 +69,7 @@ async fn no_number_comes_twice_whenever_the_power_fails() {
 
 #[tokio::test]
 async fn a_number_is_not_taken_back_with_the_transaction_that_asked() {
-    let (disk, bucket) = (Disk::new(1), bucket());
+    let (disk, bucket) = (SimDisk::new(1), bucket());
     let transactions = open(&disk, &bucket);
     let mut transaction = begin(&transactions);
     transaction.stage(vec![Change::PutSequence(sequence())]).unwrap();
@@ -80,7 +80,7 @@ async fn a_number_is_not_taken_back_with_the_transaction_that_asked() {
 
 #[tokio::test]
 async fn setting_a_value_survives_and_a_new_counter_begins_again() {
-    let (disk, bucket) = (Disk::new(1), bucket());
+    let (disk, bucket) = (SimDisk::new(1), bucket());
     let transactions = open(&disk, &bucket);
     commit(&transactions, vec![Change::PutSequence(sequence())]).await;
     transactions.set_sequence(&sequence(), 70, false);
@@ -92,7 +92,7 @@ async fn setting_a_value_survives_and_a_new_counter_begins_again() {
     assert_eq!(next(&transactions, &sequence(), 1), [72], "as long as nobody commits the restart");
     drop(transactions);
     let kv = disk.open().unwrap();
-    let transactions = Sequences::recover(&kv, &CatalogState::fresh()).unwrap();
+    let transactions = SequenceCounters::recover(&kv, &CatalogState::new_warehouse()).unwrap();
     assert_eq!(transactions.counters.lock().len(), 0);
     let left = kv.scan(Space::Sequences, KeyRange::prefix(PREFIX), Direction::Forward).unwrap().count();
     assert_eq!(left, 0, "counters of no sequence are forgotten");
@@ -100,7 +100,7 @@ async fn setting_a_value_survives_and_a_new_counter_begins_again() {
 
 #[tokio::test]
 async fn the_end_is_told_and_a_cycle_has_none() {
-    let transactions = open(&Disk::new(1), &bucket());
+    let transactions = open(&SimDisk::new(1), &bucket());
     let short = Arc::new(Sequence { max: 3, ..Sequence::clone(&sequence()) });
     let mut numbers = Vec::new();
     transactions.next_numbers(&short, 5, &mut numbers).unwrap_err();
@@ -117,11 +117,11 @@ async fn the_end_is_told_and_a_cycle_has_none() {
 
 #[test]
 fn a_damaged_counter_is_refused() {
-    let kv = Disk::new(1).open().unwrap();
-    let mut batch = record(Oid(7), 5, true);
+    let kv = SimDisk::new(1).open().unwrap();
+    let mut batch = counter_batch(Oid(7), 5, true);
     batch.put(Space::Sequences, [PREFIX, &7_u32.to_be_bytes()].concat(), vec![1, 2]);
     kv.write(batch).unwrap();
-    let state = CatalogState::fresh()
+    let state = CatalogState::new_warehouse()
         .apply(&Change::PutSequence(Arc::new(Sequence { counter: Oid(7), ..Sequence::clone(&sequence()) })));
-    Sequences::recover(&kv, &state.unwrap()).unwrap_err();
+    SequenceCounters::recover(&kv, &state.unwrap()).unwrap_err();
 }

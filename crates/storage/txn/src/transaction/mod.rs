@@ -4,19 +4,19 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use catalog::{CatalogState, Change, RowPlace, TableRows};
-use rowstore::{OwnRows, Row, Tuple};
+use catalog::{CatalogState, Change, RowPosition, TableRows};
+use rowstore::{RowVersion, Tuple, UncommittedRows};
 use types::{CommitTs, Mutation, Oid, RowId, ShardId};
 
-use crate::bind::bind;
-use crate::group::{Held, Named, Proposal, ROW_BYTES_MAX};
-use crate::holder::Holder;
-use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock};
-use crate::outcome::{Naming, NamingMark};
-use crate::reads::{KeyRead, ReadSet};
-use crate::room::Wanted;
+use crate::bind::rebind_rows;
+use crate::disk_space::SpaceDemand;
+use crate::group::{DeletionGuard, Proposal, ROW_BYTES_MAX, TokenWrites};
+use crate::locks::{KeyLock, LockError, LockMark, LockOutcome, LockWait, RowLock, TableLock};
+use crate::outcome::{TransactionToken, TransactionTokenMark};
+use crate::read_validation::{KeyRead, ReadSet};
+use crate::transaction_locks::TransactionLocks;
 use crate::transactions::Core;
-use crate::{Error, Result, Snapshot, Transactions, Uploads, conflict};
+use crate::{Error, Result, Snapshot, Transactions, UploadAnnouncer, catalog_conflict};
 
 #[cfg(test)]
 mod tests;
@@ -41,9 +41,9 @@ pub enum Isolation {
 pub struct RowChange {
     pub id: RowId,
     /// The row's position in the transaction's view; `None` for a new row.
-    pub was: Option<RowPlace>,
+    pub old_position: Option<RowPosition>,
     /// The new version; `None` deletes the row.
-    pub now: Option<Tuple>,
+    pub new_version: Option<Tuple>,
 }
 
 /// An open transaction. It is rolled back if it is dropped without [`Transaction::commit`].
@@ -57,23 +57,23 @@ pub struct Transaction {
     view: Arc<CatalogState>,
     staged: Vec<Change>,
     /// The rows that the transaction has written, by table.
-    own: BTreeMap<Oid, Own>,
+    own_rows: BTreeMap<Oid, OwnTableRows>,
     /// The oldest snapshot that rows of `own` were located in; keeps the record of later moves in memory.
     anchor: Option<Snapshot>,
     /// Guards of states that the staged changes copy from.
-    held: Vec<Held>,
+    guards: Vec<DeletionGuard>,
     savepoints: Vec<Savepoint>,
-    uploads: Uploads,
-    holder: Holder,
+    uploads: UploadAnnouncer,
+    locks: TransactionLocks,
     /// The read set; `None` unless the isolation level is serializable.
     reads: Option<ReadSet>,
     /// The idempotency token and the statements that ran under it.
-    pub(crate) naming: Naming,
+    pub(crate) token: TransactionToken,
 }
 
 #[derive(Debug, Clone)]
-struct Own {
-    rows: OwnRows,
+struct OwnTableRows {
+    rows: UncommittedRows,
     /// The table's number of row moves when `rows` was bound to its positions.
     moved: u64,
 }
@@ -89,9 +89,9 @@ struct Savepoint {
 pub struct TransactionMark {
     /// Number of staged changes.
     staged: usize,
-    own: BTreeMap<Oid, Own>,
+    own_rows: BTreeMap<Oid, OwnTableRows>,
     locks: LockMark,
-    naming: NamingMark,
+    token: TransactionTokenMark,
     /// Number of savepoints.
     savepoints: usize,
 }
@@ -99,27 +99,27 @@ pub struct TransactionMark {
 impl Transaction {
     pub(crate) fn new(transactions: Arc<Transactions>, isolation: Isolation) -> Self {
         let reads = (isolation == Isolation::Serializable).then(|| {
-            transactions.core.writes.begin();
+            transactions.core.writes.begin_reader();
             ReadSet::default()
         });
         let base = transactions.current();
         let view = Arc::clone(&base.state);
-        let uploads = Uploads::new(Arc::clone(&transactions));
-        let holder = Holder::new(&transactions.core, transactions.next_transaction());
+        let uploads = UploadAnnouncer::new(Arc::clone(&transactions));
+        let holder = TransactionLocks::new(&transactions.core, transactions.next_transaction());
         Self {
             transactions,
             isolation,
             base,
             view,
             staged: Vec::new(),
-            own: BTreeMap::new(),
+            own_rows: BTreeMap::new(),
             anchor: None,
-            held: Vec::new(),
+            guards: Vec::new(),
             savepoints: Vec::new(),
             uploads,
-            holder,
+            locks: holder,
             reads,
-            naming: Naming::default(),
+            token: TransactionToken::default(),
         }
     }
 
@@ -142,10 +142,10 @@ impl Transaction {
             return Ok(());
         }
         let newest = self.transactions.current();
-        for table in self.own.keys() {
-            conflict::written_rows(&self.base.state, &newest.state, *table).map_err(Error::Conflict)?;
+        for table in self.own_rows.keys() {
+            catalog_conflict::check_written_rows(&self.base.state, &newest.state, *table).map_err(Error::Conflict)?;
         }
-        if self.staged.is_empty() && self.own.is_empty() {
+        if self.staged.is_empty() && self.own_rows.is_empty() {
             self.view = Arc::clone(&newest.state);
             self.base = newest;
             return Ok(());
@@ -153,12 +153,12 @@ impl Transaction {
         let rebased = if self.staged.is_empty() {
             CatalogState::clone(&newest.state)
         } else {
-            let rebased = conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ());
+            let rebased = catalog_conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ());
             rebased.map_err(Error::Conflict)?
         };
         self.base = newest;
         let indexed_for = Arc::clone(&self.view);
-        self.view = Arc::new(self.with_own(rebased, Some(&indexed_for))?);
+        self.view = Arc::new(self.apply_own_rows(rebased, Some(&indexed_for))?);
         if self.anchor.is_some() && self.savepoints.is_empty() {
             // The rows are bound to positions as of this commit now, and no savepoint needs the older ones.
             self.anchor = Some(self.base.clone());
@@ -168,23 +168,25 @@ impl Transaction {
 
     /// Adds the transaction's own rows to `state`, the newest base. `indexed_for` is the state whose table definitions
     /// the rows' index entries were built for; `None` rebuilds them.
-    fn with_own(&mut self, mut state: CatalogState, indexed_for: Option<&CatalogState>) -> Result<CatalogState> {
+    fn apply_own_rows(&mut self, mut state: CatalogState, indexed_for: Option<&CatalogState>) -> Result<CatalogState> {
         let moves = &self.transactions.core.moves;
-        for (table, own) in self.own.iter_mut() {
+        for (table, own) in self.own_rows.iter_mut() {
             let mut rows = TableRows::clone(state.rows(*table));
-            if rows.history.moved != own.moved {
-                *own =
-                    Own { rows: bind(&own.rows, &rows, &moves.until(*table, self.base.ts)), moved: rows.history.moved };
+            if rows.counters.moves != own.moved {
+                *own = OwnTableRows {
+                    rows: rebind_rows(&own.rows, &rows, &moves.until(*table, self.base.ts)),
+                    moved: rows.counters.moves,
+                };
             }
             if let Some(definition) = state.table(*table)
                 && !indexed_for
                     .and_then(|state| state.table(*table))
                     .is_some_and(|known| Arc::ptr_eq(known, definition))
-                && let Cow::Owned(indexed) = definition.indexed(&own.rows)?
+                && let Cow::Owned(indexed) = definition.with_current_indexes(&own.rows)?
             {
                 own.rows = indexed;
             }
-            rows.own = own.rows.clone();
+            rows.own_rows = own.rows.clone();
             state.set_rows(*table, rows);
         }
         Ok(state)
@@ -196,17 +198,17 @@ impl Transaction {
     /// [`Error::RowTooBig`] if a row is longer than a value of the store can be, [`Error::CommitTooBig`] if the
     /// transaction changes more than one write can hold, [`catalog::Error::Damaged`] if the default that older rows
     /// have in a column is no value of its type. Nothing is changed then.
-    pub fn write(&mut self, table: Oid, changes: impl IntoIterator<Item = RowChange>) -> Result<()> {
+    pub fn write_rows(&mut self, table: Oid, changes: impl IntoIterator<Item = RowChange>) -> Result<()> {
         let mut view = CatalogState::clone(&self.view);
         let definition =
             view.table(table).ok_or(catalog::Error::Missing { kind: catalog::ObjectKind::Table, oid: table })?;
         let mut rows = TableRows::clone(view.rows(table));
-        let own = &mut rows.own;
-        for RowChange { id, was, now } in changes {
+        let own = &mut rows.own_rows;
+        for RowChange { id, old_position: was, new_version: now } in changes {
             // The transaction's own version of the row already hides the committed one.
             let is_own = own.layer.get(id).is_some();
-            let hide = !is_own && was == Some(RowPlace::Fresh);
-            if let Some(RowPlace::Shard { shard, ordinal }) = was.filter(|_| !is_own) {
+            let hide = !is_own && was == Some(RowPosition::Fresh);
+            if let Some(RowPosition::Shard { shard, ordinal }) = was.filter(|_| !is_own) {
                 own.delete_from_shard(shard, ordinal);
             }
             match now {
@@ -216,20 +218,25 @@ impl Transaction {
                         return Err(Error::RowTooBig { bytes, most: TUPLE_BYTES_MAX });
                     }
                     let keys = definition.index_entries(id, &tuple)?;
-                    own.layer.put(id, Arc::new(Row { ts: Row::UNCOMMITTED, tuple, keys }), hide);
+                    own.layer.put(
+                        id,
+                        Arc::new(RowVersion { commit_ts: RowVersion::UNCOMMITTED, tuple, index_entries: keys }),
+                        hide,
+                    );
                 }
                 None => own.layer.remove(id, hide),
             }
         }
-        let others = self.own.iter().filter(|(other, _)| **other != table);
-        let bytes = own.layer.stored_bytes() + others.map(|(_, own)| own.rows.layer.stored_bytes()).sum::<u64>();
+        let others = self.own_rows.iter().filter(|(other, _)| **other != table);
+        let bytes =
+            own.layer.stored_bytes_max() + others.map(|(_, own)| own.rows.layer.stored_bytes_max()).sum::<u64>();
         if ROW_BYTES_MAX < bytes {
             return Err(Error::CommitTooBig { bytes, most: ROW_BYTES_MAX });
         }
         if self.anchor.is_none() {
             self.anchor = Some(self.base.clone());
         }
-        self.own.insert(table, Own { rows: rows.own.clone(), moved: rows.history.moved });
+        self.own_rows.insert(table, OwnTableRows { rows: rows.own_rows.clone(), moved: rows.counters.moves });
         view.set_rows(table, rows);
         self.view = Arc::new(view);
         Ok(())
@@ -240,8 +247,8 @@ impl Transaction {
     /// # Errors
     /// Fails if another transaction is in the way and `wait` does not allow to wait, if the wait times out, or on a
     /// deadlock.
-    pub async fn lock_table(&self, table: Oid, mode: TableLock, wait: LockWait) -> Result<Locked, LockError> {
-        self.holder.table(table, mode, wait).await
+    pub async fn lock_table(&self, table: Oid, mode: TableLock, wait: LockWait) -> Result<LockOutcome, LockError> {
+        self.locks.lock_table(table, mode, wait).await
     }
 
     /// Locks rows of a table in the given order, as long as [`Transaction::lock_table`].
@@ -254,8 +261,8 @@ impl Transaction {
         rows: &[RowId],
         mode: RowLock,
         wait: LockWait,
-    ) -> Result<Locked, LockError> {
-        self.holder.rows(table, rows, mode, wait).await
+    ) -> Result<LockOutcome, LockError> {
+        self.locks.lock_rows(table, rows, mode, wait).await
     }
 
     /// Locks keys of an index, whether or not they exist, as long as [`Transaction::lock_table`].
@@ -268,13 +275,13 @@ impl Transaction {
         keys: &[Vec<u8>],
         mode: KeyLock,
         wait: LockWait,
-    ) -> Result<Locked, LockError> {
-        self.holder.keys(index, keys, mode, wait).await
+    ) -> Result<LockOutcome, LockError> {
+        self.locks.lock_keys(index, keys, mode, wait).await
     }
 
     /// Locks an idempotency token, as long as [`Transaction::lock_table`].
-    pub(crate) async fn lock_token(&self, key: &[u8], wait: LockWait) -> Result<Locked, LockError> {
-        self.holder.token(key, wait).await
+    pub(crate) async fn lock_token(&self, key: &[u8], wait: LockWait) -> Result<LockOutcome, LockError> {
+        self.locks.lock_token(key, wait).await
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -282,14 +289,14 @@ impl Transaction {
     }
 
     /// Adds a whole table to the read set of a serializable transaction.
-    pub fn note_read(&mut self, table: Oid) {
+    pub fn record_table_read(&mut self, table: Oid) {
         if let Some(reads) = &mut self.reads {
             reads.add_table(table);
         }
     }
 
     /// Adds a key lookup to the read set of a serializable transaction.
-    pub fn note_key_read(&mut self, read: impl FnOnce() -> KeyRead) {
+    pub fn record_key_read(&mut self, read: impl FnOnce() -> KeyRead) {
         if let Some(reads) = &mut self.reads {
             reads.add_key(read());
         }
@@ -298,7 +305,7 @@ impl Transaction {
     /// Returns whether nothing was committed since the transaction's base snapshot.
     #[must_use]
     pub fn sees_newest(&self) -> bool {
-        self.transactions.core.visible.newest() == self.base.ts
+        self.transactions.core.snapshots.newest() == self.base.ts
     }
 
     /// Returns a snapshot of the newest commit, whatever the transaction itself sees.
@@ -309,15 +316,15 @@ impl Transaction {
 
     /// Returns the change counters of a table as of the base snapshot; the transaction's own changes do not count.
     #[must_use]
-    pub fn history(&self, table: Oid) -> catalog::History {
-        self.base.state.rows(table).history
+    pub fn row_counters(&self, table: Oid) -> catalog::RowCounters {
+        self.base.state.rows(table).counters
     }
 
     /// Returns the newest committed rows of a table with the transaction's own rows applied.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the staged changes cannot be applied to the newest commit.
-    pub fn over_newest(&self, table: Oid) -> Result<Arc<TableRows>> {
+    pub fn rows_over_newest(&self, table: Oid) -> Result<Arc<TableRows>> {
         if self.sees_newest() {
             return Ok(Arc::clone(self.view.rows(table)));
         }
@@ -326,13 +333,13 @@ impl Transaction {
         let now = if self.staged.is_empty() {
             newest.state.rows(table)
         } else {
-            rebased =
-                conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ()).map_err(Error::Conflict)?;
+            rebased = catalog_conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ())
+                .map_err(Error::Conflict)?;
             rebased.rows(table)
         };
-        let Some(own) = self.own.get(&table) else { return Ok(Arc::clone(now)) };
+        let Some(own) = self.own_rows.get(&table) else { return Ok(Arc::clone(now)) };
         let mut rows = TableRows::clone(now);
-        rows.own = bind(&own.rows, &rows, &self.transactions.core.moves.until(table, newest.ts));
+        rows.own_rows = rebind_rows(&own.rows, &rows, &self.transactions.core.moves.until(table, newest.ts));
         Ok(Arc::new(rows))
     }
 
@@ -345,24 +352,24 @@ impl Transaction {
     /// Compares a row of the transaction's view with the newer snapshot `now`: unchanged, changed or deleted by another
     /// transaction.
     #[must_use]
-    pub fn row_now(&self, now: &Snapshot, table: Oid, id: RowId, place: RowPlace) -> crate::RowNow {
+    pub fn find_row_fate(&self, now: &Snapshot, table: Oid, id: RowId, place: RowPosition) -> crate::RowFate {
         let seen = self.view.rows(table);
-        if seen.own.layer.get(id).is_some() {
-            return crate::RowNow::Same(RowPlace::Fresh);
+        if seen.own_rows.layer.get(id).is_some() {
+            return crate::RowFate::Same(RowPosition::Fresh);
         }
-        if let RowPlace::Shard { shard, .. } = place
-            && self.has_added(table, shard)
+        if let RowPosition::Shard { shard, .. } = place
+            && self.has_staged_shard(table, shard)
         {
             // No other transaction sees the shard; its rows are new, or have been locked since this transaction wrote
             // it.
-            return crate::RowNow::Same(place);
+            return crate::RowFate::Same(place);
         }
         let moves = self.transactions.core.moves.until(table, now.ts);
-        crate::moves::row_now(seen, now.state.rows(table), &moves, id, place)
+        crate::row_moves::row_fate(seen, now.state.rows(table), &moves, id, place)
     }
 
     /// Returns whether this transaction has staged the shard.
-    fn has_added(&self, table: Oid, shard: ShardId) -> bool {
+    fn has_staged_shard(&self, table: Oid, shard: ShardId) -> bool {
         self.staged.iter().any(|change| match change {
             Change::AddShards { table: of, shards, .. } => *of == table && shards.iter().any(|added| added.id == shard),
             _ => false,
@@ -375,25 +382,25 @@ impl Transaction {
         for change in &changes {
             view = view.apply(change)?;
         }
-        for table in self.own.keys() {
+        for table in self.own_rows.keys() {
             let (Some(known), Some(definition)) = (self.view.table(*table), view.table(*table)) else { continue };
             if Arc::ptr_eq(known, definition) {
                 continue;
             }
-            if let Cow::Owned(indexed) = definition.indexed(&view.rows(*table).own)? {
+            if let Cow::Owned(indexed) = definition.with_current_indexes(&view.rows(*table).own_rows)? {
                 let mut rows = TableRows::clone(view.rows(*table));
-                rows.own = indexed;
+                rows.own_rows = indexed;
                 view.set_rows(*table, rows);
             }
         }
-        if changes.iter().any(|change| matches!(change, Change::Clone { .. })) {
-            self.held.push(Arc::new(self.base.clone()));
+        if changes.iter().any(|change| matches!(change, Change::CloneRows { .. })) {
+            self.guards.push(Arc::new(self.base.clone()));
         }
-        self.own = (self.own.keys().copied())
+        self.own_rows = (self.own_rows.keys().copied())
             .filter(|table| view.table(*table).is_some())
             .map(|table| {
                 let rows = view.rows(table);
-                (table, Own { rows: rows.own.clone(), moved: rows.history.moved })
+                (table, OwnTableRows { rows: rows.own_rows.clone(), moved: rows.counters.moves })
             })
             .filter(|(_, own)| !own.rows.is_empty())
             .collect();
@@ -403,44 +410,44 @@ impl Transaction {
     }
 
     /// Holds a guard until the transaction has committed or is rolled back.
-    pub fn hold(&mut self, held: Held) {
-        self.held.push(held);
+    pub fn hold_guard(&mut self, held: DeletionGuard) {
+        self.guards.push(held);
     }
 
     /// Returns whether there is anything to commit.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        !self.staged.is_empty() || !self.own.is_empty() || self.naming.has_written()
+        !self.staged.is_empty() || !self.own_rows.is_empty() || self.token.has_written()
     }
 
     /// Returns whether the transaction holds a lock that others may have to wait for.
     #[must_use]
     pub fn holds_locks(&self) -> bool {
-        self.holder.mark() != LockMark::default()
+        self.locks.mark() != LockMark::default()
     }
 
-    /// Announces an object that is about to be written, see [`Uploads::announce`].
+    /// Announces an object that is about to be written, see [`UploadAnnouncer::announce`].
     pub async fn announce_upload(&self, object: &str) -> Result<()> {
         self.uploads.announce(object).await
     }
 
     /// Returns the announcer for the tasks that write this transaction's objects.
     #[must_use]
-    pub fn uploads(&self) -> Uploads {
+    pub fn uploads(&self) -> UploadAnnouncer {
         self.uploads.clone()
     }
 
     /// Sets a savepoint; an older one of the same name remains, hidden by the new one.
-    pub fn savepoint(&mut self, name: &str) {
+    pub fn set_savepoint(&mut self, name: &str) {
         let mark = self.mark();
         self.savepoints.push(Savepoint { name: name.to_owned(), mark });
     }
 
     /// Rolls back to the savepoint, which remains.
-    pub fn rollback_to(&mut self, name: &str) -> Result<()> {
-        let index = self.find(name)?;
-        let savepoint = self.savepoints.drain(index..).next().ok_or_else(|| unknown(name))?;
-        let outcome = self.roll_back_to(&savepoint.mark);
+    pub fn rollback_to_savepoint(&mut self, name: &str) -> Result<()> {
+        let index = self.find_savepoint(name)?;
+        let savepoint = self.savepoints.drain(index..).next().ok_or_else(|| unknown_savepoint(name))?;
+        let outcome = self.rollback_to_mark(&savepoint.mark);
         self.savepoints.push(savepoint);
         outcome
     }
@@ -448,32 +455,32 @@ impl Transaction {
     /// Returns the current position.
     #[must_use]
     pub fn mark(&self) -> TransactionMark {
-        let (locks, naming) = (self.holder.mark(), self.naming.mark());
+        let (locks, naming) = (self.locks.mark(), self.token.mark());
         let savepoints = self.savepoints.len();
-        TransactionMark { staged: self.staged.len(), own: self.own.clone(), locks, naming, savepoints }
+        TransactionMark { staged: self.staged.len(), own_rows: self.own_rows.clone(), locks, token: naming, savepoints }
     }
 
     /// Rolls back to a position and discards later savepoints.
-    pub fn roll_back_to(&mut self, mark: &TransactionMark) -> Result<()> {
+    pub fn rollback_to_mark(&mut self, mark: &TransactionMark) -> Result<()> {
         self.savepoints.truncate(mark.savepoints);
         self.staged.truncate(mark.staged);
-        if !Mutation::SavepointKeepsRows.is_on() {
-            self.own = mark.own.clone();
+        if !Mutation::SavepointKeepsRows.is_active() {
+            self.own_rows = mark.own_rows.clone();
         }
-        self.naming.roll_back_to(mark.naming);
-        self.holder.release_to(mark.locks);
+        self.token.rollback_to(mark.token);
+        self.locks.release_to(mark.locks);
         let mut view = CatalogState::clone(&self.base.state);
         for change in &self.staged {
             view = view.apply(change)?;
         }
         // The own rows are those of the mark, while the tables' definitions may have changed since.
-        self.view = Arc::new(self.with_own(view, None)?);
+        self.view = Arc::new(self.apply_own_rows(view, None)?);
         Ok(())
     }
 
     /// Discards the savepoint and later ones; their changes remain.
-    pub fn release(&mut self, name: &str) -> Result<()> {
-        let index = self.find(name)?;
+    pub fn release_savepoint(&mut self, name: &str) -> Result<()> {
+        let index = self.find_savepoint(name)?;
         self.savepoints.truncate(index);
         Ok(())
     }
@@ -489,27 +496,30 @@ impl Transaction {
             return Ok(self.base.ts);
         }
         let core = &self.transactions.core;
-        let rows = self.own.iter().map(|(table, own)| (table, &own.rows));
-        core.room.take(Wanted::of(&self.staged, rows).and(self.naming.stored_bytes()), &*core.clock)?;
-        let (named, running) = match self.naming.take() {
-            Some((token, written, running)) => (Some(Box::new(Named { token, written })), running),
+        let rows = self.own_rows.iter().map(|(table, own)| (table, &own.rows));
+        core.disk_space.reserve_space(
+            SpaceDemand::from_changes(&self.staged, rows).with_bytes(self.token.stored_bytes()),
+            &*core.clock,
+        )?;
+        let (named, running) = match self.token.take() {
+            Some((token, written, running)) => (Some(Box::new(TokenWrites { token, written })), running),
             None => (None, None),
         };
-        self.held.extend(running.map(|running| running as Held));
+        self.guards.extend(running.map(|running| running as DeletionGuard));
         let proposal = Proposal {
             base: Arc::clone(&self.base.state),
             changes: std::mem::take(&mut self.staged),
-            rows: std::mem::take(&mut self.own).into_iter().map(|(table, own)| (table, own.rows)).collect(),
+            rows: std::mem::take(&mut self.own_rows).into_iter().map(|(table, own)| (table, own.rows)).collect(),
             uploads: self.uploads.take(),
             reads: self.reads.clone().map(|reads| (self.base.ts, reads)),
-            held: std::mem::take(&mut self.held),
-            named,
+            guards: std::mem::take(&mut self.guards),
+            token_writes: named,
             _anchor: self.anchor.take(),
         };
         // The locks travel with the commit: dropping this future releases none before the commit is visible.
         let transactions = Arc::clone(&self.transactions);
-        let none = Holder::new(&transactions.core, transactions.next_transaction());
-        let holder = std::mem::replace(&mut self.holder, none);
+        let empty_locks = TransactionLocks::new(&transactions.core, transactions.next_transaction());
+        let holder = std::mem::replace(&mut self.locks, empty_locks);
         transactions.commit(proposal, holder).await
     }
 
@@ -518,22 +528,22 @@ impl Transaction {
         drop(self);
     }
 
-    fn find(&self, name: &str) -> Result<usize> {
-        self.savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(|| unknown(name))
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
+        self.savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(|| unknown_savepoint(name))
     }
 }
 
-fn unknown(name: &str) -> Error {
+fn unknown_savepoint(name: &str) -> Error {
     Error::UnknownSavepoint { name: name.to_owned() }
 }
 
 /// Rolls back, unless the changes were handed to the committer; uploaded objects are marked for deletion with the last
-/// clone of [`Uploads`].
+/// clone of [`UploadAnnouncer`].
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.uploads.end();
         if self.reads.take().is_some() {
-            self.transactions.core.writes.end();
+            self.transactions.core.writes.end_reader();
         }
     }
 }

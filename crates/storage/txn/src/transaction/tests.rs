@@ -65,19 +65,19 @@ async fn savepoints_take_back_what_came_after_them() {
     let transactions = fresh();
     let mut transaction = begin(&transactions);
     transaction.stage(vec![put(table(100, "t"))]).unwrap();
-    transaction.savepoint("s");
+    transaction.set_savepoint("s");
     transaction.stage(vec![load(100, &[1])]).unwrap();
-    transaction.savepoint("s");
+    transaction.set_savepoint("s");
     transaction.stage(vec![load(100, &[2])]).unwrap();
-    transaction.rollback_to("s").unwrap();
+    transaction.rollback_to_savepoint("s").unwrap();
     assert_eq!(shard_ids(&transaction.view().state, 100), [1]);
     // The inner savepoint exists until it is released; then the outer one of the same name is found.
-    transaction.rollback_to("s").unwrap();
-    transaction.release("s").unwrap();
-    transaction.rollback_to("s").unwrap();
+    transaction.rollback_to_savepoint("s").unwrap();
+    transaction.release_savepoint("s").unwrap();
+    transaction.rollback_to_savepoint("s").unwrap();
     assert_eq!(shard_ids(&transaction.view().state, 100), [0_u128; 0]);
-    transaction.release("s").unwrap();
-    assert!(matches!(transaction.rollback_to("s"), Err(Error::UnknownSavepoint { .. })));
+    transaction.release_savepoint("s").unwrap();
+    assert!(matches!(transaction.rollback_to_savepoint("s"), Err(Error::UnknownSavepoint { .. })));
     transaction.commit().await.unwrap();
     assert!(transactions.current().state.table(Oid(100)).is_some());
 }
@@ -88,11 +88,11 @@ async fn a_savepoint_outlives_a_refresh() {
     commit(&transactions, vec![put(table(100, "t"))]).await;
     let mut transaction = begin(&transactions);
     transaction.stage(vec![load(100, &[1])]).unwrap();
-    transaction.savepoint("s");
+    transaction.set_savepoint("s");
     transaction.stage(vec![load(100, &[2])]).unwrap();
     commit(&transactions, vec![load(100, &[3])]).await;
     transaction.refresh().unwrap();
-    transaction.rollback_to("s").unwrap();
+    transaction.rollback_to_savepoint("s").unwrap();
     assert_eq!(shard_ids(&transaction.view().state, 100), [3, 1]);
 }
 
@@ -132,7 +132,7 @@ async fn rows_are_refused_where_a_key_came_that_they_were_not_asked_for() {
     commit(&transactions, vec![put(table(100, "t"))]).await;
     let mut writer = transactions.begin(Isolation::RepeatableRead);
     let tuple = Tuple::encode([(ColumnId(1), Value::Int(7))]).unwrap();
-    writer.write(Oid(100), [RowChange { id: RowId(1), was: None, now: Some(tuple) }]).unwrap();
+    writer.write_rows(Oid(100), [RowChange { id: RowId(1), old_position: None, new_version: Some(tuple) }]).unwrap();
     commit(&transactions, vec![indexed(true)]).await;
     assert!(matches!(writer.commit().await, Err(Error::Conflict(_))));
 }
@@ -146,11 +146,17 @@ async fn rows_written_before_an_index_came_are_found_by_it() {
             commit(&transactions, vec![put(table(100, "t"))]).await;
             let mut writer = transactions.begin(isolation);
             let tuple = Tuple::encode([(ColumnId(1), Value::Int(7))]).unwrap();
-            writer.write(Oid(100), [RowChange { id: RowId(1), was: None, now: Some(tuple) }]).unwrap();
+            writer
+                .write_rows(Oid(100), [RowChange { id: RowId(1), old_position: None, new_version: Some(tuple) }])
+                .unwrap();
             if is_own {
                 writer.stage(vec![indexed()]).unwrap();
                 let view = writer.view().state;
-                assert_eq!(view.rows(Oid(100)).own.layer.entries(Oid(200), &[], &[0xff]).count(), 1, "seen at once");
+                assert_eq!(
+                    view.rows(Oid(100)).own_rows.layer.entries(Oid(200), &[], &[0xff]).count(),
+                    1,
+                    "seen at once"
+                );
             } else {
                 commit(&transactions, vec![indexed()]).await;
             }
@@ -173,17 +179,17 @@ async fn rows_that_no_write_could_hold_are_refused_and_leave_nothing_behind() {
         let text = "x".repeat(bytes);
         Tuple::encode([(ColumnId(1), Value::Text(text.as_str()))]).unwrap()
     };
-    let new = |row, tuple: &Tuple| RowChange { id: RowId(row), was: None, now: Some(tuple.clone()) };
+    let new = |row, tuple: &Tuple| RowChange { id: RowId(row), old_position: None, new_version: Some(tuple.clone()) };
     let mut writer = begin(&transactions);
     let (small, long) = (tuple(1), tuple(TUPLE_BYTES_MAX - 100));
-    let refused = writer.write(Oid(100), [new(1, &small), new(2, &tuple(TUPLE_BYTES_MAX))]);
+    let refused = writer.write_rows(Oid(100), [new(1, &small), new(2, &tuple(TUPLE_BYTES_MAX))]);
     assert!(matches!(refused, Err(Error::RowTooBig { bytes, most: TUPLE_BYTES_MAX }) if TUPLE_BYTES_MAX < bytes));
     assert!(!writer.is_dirty());
     let fit = ROW_BYTES_MAX / TUPLE_BYTES_MAX as u64;
-    writer.write(Oid(100), (0..fit).map(|row| new(row, &long))).unwrap();
-    let refused = writer.write(Oid(100), [new(fit, &long)]);
+    writer.write_rows(Oid(100), (0..fit).map(|row| new(row, &long))).unwrap();
+    let refused = writer.write_rows(Oid(100), [new(fit, &long)]);
     assert!(matches!(refused, Err(Error::CommitTooBig { most: ROW_BYTES_MAX, .. })));
-    assert_eq!(writer.view().state.rows(Oid(100)).own.layer.len(), fit as usize);
+    assert_eq!(writer.view().state.rows(Oid(100)).own_rows.layer.len(), fit as usize);
 }
 
 #[tokio::test]

@@ -5,27 +5,27 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use catalog::{Sequence, SequencePosition};
-use history::{History, HistorySettings, Recent, Tenure};
-use kv::log::Logged;
+use history::{History, HistorySettings, RecentStates, WriteAuthority};
+use kv::record_log::RecordingStore;
 use kv::{Batch, TxKv};
 use objects::Objects;
 use tokio::sync::oneshot;
 use types::{Clock, CommitTs, Oid, RowId};
 
+use crate::announcements::UploadRegistry;
 use crate::committer::{Committer, Request};
+use crate::disk_space::DiskSpace;
 use crate::group::Proposal;
-use crate::holder::Holder;
 use crate::locks::{LockManager, TxnId};
-use crate::moves::Moves;
-use crate::oids::Oids;
-use crate::outcome::Outcomes;
-use crate::reads::Writes;
+use crate::oid_allocator::OidAllocator;
+use crate::outcome::OutcomeRegistry;
+use crate::read_validation::WriteLog;
 use crate::recover::{Recovered, recover};
-use crate::room::Room;
-use crate::row_ids::RowIds;
-use crate::sequences::{Exhausted, Sequences};
-use crate::uploads::InFlight;
-use crate::visible::Visible;
+use crate::row_id_allocator::RowIdAllocator;
+use crate::row_moves::Moves;
+use crate::sequences::{SequenceCounters, SequenceExhausted};
+use crate::snapshot_registry::SnapshotRegistry;
+use crate::transaction_locks::TransactionLocks;
 use crate::{Error, Isolation, Result, Snapshot, Transaction};
 
 #[cfg(test)]
@@ -47,23 +47,23 @@ pub(crate) struct Core {
     pub(crate) kv: Arc<dyn TxKv>,
     pub(crate) objects: Objects,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) visible: Arc<Visible>,
-    pub(crate) in_flight: InFlight,
+    pub(crate) snapshots: Arc<SnapshotRegistry>,
+    pub(crate) uploads: UploadRegistry,
     /// Held during a cleaning, so that only one runs at a time.
     pub(crate) cleaning: tokio::sync::Mutex<()>,
     pub(crate) moves: Moves,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteLog,
     pub(crate) locks: LockManager,
-    pub(crate) outcomes: Outcomes,
-    oids: Oids,
-    row_ids: RowIds,
+    pub(crate) outcomes: OutcomeRegistry,
+    oids: OidAllocator,
+    row_ids: RowIdAllocator,
     next_transaction: AtomicU64,
-    sequences: Sequences,
+    sequences: SequenceCounters,
     /// History of the warehouse; `None` if it has none.
     pub(crate) history: Option<History>,
-    pub(crate) recent: Recent,
-    pub(crate) room: Room,
-    pub(crate) tenure: Tenure,
+    pub(crate) recent: RecentStates,
+    pub(crate) disk_space: DiskSpace,
+    pub(crate) tenure: WriteAuthority,
 }
 
 impl Core {
@@ -101,7 +101,7 @@ impl Transactions {
     /// # Errors
     /// As [`Transactions::open`].
     pub fn open_with_history(
-        log: Arc<Logged>,
+        log: Arc<RecordingStore>,
         objects: Objects,
         clock: Arc<dyn Clock>,
         settings: HistorySettings,
@@ -128,8 +128,8 @@ impl Transactions {
     ///
     /// # Errors
     /// As [`Transactions::open`].
-    pub fn open_driven(
-        log: Arc<Logged>,
+    pub fn open_without_thread(
+        log: Arc<RecordingStore>,
         objects: Objects,
         clock: Arc<dyn Clock>,
         settings: HistorySettings,
@@ -148,23 +148,23 @@ impl Transactions {
     ) -> Result<(Self, Committer)> {
         let Recovered { ts, catalog, floor, uploads } = recover(&*kv)?;
         tracing::info!(commit = ts.0, uploads = uploads.len(), "opened the catalog");
-        let sequences = Sequences::recover(&*kv, &catalog)?;
+        let sequences = SequenceCounters::recover(&*kv, &catalog)?;
         let catalog = Arc::new(catalog);
-        let tenure = history.as_ref().map_or_else(|| Tenure::new(None), History::tenure);
+        let tenure = history.as_ref().map_or_else(|| WriteAuthority::new(None), History::tenure);
         let since_us = history.as_ref().map_or_else(|| clock.now_us(), History::newest_us);
         let core = Arc::new(Core {
-            recent: Recent::new(ts, Arc::clone(&catalog), since_us),
-            visible: Visible::new(ts, catalog, floor),
+            recent: RecentStates::new(ts, Arc::clone(&catalog), since_us),
+            snapshots: SnapshotRegistry::new(ts, catalog, floor),
             history,
-            in_flight: InFlight::recovered(uploads),
+            uploads: UploadRegistry::with_failed(uploads),
             cleaning: tokio::sync::Mutex::new(()),
             moves: Moves::default(),
-            writes: Writes::default(),
-            room: Room::default(),
+            writes: WriteLog::default(),
+            disk_space: DiskSpace::default(),
             locks: LockManager::new(Arc::clone(&clock)),
-            outcomes: Outcomes::recover(&*kv)?,
-            oids: Oids::recover(&*kv)?,
-            row_ids: RowIds::recover(&*kv)?,
+            outcomes: OutcomeRegistry::recover(&*kv)?,
+            oids: OidAllocator::recover(&*kv)?,
+            row_ids: RowIdAllocator::recover(&*kv)?,
             next_transaction: AtomicU64::new(1),
             sequences,
             tenure,
@@ -181,18 +181,18 @@ impl Transactions {
     /// lives, so hold it as long as a query runs.
     #[must_use]
     pub fn current(&self) -> Snapshot {
-        self.core.visible.current()
+        self.core.snapshots.pin_newest()
     }
 
     /// Waits until there is a newer commit than `ts`.
-    pub async fn newer_than(&self, ts: CommitTs) {
-        self.core.visible.newer_than(ts).await;
+    pub async fn wait_for_commit_after(&self, ts: CommitTs) {
+        self.core.snapshots.wait_for_newer(ts).await;
     }
 
     /// Allocates an id that no object has or ever had. One of 1,024 calls waits for a durable write.
     #[must_use]
     pub fn allocate_oid(&self) -> Oid {
-        let (oid, reserved) = self.core.oids.next(&*self.core.kv);
+        let (oid, reserved) = self.core.oids.allocate(&*self.core.kv);
         if let Err(error) = reserved {
             // No further commit is possible, so it does not matter which id is returned.
             self.core.poison(&error);
@@ -204,7 +204,7 @@ impl Transactions {
     /// waits for a durable write.
     #[must_use]
     pub fn allocate_row_ids(&self, count: u64) -> RowId {
-        let (first, reserved) = self.core.row_ids.next(count, &*self.core.kv);
+        let (first, reserved) = self.core.row_ids.allocate(count, &*self.core.kv);
         if let Err(error) = reserved {
             self.core.poison(&error);
         }
@@ -220,15 +220,15 @@ impl Transactions {
     /// transaction is rolled back. One of 32 numbers waits for a durable write.
     ///
     /// # Errors
-    /// [`Exhausted`] at the end of the sequence; the numbers up to it are consumed then.
+    /// [`SequenceExhausted`] at the end of the sequence; the numbers up to it are consumed then.
     pub fn next_numbers(
         &self,
         sequence: &Arc<Sequence>,
         count: usize,
         numbers: &mut Vec<i64>,
-    ) -> std::result::Result<(), Exhausted> {
+    ) -> std::result::Result<(), SequenceExhausted> {
         // After a failed write no further commit is possible, so it does not matter which numbers are returned.
-        self.core.sequences.next(&*self.core.kv, sequence, count, numbers).unwrap_or_else(|error| {
+        self.core.sequences.allocate(&*self.core.kv, sequence, count, numbers).unwrap_or_else(|error| {
             self.core.poison(&error);
             Ok(())
         })
@@ -250,10 +250,10 @@ impl Transactions {
     /// Drops records of row moves that no snapshot needs; they keep old row versions in memory. With `in_need`, which
     /// is for memory pressure, also drops the states cached for time travel, which keep old rows too; a query that
     /// needs one has it rebuilt.
-    pub fn forget_moves(&self, in_need: bool) {
-        self.core.moves.forget(self.core.visible.horizon());
-        if in_need {
-            self.core.recent.forget();
+    pub fn forget_moves(&self, under_memory_pressure: bool) {
+        self.core.moves.forget(self.core.snapshots.horizon());
+        if under_memory_pressure {
+            self.core.recent.drop_older();
         }
     }
 
@@ -271,19 +271,19 @@ impl Transactions {
     }
 
     /// Waits until [`Self::is_poisoned`].
-    pub async fn poisoned(&self) {
-        self.core.tenure.over().await;
+    pub async fn wait_until_poisoned(&self) {
+        self.core.tenure.wait_for_end().await;
     }
 
-    pub(crate) async fn commit(&self, proposal: Proposal, holder: Holder) -> Result<CommitTs> {
-        self.ask(|answer| Request::Commit { proposal: Box::new(proposal), holder, answer }).await
+    pub(crate) async fn commit(&self, proposal: Proposal, holder: TransactionLocks) -> Result<CommitTs> {
+        self.send_request(|answer| Request::Commit { proposal: Box::new(proposal), holder, answer }).await
     }
 
     pub(crate) async fn announce(&self, object: String) -> Result<()> {
-        self.ask(|answer| Request::Announce { object, answer }).await
+        self.send_request(|answer| Request::Announce { object, answer }).await
     }
 
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
+    async fn send_request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         let requests = self.requests.as_ref().expect("invariant of Transactions: the queue exists until the drop");
         // If the committer has ended nothing can be committed, as after a failed write.

@@ -1,13 +1,13 @@
 use std::collections::HashSet;
 
-use kv::sim::Disk;
+use kv::sim::SimDisk;
 
 use super::*;
 use crate::fixtures::*;
 
 #[tokio::test]
 async fn what_was_committed_is_there_after_a_restart() {
-    let (disk, objects) = (Disk::new(1), bucket());
+    let (disk, objects) = (SimDisk::new(1), bucket());
     let transactions = open(&disk, &objects);
     commit(&transactions, vec![put(table(100, "t")), load(100, &[2, 1])]).await;
     commit(&transactions, vec![load(100, &[3])]).await;
@@ -20,7 +20,7 @@ async fn what_was_committed_is_there_after_a_restart() {
 
 #[tokio::test]
 async fn ids_are_not_given_twice_across_restarts() {
-    let (disk, objects) = (Disk::new(1), bucket());
+    let (disk, objects) = (SimDisk::new(1), bucket());
     let mut given = HashSet::new();
     for _ in 0..3 {
         let transactions = open(&disk, &objects);
@@ -67,14 +67,14 @@ async fn of_conflicting_commits_that_wait_together_one_arrives() {
 
 #[tokio::test]
 async fn a_failed_write_stops_everything() {
-    let (disk, objects) = (Disk::new(1), bucket());
+    let (disk, objects) = (SimDisk::new(1), bucket());
     let transactions = open(&disk, &objects);
     commit(&transactions, vec![put(table(100, "t"))]).await;
     disk.fail_after(0);
     let mut transaction = begin(&transactions);
     transaction.stage(vec![load(100, &[1])]).unwrap();
     assert!(matches!(transaction.commit().await, Err(Error::InDoubt(_))));
-    transactions.poisoned().await;
+    transactions.wait_until_poisoned().await;
     assert!(transactions.current().state.shards(Oid(100)).shards.is_empty(), "nothing undurable is visible");
     let mut transaction = begin(&transactions);
     transaction.stage(vec![load(100, &[2])]).unwrap();
@@ -101,11 +101,11 @@ async fn a_commit_whose_caller_left_still_happens() {
 async fn who_waits_for_a_newer_commit_is_woken_by_it() {
     let transactions = fresh();
     let seen = transactions.current().ts;
-    let mut waiting = std::pin::pin!(transactions.newer_than(seen));
+    let mut waiting = std::pin::pin!(transactions.wait_for_commit_after(seen));
     assert!(futures::poll!(waiting.as_mut()).is_pending());
     commit(&transactions, vec![put(table(100, "t"))]).await;
     waiting.await;
-    transactions.newer_than(seen).await;
+    transactions.wait_for_commit_after(seen).await;
     let seen = transactions.current().ts;
-    assert!(futures::poll!(std::pin::pin!(transactions.newer_than(seen))).is_pending());
+    assert!(futures::poll!(std::pin::pin!(transactions.wait_for_commit_after(seen))).is_pending());
 }

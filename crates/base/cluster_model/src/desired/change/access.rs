@@ -2,11 +2,11 @@
 
 use types::Oid;
 
-use super::Step;
+use super::Transition;
 use crate::desired::{Author, ClusterId, ClusterState, Error, Grant, Grantee, Privilege, Result, RoleRef};
 use crate::events::{ClusterEvent, EventKind};
 
-impl Step<'_> {
+impl Transition<'_> {
     /// Grants privileges if `give` is true, otherwise revokes them.
     pub(super) fn grant(
         &mut self,
@@ -16,7 +16,7 @@ impl Step<'_> {
         give: bool,
     ) -> Result<()> {
         for name in names {
-            let cluster = self.state.named(name)?;
+            let cluster = self.state.cluster_named(name)?;
             cluster.require_owner(self.author)?;
             let id = cluster.id;
             let mut grants = cluster.grants.clone();
@@ -32,9 +32,9 @@ impl Step<'_> {
             if grants == cluster.grants {
                 continue;
             }
-            self.changed(id).grants = grants;
+            self.mark_changed(id).grants = grants;
             let (kind, word) = if give { (EventKind::Granted, "to") } else { (EventKind::Revoked, "from") };
-            self.record(id, kind, format!("{} {word} {}", list(privileges), list(roles)));
+            self.record(id, kind, format!("{} {word} {}", comma_separated(privileges), comma_separated(roles)));
         }
         Ok(())
     }
@@ -47,7 +47,7 @@ impl Step<'_> {
         }
         let mut clusters = Vec::new();
         for name in names {
-            let id = self.state.named(name)?.id;
+            let id = self.state.cluster_named(name)?.id;
             if !clusters.contains(&id) {
                 clusters.push(id);
             }
@@ -61,8 +61,12 @@ impl Step<'_> {
         } else {
             self.state.default_clusters.insert(role.oid, clusters);
         }
-        let detail = format!("role {}: {}", role.name, if names.is_empty() { "none".to_owned() } else { list(names) });
-        self.record_of_role(EventKind::DefaultClustersSet, detail);
+        let detail = format!(
+            "role {}: {}",
+            role.name,
+            if names.is_empty() { "none".to_owned() } else { comma_separated(names) }
+        );
+        self.record_role_event(EventKind::DefaultClustersSet, detail);
         Ok(())
     }
 
@@ -77,22 +81,22 @@ impl Step<'_> {
         let granted: Vec<ClusterId> =
             self.state.clusters.values().filter(|cluster| holds(cluster)).map(|cluster| cluster.id).collect();
         for id in &granted {
-            self.changed(*id).grants.retain(|grant| grant.role != Some(role));
+            self.mark_changed(*id).grants.retain(|grant| grant.role != Some(role));
         }
         if had_list || !granted.is_empty() {
-            self.record_of_role(EventKind::RoleForgotten, format!("role with id {role}"));
+            self.record_role_event(EventKind::RoleForgotten, format!("role with id {role}"));
         }
         Ok(())
     }
 
     /// Records an event that concerns no single cluster.
-    fn record_of_role(&mut self, what: EventKind, detail: String) {
+    fn record_role_event(&mut self, what: EventKind, detail: String) {
         let who = self.author.name().map(str::to_owned);
         self.events.push(ClusterEvent { at: self.at, cluster: None, who, what, detail });
     }
 }
 
-fn list<T: ToString>(items: &[T]) -> String {
+fn comma_separated<T: ToString>(items: &[T]) -> String {
     let items: Vec<String> = items.iter().map(T::to_string).collect();
     items.join(", ")
 }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::desired::{Change, ClusterOptions, Grantee, Privilege};
-use crate::fixtures::{after, create, fresh, nodes, role};
+use crate::fixtures::{apply_changes, create, initial_state, role, with_nodes};
 
 /// Returns a state that uses all fields.
 fn full() -> DesiredState {
@@ -11,7 +11,7 @@ fn full() -> DesiredState {
         auto_resume: Some(false),
         max_spill_pct: Some(Some(50)),
         max_cache_pct: Some(Some(80)),
-        ..nodes(4)
+        ..with_nodes(4)
     };
     let grant = Change::Grant {
         clusters: vec!["etl \"ü\"\n".to_owned()],
@@ -21,12 +21,12 @@ fn full() -> DesiredState {
     let names = vec!["bi".to_owned(), "default".to_owned()];
     let set = Change::SetDefaultClusters { role: role(16_400, "u"), clusters: names };
     let suspend = Change::Suspend { name: "bi".to_owned() };
-    after(&fresh(), &[create("etl \"ü\"\n", options), create("bi", nodes(2)), grant, set, suspend])
+    apply_changes(&initial_state(), &[create("etl \"ü\"\n", options), create("bi", with_nodes(2)), grant, set, suspend])
 }
 
 /// Every released format must stay readable. This file is never rewritten; a new format gets a new file.
 #[test]
-fn clusters_are_stored_as_ever() {
+fn the_format_is_stable() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/clusters.v{FORMAT}.json"));
     let bytes = encode(&full());
     if std::env::var_os("KILN_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -38,14 +38,14 @@ fn clusters_are_stored_as_ever() {
 }
 
 #[test]
-fn what_is_written_is_read() {
-    for state in [fresh(), full()] {
+fn states_round_trip() {
+    for state in [initial_state(), full()] {
         assert_eq!(decode(&encode(&state)), Ok(state));
     }
 }
 
 #[test]
-fn every_damaged_byte_is_noticed() {
+fn every_damaged_byte_is_detected() {
     let bytes = encode(&full());
     for index in 0..bytes.len() {
         for flip in [0x01, 0x20, 0x80] {
@@ -62,8 +62,8 @@ fn every_damaged_byte_is_noticed() {
 }
 
 #[test]
-fn a_later_format_is_told_from_damage() {
-    let text = String::from_utf8(encode(&fresh())).unwrap();
+fn a_later_format_has_its_own_error() {
+    let text = String::from_utf8(encode(&initial_state())).unwrap();
     let later = text.replacen("format 1,", "format 12,", 1);
     assert_eq!(decode(later.as_bytes()), Err(StoredError::Format { found: 12, supported: 1 }));
     for never in ["format 0,", "format 01,", "format ,", "format 99999999999,", "format +1,"] {
@@ -73,7 +73,7 @@ fn a_later_format_is_told_from_damage() {
 }
 
 #[test]
-fn what_a_state_cannot_be_is_not_read() {
+fn states_with_violated_invariants_are_damaged() {
     let text = String::from_utf8(encode(&full())).unwrap();
     let json = text.split_once('\n').unwrap().1;
     let sealed = |json: &str| format!("{MAGIC}1{CHECKSUM}{:016x}\n{json}", xxh3_64(json.as_bytes()));

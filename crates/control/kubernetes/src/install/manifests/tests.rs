@@ -1,8 +1,8 @@
 use super::*;
-use crate::object::{golden, yaml};
+use crate::object::{assert_golden, to_yaml};
 
-fn install() -> Install {
-    Install { namespace: "warehouses".to_owned(), image: "registry.example/kiln:1".to_owned(), instance: None }
+fn install() -> Installation {
+    Installation { namespace: "warehouses".to_owned(), image: "registry.example/kiln:1".to_owned(), instance: None }
 }
 
 #[test]
@@ -10,7 +10,7 @@ fn what_is_installed_is_that_of_the_golden_file() {
     let objects = install().objects();
     let without_definitions: Vec<Value> =
         objects.into_iter().filter(|object| object["kind"] != "CustomResourceDefinition").collect();
-    golden("install.yaml", &yaml(&without_definitions));
+    assert_golden("install.yaml", &to_yaml(&without_definitions));
 }
 
 fn allowed(role: Role) -> Vec<(String, Vec<String>)> {

@@ -6,42 +6,42 @@ fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn reading(holder: &str, version: u64) -> Reading {
-    Reading { holder: holder.to_owned(), version: version.to_string() }
+fn reading(holder: &str, version: u64) -> ObservedLease {
+    ObservedLease { holder: holder.to_owned(), version: version.to_string() }
 }
 
 #[test]
 fn the_first_makes_the_lease() {
-    assert_eq!(Watch::default().decide(None, "a", DURATION, at(0)), Move::Make);
+    assert_eq!(LeaseObserver::default().decide(None, "a", DURATION, at(0)), LeaseAction::Create);
 }
 
 #[test]
 fn who_leads_renews() {
-    assert_eq!(Watch::default().decide(Some(&reading("a", 1)), "a", DURATION, at(0)), Move::Renew);
+    assert_eq!(LeaseObserver::default().decide(Some(&reading("a", 1)), "a", DURATION, at(0)), LeaseAction::Renew);
 }
 
 #[test]
 fn one_that_was_given_back_is_taken_at_once() {
-    assert_eq!(Watch::default().decide(Some(&reading("", 1)), "a", DURATION, at(0)), Move::Take);
+    assert_eq!(LeaseObserver::default().decide(Some(&reading("", 1)), "a", DURATION, at(0)), LeaseAction::Take);
 }
 
 #[test]
 fn others_wait_as_long_as_it_is_renewed() {
-    let mut watch = Watch::default();
+    let mut watch = LeaseObserver::default();
     for round in 0..10 {
         let lease = reading("a", round);
         let now = at(1_000 + round * 14);
-        assert_eq!(watch.decide(Some(&lease), "b", DURATION, now), Move::Wait(DURATION), "{round}");
+        assert_eq!(watch.decide(Some(&lease), "b", DURATION, now), LeaseAction::Wait(DURATION), "{round}");
     }
 }
 
 #[test]
 fn one_that_is_not_renewed_is_taken_after_its_duration_and_not_before() {
-    let mut watch = Watch::default();
+    let mut watch = LeaseObserver::default();
     let lease = reading("a", 7);
-    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(100)), Move::Wait(DURATION));
-    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(114)), Move::Wait(at(1)));
-    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(115)), Move::Take);
+    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(100)), LeaseAction::Wait(DURATION));
+    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(114)), LeaseAction::Wait(at(1)));
+    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(115)), LeaseAction::Take);
 }
 
 /// Simulates operators that act, hang and restart in random order, and asserts that no two of them ever lead at the
@@ -58,9 +58,9 @@ fn two_never_lead_at_a_time() {
             state ^= state << 17;
             state % most
         };
-        let mut lease: Option<Reading> = None;
+        let mut lease: Option<ObservedLease> = None;
         let mut version = 0;
-        let mut watches: HashMap<&str, Watch> = HashMap::new();
+        let mut watches: HashMap<&str, LeaseObserver> = HashMap::new();
         // Time until which each operator believes that it leads.
         let mut leads: HashMap<&str, Duration> = HashMap::new();
         for now in 0..300 {
@@ -73,8 +73,8 @@ fn two_never_lead_at_a_time() {
                 _ => {
                     let watch = watches.entry(name).or_default();
                     match watch.decide(lease.as_ref(), name, DURATION, at(now)) {
-                        Move::Wait(_) => drop(leads.remove(name)),
-                        Move::Make | Move::Take | Move::Renew => {
+                        LeaseAction::Wait(_) => drop(leads.remove(name)),
+                        LeaseAction::Create | LeaseAction::Take | LeaseAction::Renew => {
                             version += 1;
                             lease = Some(reading(name, version));
                             leads.insert(name, at(now) + DURATION);

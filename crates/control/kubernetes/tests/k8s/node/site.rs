@@ -19,7 +19,7 @@ use super::network::{Bridge, HERE};
 use super::volume::{self, Disk};
 use super::{program, services};
 use crate::plane::Cluster;
-use crate::road::Road;
+use crate::proxy::Proxy;
 
 /// Lock that allows one site at a time, because all use the same addresses and the cores of this machine.
 static ONE: OnceLock<Arc<tokio::sync::Mutex<()>>> = OnceLock::new();
@@ -37,7 +37,7 @@ pub(super) struct Ground {
     pub(super) namespace: String,
     pub(super) hosts: Hosts,
     /// Proxy by which pods reach the API server.
-    pub(super) road: Road,
+    pub(super) road: Proxy,
     pub(super) clock: SystemClock,
     image: Image,
     /// Additional environment variables of images, by the image's name.
@@ -68,7 +68,7 @@ impl Site {
             client: cluster.client.clone(),
             namespace: cluster.namespace.clone(),
             hosts: Hosts::in_folder(&folder),
-            road: Road::at((HERE, 0).into(), cluster.api_server()).await,
+            road: Proxy::at((HERE, 0).into(), cluster.api_server()).await,
             clock: SystemClock::new(),
             image,
             images: Mutex::default(),
@@ -89,8 +89,8 @@ impl Site {
     }
 
     /// Opens a proxy by which pods reach a listener on this machine.
-    pub(crate) async fn way_to(&self, listener: SocketAddr) -> Road {
-        Road::at((HERE, 0).into(), listener).await
+    pub(crate) async fn way_to(&self, listener: SocketAddr) -> Proxy {
+        Proxy::at((HERE, 0).into(), listener).await
     }
 
     /// Returns the output of the containers of all pods of this name.

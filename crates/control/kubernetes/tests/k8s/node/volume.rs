@@ -80,7 +80,7 @@ pub(super) async fn provide(ground: Arc<Ground>) {
         std::fs::create_dir(&folder).expect("the site's folder can be written");
         let spec = claim.spec.as_ref().expect("a claim has a spec");
         let size = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()).expect("it says its size");
-        let bytes = quantity::bytes(&size["storage"].0).expect("its size is one");
+        let bytes = quantity::parse_bytes(&size["storage"].0).expect("its size is one");
         if bytes < SMALL_BYTES {
             let size = format!("size={bytes}");
             let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder).status();

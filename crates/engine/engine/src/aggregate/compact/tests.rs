@@ -5,37 +5,44 @@ use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
-use super::super::tests::Chance;
-use super::super::{AggregateSpec, CompactGroups, GroupRows, GroupingSet, Groups, Kept, StateSpec};
-use crate::{Batch, Bits, Bounds, Column, Data, Form, GOES_ON, Strings};
+use super::super::tests::Random;
+use super::super::{AggregateKind, AggregateSpec, CompactGroups, GroupRows, GroupingSet, Groups, StateSpec};
+use crate::{Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, NEVER_STOPPED, PhysicalType};
 
-const KEPT: [Kept; 6] =
-    [Kept::Count, Kept::Sum, Kept::FloatSum, Kept::Min(Form::Ints), Kept::Max(Form::Floats), Kept::Max(Form::Texts)];
+const KEPT: [AggregateKind; 6] = [
+    AggregateKind::Count,
+    AggregateKind::Sum,
+    AggregateKind::FloatSum,
+    AggregateKind::Min(PhysicalType::Ints),
+    AggregateKind::Max(PhysicalType::Floats),
+    AggregateKind::Max(PhysicalType::Texts),
+];
 
 /// Creates a specification whose keys are among the first two columns, with states of numbers, floats and strings.
 fn spec(keys: &[usize], sets: Vec<GroupingSet>) -> Arc<AggregateSpec> {
     let columns = [None, Some(2), Some(3), Some(2), Some(3), Some(1)];
-    let states = KEPT.into_iter().zip(columns).map(|(kept, column)| StateSpec { kept, column, filter: None });
+    let states = KEPT.into_iter().zip(columns).map(|(kept, column)| StateSpec { kind: kept, column, filter: None });
     let (keys, states) = (keys.to_vec(), states.collect());
     Arc::new(AggregateSpec { keys, states, sets, ..AggregateSpec::default() })
 }
 
 /// Creates rows: an integer key and a string key, some of them NULL, then a number and a float whose sums are exact.
-fn batch(chance: &mut Chance, rows: usize) -> Batch {
+fn batch(chance: &mut Random, rows: usize) -> Batch {
     let mut ints = |end: u64, nulls: bool| {
         let values: Vec<i64> = (0..rows).map(|_| i64::try_from(chance.below(end)).expect("it is small") - 2).collect();
-        let valid = nulls.then(|| Arc::new(Bits::of(rows, |row| values[row] != 1)));
+        let valid = nulls.then(|| Arc::new(Bitmap::from_fn(rows, |row| values[row] != 1)));
         let bounds = Bounds { min: -2, max: i128::from(end) };
-        Column { data: Data::Ints { values: Arc::new(values), bounds }, validity: valid }
+        Column { data: ColumnData::Ints { values: Arc::new(values), bounds }, validity: valid }
     };
     let (keys, values) = (ints(6, true), ints(100, true));
     let strings: Vec<String> = (0..9).map(|_| format!("s{}", chance.below(30))).collect();
     let codes = (0..rows).map(|_| u32::try_from(chance.below(9)).expect("it is small")).collect();
-    let valid = Some(Arc::new(Bits::of(rows, |_| chance.below(7) != 0)));
-    let strings = Strings::new(StringViewArray::from_iter_values(strings));
-    let texts = Column { data: Data::Codes { codes: Arc::new(codes), strings }, validity: valid };
+    let valid = Some(Arc::new(Bitmap::from_fn(rows, |_| chance.below(7) != 0)));
+    let strings = Dictionary::new(StringViewArray::from_iter_values(strings));
+    let texts =
+        Column { data: ColumnData::Dictionary { indices: Arc::new(codes), dictionary: strings }, validity: valid };
     let floats = (0..rows).map(|_| f64::from(u32::try_from(chance.below(64)).expect("it is small")) / 4.0).collect();
-    Batch { rows, columns: vec![keys, texts, values, Column::new(Data::Floats(Arc::new(floats)))] }
+    Batch { rows, columns: vec![keys, texts, values, Column::new(ColumnData::Floats(Arc::new(floats)))] }
 }
 
 fn value(column: &Column, row: usize) -> String {
@@ -43,11 +50,11 @@ fn value(column: &Column, row: usize) -> String {
         return "NULL".to_owned();
     }
     match &column.data {
-        Data::Ints { values, .. } => values[row].to_string(),
-        Data::Wide(values) => values[row].to_string(),
-        Data::Floats(values) => values[row].to_string(),
-        Data::Codes { codes, strings } => strings.get(codes[row]).to_owned(),
-        Data::Texts(texts) => texts.value(row).to_owned(),
+        ColumnData::Ints { values, .. } => values[row].to_string(),
+        ColumnData::WideInts(values) => values[row].to_string(),
+        ColumnData::Floats(values) => values[row].to_string(),
+        ColumnData::Dictionary { indices: codes, dictionary: strings } => strings.get(codes[row]).to_owned(),
+        ColumnData::Texts(texts) => texts.value(row).to_owned(),
         other => panic!("{other:?}"),
     }
 }
@@ -66,7 +73,7 @@ fn shown(rows: &GroupRows) -> BTreeMap<Vec<String>, usize> {
 /// Merges compact groups that one worker made of consecutive parts of the rows, both into an empty aggregation and into
 /// one with groups.
 fn parts_make_the_whole(spec: &Arc<AggregateSpec>, seed: u64) {
-    let mut chance = Chance(seed | 1);
+    let mut chance = Random(seed | 1);
     let (mut whole, mut worker) = (Groups::new(spec), Groups::new(spec));
     let mut kept: Vec<CompactGroups> = Vec::new();
     for _ in 0..5 {
@@ -76,7 +83,7 @@ fn parts_make_the_whole(spec: &Arc<AggregateSpec>, seed: u64) {
             whole.add(&batch).expect("there is memory");
             worker.add(&batch).expect("there is memory");
         }
-        kept.push(worker.take().compact().expect("there is memory").expect("they are few"));
+        kept.push(worker.take().into_compact().expect("there is memory").expect("they are few"));
     }
     let last = batch(&mut chance, 50);
     whole.add(&last).expect("there is memory");
@@ -87,7 +94,7 @@ fn parts_make_the_whole(spec: &Arc<AggregateSpec>, seed: u64) {
         if begins_with_rows {
             all.add(&last).expect("there is memory");
         }
-        kept.iter().for_each(|part| all.add_compact(part, &GOES_ON).expect("there is memory"));
+        kept.iter().for_each(|part| all.merge_compact(part, &NEVER_STOPPED).expect("there is memory"));
         if !begins_with_rows {
             all.add(&last).expect("there is memory");
         }
@@ -111,28 +118,30 @@ fn parts_are_what_the_whole_is() {
 fn strings_that_no_group_has_are_not_kept() {
     let spec = spec(&[1], Vec::new());
     let strings: Vec<String> = (0..20_000).map(|number| format!("a long string of many {number}")).collect();
-    let strings = Strings::new(StringViewArray::from_iter_values(strings));
+    let strings = Dictionary::new(StringViewArray::from_iter_values(strings));
     let codes: Vec<u32> = (0..100).map(|row| row % 3).collect();
-    let zeros = Column::new(Data::Ints { values: Arc::new(vec![0; 100]), bounds: Bounds::of(0) });
-    let texts = Column::new(Data::Codes { codes: Arc::new(codes), strings });
-    let floats = Column::new(Data::Floats(Arc::new(vec![0.0; 100])));
+    let zeros = Column::new(ColumnData::Ints { values: Arc::new(vec![0; 100]), bounds: Bounds::from_value(0) });
+    let texts = Column::new(ColumnData::Dictionary { indices: Arc::new(codes), dictionary: strings });
+    let floats = Column::new(ColumnData::Floats(Arc::new(vec![0.0; 100])));
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 100, columns: vec![zeros.clone(), texts, zeros, floats] }).expect("there is memory");
     assert!(1 << 20 < groups.memory_bytes());
-    let compact = groups.compact().expect("there is memory").expect("they are few");
+    let compact = groups.into_compact().expect("there is memory").expect("they are few");
     assert_eq!(compact.len(), 3);
     assert!(compact.memory_bytes() < 4_096, "{}", compact.memory_bytes());
 }
 
 #[test]
 fn groups_that_were_put_aside_are_not_kept() {
-    let mut groups = Groups::looking_at(&spec(&[0], Vec::new()), 1);
+    let mut groups = Groups::with_first_check(&spec(&[0], Vec::new()), 1);
     let rows = 200;
-    let keys =
-        Column::new(Data::Ints { values: Arc::new((0..rows).map(|row| row << 40).collect()), bounds: Bounds::I64 });
-    let texts = Column::new(Data::Texts(StringViewArray::from_iter_values((0..rows).map(|_| "t"))));
-    let floats = Column::new(Data::Floats(Arc::new((0..rows).map(|_| 0.5).collect())));
+    let keys = Column::new(ColumnData::Ints {
+        values: Arc::new((0..rows).map(|row| row << 40).collect()),
+        bounds: Bounds::I64,
+    });
+    let texts = Column::new(ColumnData::Texts(StringViewArray::from_iter_values((0..rows).map(|_| "t"))));
+    let floats = Column::new(ColumnData::Floats(Arc::new((0..rows).map(|_| 0.5).collect())));
     groups.add(&Batch { rows: 200, columns: vec![keys.clone(), texts, keys, floats] }).expect("there is memory");
-    assert!(groups.is_aside());
-    assert!(groups.compact().expect("there is memory").is_none());
+    assert!(groups.has_flushed());
+    assert!(groups.into_compact().expect("there is memory").is_none());
 }

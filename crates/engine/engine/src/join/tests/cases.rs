@@ -7,15 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::datatypes::{DataType, Int64Type};
 
-use crate::expression::{Expression, Foreign};
-use crate::join::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch, Residual, TextFilter, slots};
-use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, NONE, Result, Strings};
+use crate::expression::{ArrowFunction, Expression};
+use crate::join::{
+    BuildCollector, JoinHashTable, JoinKind, JoinSpec, OutputColumn, ProbeScratch, Residual, TextKeyFilter, hash_index,
+};
+use crate::{
+    BATCH_ROWS, Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, Error, NEVER_STOPPED, NONE, PhysicalType, Result,
+};
 
 fn ints(values: impl IntoIterator<Item = i64>) -> Batch {
     let values: Vec<i64> = values.into_iter().collect();
     Batch {
         rows: values.len(),
-        columns: vec![Column::new(Data::Ints { values: Arc::new(values), bounds: Bounds::I64 })],
+        columns: vec![Column::new(ColumnData::Ints { values: Arc::new(values), bounds: Bounds::I64 })],
     }
 }
 
@@ -27,15 +31,15 @@ fn one_key(kind: JoinKind, output: OutputColumn) -> JoinSpec {
         nulls_are_equal: false,
         output: vec![output],
         residual: None,
-        build_forms: vec![Form::Ints],
+        build_types: vec![PhysicalType::Ints],
     }
 }
 
-fn table(spec: JoinSpec, batch: Batch) -> JoinTable {
+fn table(spec: JoinSpec, batch: Batch) -> JoinHashTable {
     let spec = Arc::new(spec);
-    let mut build = Build::new(&spec);
+    let mut build = BuildCollector::new(&spec);
     build.push(batch).expect("a column of the build side's form");
-    JoinTable::finish(spec, vec![build], 1 << 20, &GOES_ON).expect("a table")
+    JoinHashTable::finish(spec, vec![build], 1 << 20, &NEVER_STOPPED).expect("a table")
 }
 
 /// Returns a consumer that counts the output rows.
@@ -58,7 +62,7 @@ fn columns_of_the_probe_side_stay_where_all_rows_match() {
     };
     table.probe(&probe, &mut ProbeScratch::default(), &mut next).expect("probing");
     let [joined] = &*batches else { panic!("one batch") };
-    let (Data::Ints { values: given, .. }, Data::Ints { values: own, .. }) =
+    let (ColumnData::Ints { values: given, .. }, ColumnData::Ints { values: own, .. }) =
         (&joined.columns[0].data, &probe.columns[0].data)
     else {
         panic!("integers");
@@ -72,15 +76,15 @@ fn an_error_of_the_receiver_stops_probing() {
     let mut calls = 0;
     let mut next = |_| {
         calls += 1;
-        Err(Error::Memory("a test"))
+        Err(Error::OutOfMemory("a test"))
     };
     let result = table.probe(&ints([1, 1]), &mut ProbeScratch::default(), &mut next);
-    assert!(matches!(result, Err(Error::Memory(_))));
+    assert!(matches!(result, Err(Error::OutOfMemory(_))));
     assert_eq!(calls, 1);
 }
 
 #[test]
-fn filters_know_bounds_and_values() {
+fn key_filter_tests_bounds_and_values() {
     let filter_of = |values: &[i64]| {
         let table = table(one_key(JoinKind::Inner, OutputColumn::Probe(0)), ints(values.iter().copied()));
         table.key_filter(0).expect("a filter")
@@ -88,20 +92,23 @@ fn filters_know_bounds_and_values() {
     let filter = filter_of(&[5, 7, 11]);
     assert_eq!(filter.bounds(), (5, 11));
     assert!(!filter.is_exact_range());
-    let kept = filter.keep(&[4, 5, 6, 7, 11, 12, i64::MIN, i64::MAX], None);
+    let kept = filter.matching_rows(&[4, 5, 6, 7, 11, 12, i64::MIN, i64::MAX], None);
     assert_eq!(kept.ones().collect::<Vec<_>>(), [1, 3, 4]);
-    let kept = filter.keep(&[5, 5, 6], Some(&Bits::of(3, |row| row == 0)));
+    let kept = filter.matching_rows(&[5, 5, 6], Some(&Bitmap::from_fn(3, |row| row == 0)));
     assert_eq!(kept.ones().collect::<Vec<_>>(), [0]);
 
     assert!(filter_of(&[3, 4, 5, 6, 7, 8, 9]).is_exact_range());
     let filter = filter_of(&[i64::MIN, i64::MAX]);
     assert_eq!(filter.bounds(), (i64::MIN, i64::MAX));
-    assert_eq!(filter.keep(&[i64::MIN, i64::MAX], None).count(), 2);
-    assert!(filter.keep(&(0..1000).collect::<Vec<_>>(), None).count() < 100, "most absent values are rejected");
-    assert!(filter.is_worth(8) && !filter.is_worth(7));
+    assert_eq!(filter.matching_rows(&[i64::MIN, i64::MAX], None).count_ones(), 2);
+    assert!(
+        filter.matching_rows(&(0..1000).collect::<Vec<_>>(), None).count_ones() < 100,
+        "most absent values are rejected"
+    );
+    assert!(filter.is_worthwhile(8) && !filter.is_worthwhile(7));
     let filter = filter_of(&[]);
     assert!(filter.bounds().0 > filter.bounds().1 && !filter.is_exact_range());
-    assert_eq!(filter.keep(&[0, i64::MIN, i64::MAX], None).count(), 0);
+    assert_eq!(filter.matching_rows(&[0, i64::MIN, i64::MAX], None).count_ones(), 0);
 }
 
 #[test]
@@ -112,22 +119,25 @@ fn joins_that_keep_probe_rows_have_no_filters() {
 }
 
 #[test]
-fn strings_that_find_nothing_are_known() {
-    let strings = Strings::new(StringViewArray::from_iter_values(["a", "b", "c"]));
+fn text_filter_rejects_absent_strings() {
+    let strings = Dictionary::new(StringViewArray::from_iter_values(["a", "b", "c"]));
     let codes = |codes: Vec<u32>, valid: Option<Vec<bool>>| {
-        let validity = valid.map(|valid| Arc::new(Bits::of(codes.len(), |row| valid[row])));
-        Column { data: Data::Codes { codes: Arc::new(codes), strings: Arc::clone(&strings) }, validity }
+        let validity = valid.map(|valid| Arc::new(Bitmap::from_fn(codes.len(), |row| valid[row])));
+        Column { data: ColumnData::Dictionary { indices: Arc::new(codes), dictionary: Arc::clone(&strings) }, validity }
     };
     let table_of = |kind| {
-        let spec = JoinSpec { build_forms: vec![Form::Texts], ..one_key(kind, OutputColumn::Build(0)) };
+        let spec = JoinSpec { build_types: vec![PhysicalType::Texts], ..one_key(kind, OutputColumn::Build(0)) };
         Arc::new(table(spec, Batch { rows: 2, columns: vec![codes(vec![2, 0], None)] }))
     };
     let probe = codes(vec![1, 0, 2, 1, 0], Some(vec![true, true, true, true, false]));
     for (kind, expected) in [(JoinKind::Inner, vec![1, 2]), (JoinKind::LeftNotIn, vec![1, 2, 4])] {
-        let mut filter = TextFilter::of(&table_of(kind), 0).expect("a filter");
-        assert_eq!(filter.keep(&probe).expect("strings").ones().collect::<Vec<_>>(), expected, "{kind:?}");
+        let mut filter = TextKeyFilter::try_new(&table_of(kind), 0).expect("a filter");
+        assert_eq!(filter.matching_rows(&probe).expect("strings").ones().collect::<Vec<_>>(), expected, "{kind:?}");
     }
-    assert!(TextFilter::of(&Arc::new(table(one_key(JoinKind::Inner, OutputColumn::Probe(0)), ints([1]))), 0).is_none());
+    assert!(
+        TextKeyFilter::try_new(&Arc::new(table(one_key(JoinKind::Inner, OutputColumn::Probe(0)), ints([1]))), 0)
+            .is_none()
+    );
 }
 
 /// The filter of a NOT IN join passes NULLs, and there is no filter if a build key is NULL, because then any probe
@@ -137,28 +147,28 @@ fn filters_of_not_in_let_nulls_pass() {
     let keys = |nulls: &[usize]| {
         let mut batch = ints([5, 7, 11]);
         if !nulls.is_empty() {
-            batch.columns[0].validity = Some(Arc::new(Bits::of(3, |row| !nulls.contains(&row))));
+            batch.columns[0].validity = Some(Arc::new(Bitmap::from_fn(3, |row| !nulls.contains(&row))));
         }
         batch
     };
     let filter = table(one_key(JoinKind::LeftNotIn, OutputColumn::Build(0)), keys(&[])).key_filter(0).expect("one");
-    let kept = filter.keep(&[5, 6, 6], Some(&Bits::of(3, |row| row != 2)));
-    assert_eq!((filter.keeps_nulls(), kept.ones().collect::<Vec<_>>()), (true, vec![0, 2]));
+    let kept = filter.matching_rows(&[5, 6, 6], Some(&Bitmap::from_fn(3, |row| row != 2)));
+    assert_eq!((filter.passes_nulls(), kept.ones().collect::<Vec<_>>()), (true, vec![0, 2]));
     assert!(table(one_key(JoinKind::LeftNotIn, OutputColumn::Build(0)), keys(&[1])).key_filter(0).is_none());
 }
 
 /// A partition of the build side may have no probe rows of its own while other partitions have some.
 #[test]
-fn probe_rows_elsewhere_leave_null_keys_open() {
+fn not_in_drops_null_keys_if_other_partitions_have_rows() {
     for (is_elsewhere, expected) in [(false, 2), (true, 1)] {
         let mut batch = ints([5, 7]);
-        batch.columns[0].validity = Some(Arc::new(Bits::of(2, |row| row == 0)));
+        batch.columns[0].validity = Some(Arc::new(Bitmap::from_fn(2, |row| row == 0)));
         let table = table(one_key(JoinKind::LeftNotIn, OutputColumn::Build(0)), batch);
         if is_elsewhere {
-            table.see_rows_elsewhere();
+            table.record_probe_rows_elsewhere();
         }
         let mut rows = 0;
-        table.rest(0, 1, &[], &mut count(&mut rows)).expect("build rows after probing");
+        table.output_build_rows(0, 1, &[], &mut count(&mut rows)).expect("build rows after probing");
         assert_eq!(rows, expected);
     }
 }
@@ -166,29 +176,36 @@ fn probe_rows_elsewhere_leave_null_keys_open() {
 #[test]
 fn other_forms_are_errors() {
     let spec = one_key(JoinKind::Inner, OutputColumn::Probe(0));
-    let floats = || Batch { rows: 1, columns: vec![Column::new(Data::Floats(Arc::new(vec![1.0])))] };
-    assert!(matches!(Build::new(&Arc::new(spec.clone())).push(floats()), Err(Error::Form(_))));
+    let floats = || Batch { rows: 1, columns: vec![Column::new(ColumnData::Floats(Arc::new(vec![1.0])))] };
+    assert!(matches!(BuildCollector::new(&Arc::new(spec.clone())).push(floats()), Err(Error::Internal(_))));
     let table = table(spec, ints([1]));
     let mut scratch = ProbeScratch::default();
     let none = Batch { rows: 1, columns: Vec::new() };
     for batch in [floats(), none] {
-        assert!(matches!(table.probe(&batch, &mut scratch, &mut |_| Ok(())), Err(Error::Form(_))));
+        assert!(matches!(table.probe(&batch, &mut scratch, &mut |_| Ok(())), Err(Error::Internal(_))));
     }
     for output in [OutputColumn::Mark, OutputColumn::Build(1)] {
         let spec = one_key(JoinKind::Inner, output);
-        assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20, &GOES_ON), Err(Error::Form(_))));
+        assert!(matches!(
+            JoinHashTable::finish(Arc::new(spec), Vec::new(), 1 << 20, &NEVER_STOPPED),
+            Err(Error::Internal(_))
+        ));
     }
     let spec = one_key(JoinKind::LeftSemi, OutputColumn::Probe(0));
-    assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20, &GOES_ON), Err(Error::Form(_))));
+    assert!(matches!(
+        JoinHashTable::finish(Arc::new(spec), Vec::new(), 1 << 20, &NEVER_STOPPED),
+        Err(Error::Internal(_))
+    ));
 }
 
 /// Cached dictionary lookups belong to one table, even if the same dictionary is used with another.
 #[test]
 fn a_scratch_serves_one_table_after_the_other() {
-    let spec = JoinSpec { build_forms: vec![Form::Texts], ..one_key(JoinKind::RightSemi, OutputColumn::Probe(0)) };
-    let strings = Strings::new(StringViewArray::from_iter_values(["a", "b"]));
+    let spec =
+        JoinSpec { build_types: vec![PhysicalType::Texts], ..one_key(JoinKind::RightSemi, OutputColumn::Probe(0)) };
+    let strings = Dictionary::new(StringViewArray::from_iter_values(["a", "b"]));
     let codes = |codes: Vec<u32>| {
-        let data = Data::Codes { codes: Arc::new(codes), strings: Arc::clone(&strings) };
+        let data = ColumnData::Dictionary { indices: Arc::new(codes), dictionary: Arc::clone(&strings) };
         Batch { rows: 1, columns: vec![Column::new(data)] }
     };
     let mut scratch = ProbeScratch::default();
@@ -204,12 +221,12 @@ fn a_scratch_serves_one_table_after_the_other() {
 #[derive(Debug, Default)]
 struct IsOdd(AtomicUsize);
 
-impl Foreign for IsOdd {
+impl ArrowFunction for IsOdd {
     fn id(&self) -> u64 {
         11
     }
 
-    fn takes(&self) -> &[DataType] {
+    fn argument_types(&self) -> &[DataType] {
         &[DataType::Int64]
     }
 
@@ -232,14 +249,14 @@ impl Foreign for IsOdd {
 fn a_worker_remembers_its_condition_from_batch_to_batch() {
     let function = Arc::new(IsOdd::default());
     let called = Arc::clone(&function);
-    let condition = Expression::Foreign { function, arguments: vec![Expression::Column(0)] };
+    let condition = Expression::ArrowCall { function, arguments: vec![Expression::Column(0)] };
     let columns = vec![OutputColumn::Probe(0)];
     let residual = Residual { columns, condition };
     let spec = JoinSpec { residual: Some(residual), ..one_key(JoinKind::Inner, OutputColumn::Probe(0)) };
     let table = table(spec, ints(0..10));
     let values = |values: Range<i64>| {
         let bounds = Bounds { min: 0, max: 9 };
-        Batch { rows: 5, columns: vec![Column::new(Data::Ints { values: Arc::new(values.collect()), bounds })] }
+        Batch { rows: 5, columns: vec![Column::new(ColumnData::Ints { values: Arc::new(values.collect()), bounds })] }
     };
     let (mut scratch, mut rows) = (ProbeScratch::default(), 0);
     for probe in [0..5, 5..10] {
@@ -266,25 +283,26 @@ fn workers_mark_the_same_rows() {
     });
     let mut rows = 0;
     for part in 0..3 {
-        table.rest(part, 3, &[], &mut count(&mut rows)).expect("build rows after probing");
+        table.output_build_rows(part, 3, &[], &mut count(&mut rows)).expect("build rows after probing");
     }
     assert_eq!(rows, 2 * (10_000 - 9 * 900));
 }
 
 #[test]
-fn slots_grow() {
+fn hash_index_grows() {
     let words: Vec<u64> = (0..3000).map(|word| word % 2000 * 1_000_003).collect();
-    let slots = slots::Slots::with_slots(&words, words.len(), &GOES_ON, 16).expect("the stop flag is not set");
-    assert_eq!(slots.groups(), 2000);
+    let slots =
+        hash_index::HashIndex::with_slots(&words, words.len(), &NEVER_STOPPED, 16).expect("the stop flag is not set");
+    assert_eq!(slots.group_count(), 2000);
     let (mut found, mut open) = (vec![0; 4000], Vec::new());
-    slots.find(|row| row as u64 * 1_000_003, &mut found, &mut open);
+    slots.find_groups(|row| row as u64 * 1_000_003, &mut found, &mut open);
     let is_right = |(row, group): (u32, &u32)| *group == if row < 2000 { row } else { NONE };
     assert!((0..).zip(&found).all(is_right));
 }
 
 /// A cross join with a residual condition that no pair fulfils.
 #[test]
-fn a_join_that_nobody_waits_for_stops() {
+fn cancelled_probe_stops() {
     let column = |position| Box::new(Expression::Column(position));
     let condition = Expression::Compare {
         comparison: crate::expression::Comparison::Less,
@@ -309,13 +327,13 @@ fn a_join_that_nobody_waits_for_stops() {
 }
 
 #[test]
-fn a_table_that_nobody_waits_for_is_not_made() {
+fn cancelled_build_stops() {
     let far: Vec<i64> = (0..1000).map(|key| key * 1_000_003).collect();
     for keys in [vec![1, 2, 3], far, vec![i64::MIN, i64::MAX]] {
         let spec = Arc::new(one_key(JoinKind::Inner, OutputColumn::Probe(0)));
-        let mut build = Build::new(&spec);
+        let mut build = BuildCollector::new(&spec);
         build.push(ints(keys)).expect("a column of the build side's form");
-        let stopped = JoinTable::finish(spec, vec![build], 1 << 20, &AtomicBool::new(true));
+        let stopped = JoinHashTable::finish(spec, vec![build], 1 << 20, &AtomicBool::new(true));
         assert!(matches!(stopped, Err(Error::Stopped)));
     }
 }

@@ -5,9 +5,9 @@ mod nested_loop;
 mod rows;
 
 /// Deterministic pseudo-random number generator (xorshift64 with a multiplied output).
-pub(super) struct Chance(u64);
+pub(super) struct Random(u64);
 
-impl Chance {
+impl Random {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

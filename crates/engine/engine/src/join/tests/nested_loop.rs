@@ -5,11 +5,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::{DataType, Int64Type};
 
-use super::Chance;
+use super::Random;
 use super::rows::{Keys, Row, Value, batches, forms, rows, value};
-use crate::expression::{Expression, Foreign};
-use crate::join::{Build, JoinKind, JoinSpec, JoinTable, Matched, OutputColumn, ProbeScratch, Residual, TextFilter};
-use crate::{BATCH_ROWS, Batch, Data, GOES_ON, Result, Selection};
+use crate::expression::{ArrowFunction, Expression};
+use crate::join::{
+    BuildCollector, JoinHashTable, JoinKind, JoinSpec, OutputColumn, ProbeMatches, ProbeScratch, Residual,
+    TextKeyFilter,
+};
+use crate::{BATCH_ROWS, Batch, ColumnData, NEVER_STOPPED, Result, Selection};
 
 const KINDS: [JoinKind; 11] = [
     JoinKind::Inner,
@@ -26,7 +29,7 @@ const KINDS: [JoinKind; 11] = [
 ];
 
 /// Returns whether a pair of rows fulfils the residual condition.
-fn fulfils(build: &Row, probe: &Row) -> bool {
+fn passes_residual(build: &Row, probe: &Row) -> bool {
     let number = |row: &Row| if let Some(Value::Number(number)) = row.last() { *number } else { panic!("no number") };
     is_no_third(number(build) + number(probe))
 }
@@ -37,14 +40,14 @@ fn is_no_third(sum: i128) -> bool {
 
 /// The same condition as a function of two columns.
 #[derive(Debug)]
-struct Fulfils;
+struct ResidualFunction;
 
-impl Foreign for Fulfils {
+impl ArrowFunction for ResidualFunction {
     fn id(&self) -> u64 {
         12
     }
 
-    fn takes(&self) -> &[DataType] {
+    fn argument_types(&self) -> &[DataType] {
         &[DataType::Int64, DataType::Int64]
     }
 
@@ -67,15 +70,15 @@ impl Foreign for Fulfils {
 /// Returns the residual condition over the number columns of both sides.
 fn residual(keys: usize) -> Residual {
     let arguments = vec![Expression::Column(0), Expression::Column(1)];
-    let condition = Expression::Foreign { function: Arc::new(Fulfils), arguments };
+    let condition = Expression::ArrowCall { function: Arc::new(ResidualFunction), arguments };
     Residual { columns: vec![OutputColumn::Build(keys), OutputColumn::Probe(keys)], condition }
 }
 
 /// Computes the join by a nested loop.
-fn naive(spec: &JoinSpec, build: &[Row], probe: &[Row]) -> Vec<Row> {
+fn nested_loop_join(spec: &JoinSpec, build: &[Row], probe: &[Row]) -> Vec<Row> {
     let matches = |left: &Row, right: &Row| {
         let are_equal = |(build, probe): &(usize, usize)| left[*build].equals(&right[*probe], spec.nulls_are_equal);
-        spec.keys.iter().all(are_equal) && (spec.residual.is_none() || fulfils(left, right))
+        spec.keys.iter().all(are_equal) && (spec.residual.is_none() || passes_residual(left, right))
     };
     let mut all = Vec::new();
     let row = |left: Option<&Row>, right: Option<&Row>, mark: bool| -> Row {
@@ -123,21 +126,21 @@ fn naive(spec: &JoinSpec, build: &[Row], probe: &[Row]) -> Vec<Row> {
 }
 
 /// Computes the join with several workers.
-fn joined(
+fn hash_join(
     spec: &JoinSpec,
     build: &[Row],
     probe: &[Row],
     keys: &[Keys],
     workers: usize,
-    chance: &mut Chance,
+    chance: &mut Random,
 ) -> Vec<Row> {
     let spec = Arc::new(spec.clone());
-    let mut builds: Vec<Build> = (0..workers).map(|_| Build::new(&spec)).collect();
-    for batch in batches(build, &spec.build_forms, chance) {
+    let mut builds: Vec<BuildCollector> = (0..workers).map(|_| BuildCollector::new(&spec)).collect();
+    for batch in batches(build, &spec.build_types, chance) {
         let worker = chance.below(workers as u64) as usize;
         builds[worker].push(batch).expect("a batch of the right forms");
     }
-    let table = JoinTable::finish(Arc::clone(&spec), builds, 1 << 20, &GOES_ON).expect("a table");
+    let table = JoinHashTable::finish(Arc::clone(&spec), builds, 1 << 20, &NEVER_STOPPED).expect("a table");
     let table = Arc::new(table);
     assert_eq!(table.rows(), build.len());
     let mut all = Vec::new();
@@ -150,18 +153,18 @@ fn joined(
     let mut scratches: Vec<ProbeScratch> = (0..workers).map(|_| ProbeScratch::default()).collect();
     let forms = forms(keys);
     for batch in batches(probe, &forms, chance) {
-        let batch = filtered(&table, &spec, batch, chance).expect("filters");
+        let batch = apply_random_filters(&table, &spec, batch, chance).expect("filters");
         let worker = chance.below(workers as u64) as usize;
         table.probe(&batch, &mut scratches[worker], &mut next).expect("probing");
     }
     for part in 0..workers {
-        table.rest(part, workers, &forms, &mut next).expect("build rows after probing");
+        table.output_build_rows(part, workers, &forms, &mut next).expect("build rows after probing");
     }
     all
 }
 
 /// Computes the join with the build side split into chunks.
-fn joined_in_pieces(spec: &JoinSpec, build: &[Row], probe: &[Row], keys: &[Keys], chance: &mut Chance) -> Vec<Row> {
+fn chunked_hash_join(spec: &JoinSpec, build: &[Row], probe: &[Row], keys: &[Keys], chance: &mut Random) -> Vec<Row> {
     let (spec, forms, pieces) = (Arc::new(spec.clone()), forms(keys), 3);
     let mut all = Vec::new();
     let mut next = |batch: Batch| {
@@ -170,39 +173,44 @@ fn joined_in_pieces(spec: &JoinSpec, build: &[Row], probe: &[Row], keys: &[Keys]
         Ok(())
     };
     let probing = batches(probe, &forms, chance);
-    let matched: Vec<Matched> = probing.iter().map(|batch| Matched::none(batch.rows)).collect();
+    let matched: Vec<ProbeMatches> = probing.iter().map(|batch| ProbeMatches::new(batch.rows)).collect();
     let mut scratch = ProbeScratch::default();
     for piece in 0..pieces {
-        let mut side = Build::new(&spec);
+        let mut side = BuildCollector::new(&spec);
         let rows = &build[build.len() * piece / pieces..build.len() * (piece + 1) / pieces];
-        for batch in batches(rows, &spec.build_forms, chance) {
+        for batch in batches(rows, &spec.build_types, chance) {
             side.push(batch).expect("a batch of the right forms");
         }
-        let table = JoinTable::finish(Arc::clone(&spec), vec![side], 0, &GOES_ON).expect("a table");
+        let table = JoinHashTable::finish(Arc::clone(&spec), vec![side], 0, &NEVER_STOPPED).expect("a table");
         for (batch, matched) in probing.iter().zip(&matched) {
-            table.probe_piece(batch, matched, piece + 1 == pieces, &mut scratch, &mut next).expect("probing");
+            table.probe_chunk(batch, matched, piece + 1 == pieces, &mut scratch, &mut next).expect("probing");
         }
-        table.rest(0, 1, &forms, &mut next).expect("build rows after probing");
+        table.output_build_rows(0, 1, &forms, &mut next).expect("build rows after probing");
     }
     all
 }
 
 /// Applies randomly chosen runtime filters to a probe batch.
-fn filtered(table: &Arc<JoinTable>, spec: &JoinSpec, batch: Batch, chance: &mut Chance) -> Result<Batch> {
+fn apply_random_filters(
+    table: &Arc<JoinHashTable>,
+    spec: &JoinSpec,
+    batch: Batch,
+    chance: &mut Random,
+) -> Result<Batch> {
     let mut batch = batch;
     for (key, (_, position)) in spec.keys.iter().enumerate() {
         let column = &batch.columns[*position];
         if chance.below(2) == 0
             && let Some(filter) = table.key_filter(key)
-            && let Data::Ints { values, .. } = &column.data
+            && let ColumnData::Ints { values, .. } = &column.data
         {
-            let kept = filter.keep(values, column.validity.as_deref());
-            batch = batch.select(&Selection::of(&kept))?;
+            let kept = filter.matching_rows(values, column.validity.as_deref());
+            batch = batch.select(&Selection::from_bitmap(&kept))?;
         } else if chance.below(2) == 0
-            && let Some(mut filter) = TextFilter::of(table, key)
+            && let Some(mut filter) = TextKeyFilter::try_new(table, key)
         {
-            let kept = filter.keep(column)?;
-            batch = batch.select(&Selection::of(&kept))?;
+            let kept = filter.matching_rows(column)?;
+            batch = batch.select(&Selection::from_bitmap(&kept))?;
         }
     }
     Ok(batch)
@@ -242,13 +250,13 @@ struct Case<'a> {
 
 /// Checks every join kind, with and without a residual condition, and with NULLs equal or not.
 fn check(case: &Case<'_>) {
-    let mut chance = Chance::new(case.seed);
+    let mut chance = Random::new(case.seed);
     let build = rows(case.keys, case.build_rows, case.spread, case.nulls, &mut chance);
     let probe = rows(case.keys, case.probe_rows, case.spread + case.spread / 4 + 1, case.nulls, &mut chance);
     check_rows(case.keys, &build, &probe, &mut chance);
 }
 
-fn check_rows(keys: &[Keys], build: &[Row], probe: &[Row], chance: &mut Chance) {
+fn check_rows(keys: &[Keys], build: &[Row], probe: &[Row], chance: &mut Random) {
     for kind in KINDS {
         for (nulls_are_equal, has_residual) in [(false, false), (true, false), (false, true), (true, true)] {
             let spec = JoinSpec {
@@ -257,17 +265,17 @@ fn check_rows(keys: &[Keys], build: &[Row], probe: &[Row], chance: &mut Chance) 
                 nulls_are_equal,
                 output: output(kind, keys.len() + 1),
                 residual: has_residual.then(|| residual(keys.len())),
-                build_forms: forms(keys),
+                build_types: forms(keys),
             };
             if kind == JoinKind::LeftNotIn && (keys.len() != 1 || nulls_are_equal || has_residual) {
                 continue;
             }
             let workers = 1 + chance.below(3) as usize;
-            let expected = naive(&spec, build, probe);
-            let found = joined(&spec, build, probe, keys, workers, chance);
+            let expected = nested_loop_join(&spec, build, probe);
+            let found = hash_join(&spec, build, probe, keys, workers, chance);
             let of = format!("{kind:?} on {:?}, NULLs equal {nulls_are_equal}, residual {has_residual}", keys);
             assert_eq!(sorted(&found), sorted(&expected), "{of}");
-            let found = joined_in_pieces(&spec, build, probe, keys, chance);
+            let found = chunked_hash_join(&spec, build, probe, keys, chance);
             assert_eq!(sorted(&found), sorted(&expected), "{of}, in pieces");
         }
     }
@@ -303,7 +311,7 @@ fn not_in_with_nulls_and_without() {
             .into_iter()
             .enumerate()
     {
-        let mut chance = Chance::new(seed as u64 + 40);
+        let mut chance = Random::new(seed as u64 + 40);
         for keys in [Keys::Dense, Keys::Sparse, Keys::Texts, Keys::Huge] {
             let build = rows(&[keys], build_rows, 60, nulls.0, &mut chance);
             let probe = rows(&[keys], probe_rows, 60, nulls.1, &mut chance);
@@ -385,7 +393,7 @@ fn unique_keys() {
     for (factor, is_shuffled, nulls) in
         [1, 20, 1_000_003].into_iter().flat_map(|factor| [(factor, false, 0), (factor, true, 0), (factor, true, 3)])
     {
-        let mut chance = Chance::new(factor as u64);
+        let mut chance = Random::new(factor as u64);
         let mut row = |key: i128, nulls: u64| {
             let key = if chance.below(100) < nulls { Value::Null } else { Value::Number(key * factor) };
             vec![key, Value::Number(i128::from(chance.below(1000)))]

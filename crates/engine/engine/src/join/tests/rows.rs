@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
-use super::Chance;
-use crate::{Batch, Bits, Bounds, Column, Data, Form, Strings};
+use super::Random;
+use crate::{Batch, Bitmap, Bounds, Column, ColumnData, Dictionary, PhysicalType};
 
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
 pub(super) enum Value {
@@ -41,17 +41,17 @@ pub(super) enum Keys {
 }
 
 impl Keys {
-    pub(super) fn form(self) -> Form {
+    pub(super) fn form(self) -> PhysicalType {
         match self {
-            Self::Bools => Form::Bools,
-            Self::Dense | Self::Sparse | Self::Extreme => Form::Ints,
-            Self::Mixed | Self::Huge => Form::Wide,
-            Self::Floats => Form::Floats,
-            Self::Texts => Form::Texts,
+            Self::Bools => PhysicalType::Bools,
+            Self::Dense | Self::Sparse | Self::Extreme => PhysicalType::Ints,
+            Self::Mixed | Self::Huge => PhysicalType::WideInts,
+            Self::Floats => PhysicalType::Floats,
+            Self::Texts => PhysicalType::Texts,
         }
     }
 
-    pub(super) fn value(self, spread: u64, chance: &mut Chance) -> Value {
+    pub(super) fn value(self, spread: u64, chance: &mut Random) -> Value {
         let small = i128::from(chance.below(spread));
         match self {
             Self::Bools => Value::Bool(small % 2 == 0),
@@ -85,30 +85,36 @@ impl Keys {
 }
 
 /// Converts values to a column with a randomly chosen representation.
-pub(super) fn column(values: &[Value], form: Form, chance: &mut Chance) -> Column {
+pub(super) fn column(values: &[Value], form: PhysicalType, chance: &mut Random) -> Column {
     let validity = if values.contains(&Value::Null) || chance.below(4) == 0 {
-        Some(Arc::new(Bits::of(values.len(), |row| values[row] != Value::Null)))
+        Some(Arc::new(Bitmap::from_fn(values.len(), |row| values[row] != Value::Null)))
     } else {
         None
     };
     let number = |value: &Value| if let Value::Number(number) = value { *number } else { 3 };
     let text = |value: &Value| if let Value::Text(text) = value { text.clone() } else { String::new() };
     let data = match form {
-        Form::Opaque => panic!("opaque values are not compared"),
-        Form::Bools => Data::Bools(Arc::new(Bits::of(values.len(), |row| values[row] != Value::Bool(false)))),
-        Form::Wide if chance.below(2) == 0 || values.iter().any(|value| i64::try_from(number(value)).is_err()) => {
-            Data::Wide(Arc::new(values.iter().map(number).collect()))
+        PhysicalType::Opaque => panic!("opaque values are not compared"),
+        PhysicalType::Bools => {
+            ColumnData::Bools(Arc::new(Bitmap::from_fn(values.len(), |row| values[row] != Value::Bool(false))))
         }
-        Form::Ints | Form::Wide => Data::Ints {
+        PhysicalType::WideInts
+            if chance.below(2) == 0 || values.iter().any(|value| i64::try_from(number(value)).is_err()) =>
+        {
+            ColumnData::WideInts(Arc::new(values.iter().map(number).collect()))
+        }
+        PhysicalType::Ints | PhysicalType::WideInts => ColumnData::Ints {
             values: Arc::new(values.iter().map(|value| i64::try_from(number(value)).expect("narrow")).collect()),
             bounds: Bounds::I64,
         },
-        Form::Floats => {
+        PhysicalType::Floats => {
             let float = |value: &Value| if let Value::Float(float) = value { *float } else { f64::NAN };
-            Data::Floats(Arc::new(values.iter().map(float).collect()))
+            ColumnData::Floats(Arc::new(values.iter().map(float).collect()))
         }
-        Form::Texts if chance.below(3) == 0 => Data::Texts(StringViewArray::from_iter_values(values.iter().map(text))),
-        Form::Texts => {
+        PhysicalType::Texts if chance.below(3) == 0 => {
+            ColumnData::Texts(StringViewArray::from_iter_values(values.iter().map(text)))
+        }
+        PhysicalType::Texts => {
             let mut strings: Vec<String> = values.iter().filter(|value| **value != Value::Null).map(text).collect();
             strings.sort();
             strings.dedup();
@@ -117,7 +123,10 @@ pub(super) fn column(values: &[Value], form: Form, chance: &mut Chance) -> Colum
             }
             let code = |value: &Value| strings.iter().position(|string| *string == text(value)).unwrap_or(0) as u32;
             let codes = values.iter().map(code).collect();
-            Data::Codes { codes: Arc::new(codes), strings: Strings::new(StringViewArray::from_iter_values(&strings)) }
+            ColumnData::Dictionary {
+                indices: Arc::new(codes),
+                dictionary: Dictionary::new(StringViewArray::from_iter_values(&strings)),
+            }
         }
     };
     Column { data, validity }
@@ -128,26 +137,28 @@ pub(super) fn value(column: &Column, row: usize) -> Value {
         return Value::Null;
     }
     match &column.data {
-        Data::Bools(bits) => Value::Bool(bits.get(row)),
-        Data::Ints { values, bounds } => {
+        ColumnData::Bools(bits) => Value::Bool(bits.get(row)),
+        ColumnData::Ints { values, bounds } => {
             let value = i128::from(values[row]);
             assert!(bounds.min <= value && value <= bounds.max, "{value} out of {bounds:?}");
             Value::Number(value)
         }
-        Data::Wide(values) => Value::Number(values[row]),
-        Data::Floats(values) => Value::Float(values[row]),
-        Data::Codes { codes, strings } => Value::Text(strings.get(codes[row]).to_owned()),
-        Data::Texts(texts) => Value::Text(texts.value(row).to_owned()),
-        Data::Opaque(_) => panic!("opaque values are not compared"),
+        ColumnData::WideInts(values) => Value::Number(values[row]),
+        ColumnData::Floats(values) => Value::Float(values[row]),
+        ColumnData::Dictionary { indices: codes, dictionary: strings } => {
+            Value::Text(strings.get(codes[row]).to_owned())
+        }
+        ColumnData::Texts(texts) => Value::Text(texts.value(row).to_owned()),
+        ColumnData::Opaque(_) => panic!("opaque values are not compared"),
     }
 }
 
 pub(super) type Row = Vec<Value>;
 
 /// Returns rows of random keys and a number; `nulls` is the percentage of NULL keys.
-pub(super) fn rows(keys: &[Keys], count: usize, spread: u64, nulls: u64, chance: &mut Chance) -> Vec<Row> {
-    let row = |chance: &mut Chance| {
-        let key = |keys: &Keys, chance: &mut Chance| {
+pub(super) fn rows(keys: &[Keys], count: usize, spread: u64, nulls: u64, chance: &mut Random) -> Vec<Row> {
+    let row = |chance: &mut Random| {
+        let key = |keys: &Keys, chance: &mut Random| {
             if chance.below(100) < nulls { Value::Null } else { keys.value(spread, chance) }
         };
         let mut row: Row = keys.iter().map(|keys| key(keys, chance)).collect();
@@ -157,12 +168,12 @@ pub(super) fn rows(keys: &[Keys], count: usize, spread: u64, nulls: u64, chance:
     (0..count).map(|_| row(chance)).collect()
 }
 
-pub(super) fn forms(keys: &[Keys]) -> Vec<Form> {
-    keys.iter().map(|keys| keys.form()).chain([Form::Ints]).collect()
+pub(super) fn forms(keys: &[Keys]) -> Vec<PhysicalType> {
+    keys.iter().map(|keys| keys.form()).chain([PhysicalType::Ints]).collect()
 }
 
-pub(super) fn batch(rows: &[Row], forms: &[Form], chance: &mut Chance) -> Batch {
-    let of = |(position, form): (usize, &Form)| {
+pub(super) fn batch(rows: &[Row], forms: &[PhysicalType], chance: &mut Random) -> Batch {
+    let of = |(position, form): (usize, &PhysicalType)| {
         let values: Vec<Value> = rows.iter().map(|row| row[position].clone()).collect();
         column(&values, *form, chance)
     };
@@ -170,7 +181,7 @@ pub(super) fn batch(rows: &[Row], forms: &[Form], chance: &mut Chance) -> Batch 
 }
 
 /// Splits rows into batches of random length.
-pub(super) fn batches(rows: &[Row], forms: &[Form], chance: &mut Chance) -> Vec<Batch> {
+pub(super) fn batches(rows: &[Row], forms: &[PhysicalType], chance: &mut Random) -> Vec<Batch> {
     let mut batches = Vec::new();
     let mut rest = rows;
     while !rest.is_empty() {

@@ -11,19 +11,24 @@ use arrow::datatypes::Schema;
 use engine::aggregate::{AggregateSpec, StateSpec};
 use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
-use engine::{Bits, Column, Data, Form};
+use engine::{Bitmap, Column, ColumnData, PhysicalType};
 
-use super::super::{Branch, Builder, Chain};
-use super::states::{Distinct, State, States};
+use super::super::{OpenPipeline, OpenPipelines, ProgramBuilder};
+use super::states::{AggregateStates, DistinctArgument, State};
 
-impl Builder<'_> {
+impl ProgramBuilder<'_> {
     /// Appends both levels of grouping to a chain with the columns of `states`. `spec` describes the grouping without
     /// states. Returns the number of the pipeline that ends in the final groups.
-    pub(super) fn grouped_twice(&mut self, mut chain: Chain, states: &States, spec: AggregateSpec) -> usize {
+    pub(super) fn add_distinct_grouping(
+        &mut self,
+        mut chain: OpenPipelines,
+        states: &AggregateStates,
+        spec: AggregateSpec,
+    ) -> usize {
         let (plain, count) = (states.plain_columns(), states.distinct.len());
-        let mut of_rows = states.of_rows();
+        let mut of_rows = states.row_states();
         if 1 < count {
-            chain.push(&Step::Repeat(repeated(plain, &states.distinct, &mut of_rows)));
+            chain.push(&Step::Expand(repeated_columns(plain, &states.distinct, &mut of_rows)));
         }
         let AggregateSpec { keys, key_forms, carried, mut sets, clustered, .. } = spec;
         let total = sets.iter().find(|set| set.absent.iter().all(|absent| *absent)).map(|set| set.id);
@@ -31,7 +36,7 @@ impl Builder<'_> {
         // Values are distinct within each grouping set.
         sets.iter_mut().for_each(|set| set.absent.extend(vec![false; count]));
         let with_values = key_forms.iter().copied().chain(states.distinct.iter().map(|distinct| distinct.form));
-        let forms_with_values: Vec<Form> = with_values.collect();
+        let forms_with_values: Vec<PhysicalType> = with_values.collect();
         let keys = keys.into_iter().chain(plain..plain + count).collect();
         let state_count = of_rows.len();
         let spec = AggregateSpec {
@@ -40,10 +45,10 @@ impl Builder<'_> {
             carried,
             states: of_rows.clone(),
             sets,
-            total: None,
+            grand_total_id: None,
             clustered,
         };
-        let first = self.end(chain, &Sink::Groups(Arc::new(spec)));
+        let first = self.end_pipelines(chain, &Sink::Aggregate(Arc::new(spec)));
 
         // Columns of the first-level groups: keys, distinct arguments, number of the grouping set, dependent keys,
         // states.
@@ -54,54 +59,61 @@ impl Builder<'_> {
         let mut all = Vec::with_capacity(states.all.len());
         for state in &states.all {
             all.extend(match state {
-                State::Rows(_) => of_rows.next().map(|(spec, column)| spec.of_partial(column)),
-                State::Once { kept, distinct } => {
+                State::Rows(_) => of_rows.next().map(|(spec, column)| spec.merge_spec(column)),
+                State::Distinct { kept, distinct } => {
                     columns.push(Expression::Column(key_count + distinct));
-                    Some(StateSpec { kept: *kept, column: Some(columns.len() - 1), filter: None })
+                    Some(StateSpec { kind: *kept, column: Some(columns.len() - 1), filter: None })
                 }
             });
         }
         let keys = key_count + set_numbers;
-        let key_forms = key_forms.into_iter().chain(std::iter::repeat_n(Form::Ints, set_numbers)).collect();
+        let key_forms = key_forms.into_iter().chain(std::iter::repeat_n(PhysicalType::Ints, set_numbers)).collect();
         let spec = AggregateSpec {
             keys: (0..keys).collect(),
             key_forms,
             carried: (keys..keys + carried_count).collect(),
             states: all,
             sets: Vec::new(),
-            total,
+            grand_total_id: total,
             clustered: None,
         };
-        let branch = Branch::new(Source::Groups(first), vec![Step::Project(columns)], Vec::new());
+        let branch = OpenPipeline::new(Source::Groups(first), vec![Step::Project(columns)], Vec::new());
         let (schema, sources, padded) = (Arc::new(Schema::empty()), Vec::new(), Vec::new());
-        let chain = Chain { branches: vec![branch], schema, sources, padded, is_ordered: false };
-        self.end(chain, &Sink::Groups(Arc::new(spec)))
+        let chain = OpenPipelines {
+            branches: vec![branch],
+            schema,
+            value_sources: sources,
+            null_padded_inputs: padded,
+            is_ordered: false,
+        };
+        self.end_pipelines(chain, &Sink::Aggregate(Arc::new(spec)))
     }
 }
 
 /// Returns the column lists of the repeated rows: once for states of rows, if there are any, and once per distinct
-/// argument. `of_rows` gets a filter so that its states only see the former.
-fn repeated(plain: usize, values: &[Distinct], of_rows: &mut [StateSpec]) -> Vec<Vec<Expression>> {
+/// argument. `row_states` gets a filter so that its states only see the former.
+fn repeated_columns(plain: usize, values: &[DistinctArgument], of_rows: &mut [StateSpec]) -> Vec<Vec<Expression>> {
     // Column that is true in the repetition for the states of rows.
     let are_rows = plain + values.len();
     let filters: Vec<usize> = of_rows.iter().filter_map(|state| state.filter).collect();
     of_rows.iter_mut().for_each(|state| state.filter = state.filter.or(Some(are_rows)));
     let of_row = |column: usize| Expression::Column(column);
-    let of_value = |column: usize| if filters.contains(&column) { truth(false) } else { Expression::Column(column) };
+    let of_value =
+        |column: usize| if filters.contains(&column) { bool_constant(false) } else { Expression::Column(column) };
     let value = |number: usize| Expression::Column(plain + number);
-    let none = |number: usize| Expression::Constant(values[number].form.nulls(1));
+    let none = |number: usize| Expression::Constant(values[number].form.null_column(1));
     let all = 0..values.len();
     let mut lists: Vec<Vec<Expression>> = Vec::with_capacity(values.len() + 1);
     if !of_rows.is_empty() {
-        lists.push((0..plain).map(of_row).chain(all.clone().map(none)).chain([truth(true)]).collect());
+        lists.push((0..plain).map(of_row).chain(all.clone().map(none)).chain([bool_constant(true)]).collect());
     }
     lists.extend(all.clone().map(|chosen| {
         let values = all.clone().map(|number| if number == chosen { value(number) } else { none(number) });
-        (0..plain).map(of_value).chain(values).chain([truth(false)]).collect()
+        (0..plain).map(of_value).chain(values).chain([bool_constant(false)]).collect()
     }));
     lists
 }
 
-fn truth(value: bool) -> Expression {
-    Expression::Constant(Column::new(Data::Bools(Arc::new(Bits::all(1, value)))))
+fn bool_constant(value: bool) -> Expression {
+    Expression::Constant(Column::new(ColumnData::Bools(Arc::new(Bitmap::filled(1, value)))))
 }

@@ -24,7 +24,7 @@ fn record(bytes: &mut BytesMut, number: Option<i32>, text: &str) {
 }
 
 fn copy() -> Copy {
-    Copy::new(Dialect::Binary, &[INT, TEXT])
+    Copy::new(RecordFormat::Binary, &[INT, TEXT])
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn quotes_open_anywhere_and_doubled_quotes_are_one() {
 
 #[test]
 fn an_escape_other_than_the_quote_only_escapes_itself_and_the_quote() {
-    let copy = Copy::new(Dialect::Csv { marks: marks(b',', ""), quote: b'\'', escape: b'\\' }, &[TEXT, TEXT]);
+    let copy = Copy::new(RecordFormat::Csv { marks: marks(b',', ""), quote: b'\'', escape: b'\\' }, &[TEXT, TEXT]);
     copy.gives("'it\\'s','a\\\\'\n", &["it's|a\\"]);
     copy.gives("'a\\nb','\\'\\''\n", &["a\\nb|''"]);
     copy.gives("a\\b,'c\nd'\n'e\\'\nf',g\n", &["a\\b|c\nd", "e'\nf|g"]);
@@ -115,11 +115,11 @@ fn the_end_marker_ends_a_clients_data_and_is_data_in_a_file() {
 
 #[test]
 fn a_header_is_skipped_or_must_match() {
-    let skip = Copy::csv(&[INT, TEXT]).marks(|marks| marks.header = Header::Skip);
+    let skip = Copy::csv(&[INT, TEXT]).marks(|marks| marks.header = HeaderMode::Skip);
     skip.gives("any,\"thing\nat all\",here\n1,a\n", &["1|a"]);
     skip.gives("", &[]);
     skip.fails("h\n1\n", "missing data for column \"b\"", "COPY t, line 2: \"1\"");
-    let matching = Copy::csv(&[INT, TEXT]).marks(|marks| marks.header = Header::Match);
+    let matching = Copy::csv(&[INT, TEXT]).marks(|marks| marks.header = HeaderMode::Match);
     matching.gives("a,\"b\"\n1,x\n", &["1|x"]);
     matching.fails(
         "a,c\n1,x\n",

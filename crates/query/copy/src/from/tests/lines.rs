@@ -10,7 +10,7 @@ proptest! {
     /// Checks that sizes of pieces and chunks do not change the outcome, and that nothing panics.
     #[test]
     fn cutting_changes_nothing(input in "[a1,\"\\\\.\t\n\r]{0,24}", escape in prop::sample::select(vec![b'"', b'\\'])) {
-        let csv = Copy::new(Dialect::Csv { marks: marks(b',', ""), quote: b'"', escape }, &[TEXT, TEXT]);
+        let csv = Copy::new(RecordFormat::Csv { marks: marks(b',', ""), quote: b'"', escape }, &[TEXT, TEXT]);
         let _ = csv.run(&input);
         let _ = Copy::text(&[TEXT, TEXT]).run(&input);
     }
@@ -19,13 +19,13 @@ proptest! {
     fn any_bytes_are_refused_or_read(input in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = Copy::csv(&[TEXT, INT]).run(&input);
         let _ = Copy::text(&[TEXT, INT]).run(&input);
-        let _ = Copy::new(Dialect::Binary, &[TEXT, INT]).run(&input);
+        let _ = Copy::new(RecordFormat::Binary, &[TEXT, INT]).run(&input);
     }
 }
 
 #[test]
 fn rows_know_where_they_stand() {
-    let headed = Copy::csv(&[INT, TEXT]).file("/a.csv").marks(|marks| marks.header = Header::Skip);
+    let headed = Copy::csv(&[INT, TEXT]).file("/a.csv").marks(|marks| marks.header = HeaderMode::Skip);
     let places = headed.places("a,b\n1,\"two\nlines\"\n2,x\n");
     assert_eq!(
         places,

@@ -9,7 +9,7 @@ mod text;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use executor::progress::Progress;
+use executor::progress::StatementProgress;
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -22,11 +22,11 @@ use crate::fixtures::text_style;
 
 /// COPY FROM under test.
 pub(super) struct Copy {
-    dialect: Dialect,
-    columns: Vec<Target>,
+    dialect: RecordFormat,
+    columns: Vec<TargetColumn>,
     input: Option<String>,
     ignores_errors: bool,
-    tolerance: Tolerance,
+    tolerance: ErrorPolicy,
 }
 
 /// Outcome: rows as text (`NULL` for NULL) joined by `|`, the number of skipped records, and notices.
@@ -38,11 +38,11 @@ pub(super) struct Outcome {
 }
 
 impl Copy {
-    pub(super) fn new(dialect: Dialect, types: &[SqlType]) -> Copy {
+    pub(super) fn new(dialect: RecordFormat, types: &[SqlType]) -> Copy {
         let columns = types
             .iter()
             .zip(["a", "b", "c", "d"])
-            .map(|(sql_type, name)| Target {
+            .map(|(sql_type, name)| TargetColumn {
                 name: name.to_owned(),
                 sql_type: sql_type.clone(),
                 force_null: false,
@@ -50,26 +50,26 @@ impl Copy {
                 default: None,
             })
             .collect();
-        Copy { dialect, columns, input: None, ignores_errors: false, tolerance: Tolerance::default() }
+        Copy { dialect, columns, input: None, ignores_errors: false, tolerance: ErrorPolicy::default() }
     }
 
     pub(super) fn csv(types: &[SqlType]) -> Copy {
-        Copy::new(Dialect::Csv { marks: marks(b',', ""), quote: b'"', escape: b'"' }, types)
+        Copy::new(RecordFormat::Csv { marks: marks(b',', ""), quote: b'"', escape: b'"' }, types)
     }
 
     pub(super) fn text(types: &[SqlType]) -> Copy {
-        Copy::new(Dialect::Text(marks(b'\t', "\\N")), types)
+        Copy::new(RecordFormat::Text(marks(b'\t', "\\N")), types)
     }
 
-    pub(super) fn marks(mut self, change: impl FnOnce(&mut Marks)) -> Copy {
+    pub(super) fn marks(mut self, change: impl FnOnce(&mut DelimitedOptions)) -> Copy {
         match &mut self.dialect {
-            Dialect::Text(marks) | Dialect::Csv { marks, .. } => change(marks),
-            Dialect::Binary => unreachable!("binary has no marks"),
+            RecordFormat::Text(marks) | RecordFormat::Csv { marks, .. } => change(marks),
+            RecordFormat::Binary => unreachable!("binary has no marks"),
         }
         self
     }
 
-    pub(super) fn column(mut self, index: usize, change: impl FnOnce(&mut Target)) -> Copy {
+    pub(super) fn column(mut self, index: usize, change: impl FnOnce(&mut TargetColumn)) -> Copy {
         change(&mut self.columns[index]);
         self
     }
@@ -81,7 +81,7 @@ impl Copy {
 
     pub(super) fn ignoring(mut self, reject_limit: Option<u64>, is_verbose: bool) -> Copy {
         self.ignores_errors = true;
-        self.tolerance = Tolerance { reject_limit, is_verbose };
+        self.tolerance = ErrorPolicy { reject_limit, is_verbose };
         self
     }
 
@@ -99,14 +99,15 @@ impl Copy {
 
     /// Returns the error context of each row of `input`, cut into the smallest chunks.
     pub(super) fn places(&self, input: impl AsRef<[u8]>) -> Vec<String> {
-        let pieces = [Ok(Piece::Open(self.input.clone())), Ok(Piece::Bytes(Bytes::copy_from_slice(input.as_ref())))];
-        let count = Arc::new(Mutex::new(RowCount::default()));
-        let mut stream = rows(
+        let pieces =
+            [Ok(InputItem::Open(self.input.clone())), Ok(InputItem::Bytes(Bytes::copy_from_slice(input.as_ref())))];
+        let count = Arc::new(Mutex::new(ParseProgress::default()));
+        let mut stream = parse_rows(
             self.layout(1),
             futures::stream::iter(pieces).boxed(),
             self.tolerance,
             Arc::clone(&count),
-            Arc::new(Progress::default()),
+            Arc::new(StatementProgress::default()),
             CancellationToken::new(),
         );
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -114,17 +115,17 @@ impl Copy {
             let mut places = Vec::new();
             while let Some(batch) = stream.next().await {
                 let rows = batch.unwrap().num_rows();
-                let last = count.lock().last.take().unwrap();
-                places.extend((0..rows).map(|row| last.place(row)));
+                let last = count.lock().last_batch.take().unwrap();
+                places.extend((0..rows).map(|row| last.row_context(row)));
             }
             places
         })
     }
 
-    fn layout(&self, chunk_bytes: usize) -> Arc<Layout> {
-        Arc::new(Layout {
+    fn layout(&self, chunk_bytes: usize) -> Arc<InputLayout> {
+        Arc::new(InputLayout {
             table: "t".to_owned(),
-            schema: Layout::schema_of(&self.columns),
+            schema: InputLayout::batch_schema(&self.columns),
             columns: self.columns.clone(),
             dialect: self.dialect.clone(),
             dates: DateContext::default(),
@@ -135,15 +136,15 @@ impl Copy {
 
     fn run_cut(&self, input: &[u8], piece: usize, chunk_bytes: usize) -> Result<Outcome, SqlError> {
         let layout = self.layout(chunk_bytes);
-        let mut pieces = vec![Ok(Piece::Open(self.input.clone()))];
-        pieces.extend(input.chunks(piece).map(|piece| Ok(Piece::Bytes(Bytes::copy_from_slice(piece)))));
-        let count = Arc::new(Mutex::new(RowCount::default()));
-        let stream = rows(
+        let mut pieces = vec![Ok(InputItem::Open(self.input.clone()))];
+        pieces.extend(input.chunks(piece).map(|piece| Ok(InputItem::Bytes(Bytes::copy_from_slice(piece)))));
+        let count = Arc::new(Mutex::new(ParseProgress::default()));
+        let stream = parse_rows(
             layout,
             futures::stream::iter(pieces).boxed(),
             self.tolerance,
             Arc::clone(&count),
-            Arc::new(Progress::default()),
+            Arc::new(StatementProgress::default()),
             CancellationToken::new(),
         );
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -184,8 +185,8 @@ impl Copy {
     }
 }
 
-fn marks(delimiter: u8, null: &str) -> Marks {
-    Marks { delimiter, null: null.to_owned(), default: None, header: Header::Absent }
+fn marks(delimiter: u8, null: &str) -> DelimitedOptions {
+    DelimitedOptions { delimiter, null: null.to_owned(), default: None, header: HeaderMode::Absent }
 }
 
 pub(super) const INT: SqlType = SqlType::Int4;

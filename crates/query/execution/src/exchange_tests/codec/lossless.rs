@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
-use binder::Planned;
+use binder::StatementPlan;
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use futures::FutureExt;
-use operators::{Division, plan_operators};
+use operators::{Threading, plan_operators};
 use tokio_util::sync::CancellationToken;
 
-use super::{message, queries, read, shown, written};
+use super::{decode, display, encode, message, queries};
 use crate::fixtures::context;
 use crate::sql_fixture::{Sql, texts};
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Number of queries to try before a field counts as unused.
 const TRIES: usize = 40;
 /// Fields that only EXPLAIN ANALYZE needs.
-const SHOWN: [&str; 2] = ["aggregate function 8", "operator.Scan.scan.name"];
+const EXPLAIN_ONLY: [&str; 2] = ["aggregate function 8", "operator.Scan.scan.name"];
 
 /// Output of a plan: its schema with the metadata of fields, and its rows.
 #[derive(Debug, PartialEq)]
@@ -45,18 +45,18 @@ struct Case {
 
 impl Case {
     /// Plans a query; `None` if it is refused.
-    async fn of(sql: &Sql, query: &str, division: Division) -> Option<Self> {
-        let Planned::Query(plan) = sql.plan(query).unwrap_or_else(|error| panic!("{query}: {error}")) else {
+    async fn plan(sql: &Sql, query: &str, division: Threading) -> Option<Self> {
+        let StatementPlan::Query(plan) = sql.plan(query).unwrap_or_else(|error| panic!("{query}: {error}")) else {
             panic!("{query} is no query")
         };
         let stop = CancellationToken::new();
         let optimized = plan.optimized(&stop).await.unwrap_or_else(|error| panic!("{query}: {error}"));
         let operators = plan_operators(&plan, &optimized, division, &stop).await.ok()?;
-        exchange::can_leave(&operators).ok()?;
+        exchange::check_distributable(&operators).ok()?;
         let is_ordered =
             query.rfind(')') < query.rfind("order by") && operators.output_partitioning().partition_count() == 1;
-        let bytes = written(&operators);
-        Some(Self { plan: operators, bytes, task: context().task(&plan.state), is_ordered })
+        let bytes = encode(&operators);
+        Some(Self { plan: operators, bytes, task: context().task_context(&plan.state), is_ordered })
     }
 
     async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Output, String> {
@@ -86,8 +86,8 @@ impl Case {
     /// Returns whether `bytes`, in which the field `key` is cleared, gives anything other than `expected`.
     async fn notices(&self, sql: &Sql, key: &str, bytes: &[u8], expected: &Output) -> bool {
         let Ok(plan) = decoded(sql, bytes) else { return true };
-        if SHOWN.contains(&key) {
-            return decoded(sql, &self.bytes).is_ok_and(|whole| shown(&plan) != shown(&whole));
+        if EXPLAIN_ONLY.contains(&key) {
+            return decoded(sql, &self.bytes).is_ok_and(|whole| display(&plan) != display(&whole));
         }
         plan.schema() != expected.schema || self.run(plan).await.as_ref() != Ok(expected)
     }
@@ -110,7 +110,7 @@ fn without_last_digits(row: &str) -> String {
 }
 
 fn decoded(sql: &Sql, bytes: &[u8]) -> Result<Arc<dyn ExecutionPlan>, String> {
-    let decoded = std::panic::catch_unwind(AssertUnwindSafe(|| read(sql, bytes)));
+    let decoded = std::panic::catch_unwind(AssertUnwindSafe(|| decode(sql, bytes)));
     decoded.map_err(|_| "a panic".to_owned())?.map_err(|error| error.to_string())
 }
 
@@ -123,8 +123,8 @@ async fn what_comes_back_gives_the_same_rows() {
     let sql = queries::tables().await;
     let (mut stayed, mut ran, mut failures) = (Vec::new(), 0, Vec::new());
     for query in all_queries() {
-        for division in [Division::None, Division::Threads] {
-            let Some(case) = Case::of(&sql, &query, division).await else {
+        for division in [Threading::Single, Threading::Multiple] {
+            let Some(case) = Case::plan(&sql, &query, division).await else {
                 stayed.push(query.clone());
                 continue;
             };
@@ -132,7 +132,7 @@ async fn what_comes_back_gives_the_same_rows() {
             let again = case.run_bytes(&sql, &case.bytes).await;
             ran += usize::from(expected.is_ok());
             if again != expected {
-                failures.push(format!("{query}\n  {expected:?}\n  {again:?}\n{}", shown(&case.plan)));
+                failures.push(format!("{query}\n  {expected:?}\n  {again:?}\n{}", display(&case.plan)));
             }
         }
     }
@@ -142,7 +142,7 @@ async fn what_comes_back_gives_the_same_rows() {
 }
 
 /// File of fields that may be cleared without a visible effect: prefix of the name, a tab, the reason.
-const IDLE: &str = "src/exchange_tests/codec/idle_fields.txt";
+const UNUSED_FIELDS: &str = "src/exchange_tests/codec/idle_fields.txt";
 const IDLE_MAX: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,8 +151,8 @@ async fn no_field_is_cleared_unnoticed() {
     let mut noticed = BTreeSet::new();
     let mut unnoticed: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for query in all_queries() {
-        for division in [Division::Threads, Division::None] {
-            let Some(case) = Case::of(&sql, &query, division).await else { continue };
+        for division in [Threading::Multiple, Threading::Single] {
+            let Some(case) = Case::plan(&sql, &query, division).await else { continue };
             let Ok(expected) = case.run(Arc::clone(&case.plan)).await else { continue };
             let is_wanted = |key: &str| {
                 let tries = unnoticed.get(key).map_or(0, |(tries, _)| *tries);
@@ -182,7 +182,7 @@ async fn no_field_is_cleared_unnoticed() {
             }
         }
     }
-    let idle = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(IDLE)).unwrap();
+    let idle = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(UNUSED_FIELDS)).unwrap();
     let idle: Vec<&str> = idle.lines().map(|line| line.split_once('\t').expect("a field and a reason").0).collect();
     let is_idle = |key: &String| idle.iter().any(|begin| key.starts_with(begin));
     let failures: Vec<_> = unnoticed.iter().filter(|(key, _)| !is_idle(key)).collect();

@@ -6,14 +6,14 @@
 
 use std::fmt;
 
-use exchange::codec::{OWN, form};
+use exchange::codec::{KILN, record};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Format of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Format {
     /// Protobuf message of this name.
     Message(&'static str),
     /// Record of Kiln.
@@ -23,12 +23,12 @@ enum Kind {
 }
 
 /// Fields that are messages: type of the message, number of the field, format.
-const MESSAGES: &[(&str, &[(u64, Kind)])] = {
-    use Kind::{Form, Message, Own};
-    const PLAN: Kind = Message("plan");
-    const EXPR: Kind = Message("expr");
-    const TYPE: Kind = Message("type");
-    const SCHEMA: Kind = Message("schema");
+const MESSAGES: &[(&str, &[(u64, Format)])] = {
+    use Format::{Form, Message, Own};
+    const PLAN: Format = Message("plan");
+    const EXPR: Format = Message("expr");
+    const TYPE: Format = Message("type");
+    const SCHEMA: Format = Message("schema");
     &[
         (
             "plan",
@@ -142,7 +142,7 @@ const MESSAGES: &[(&str, &[(u64, Kind)])] = {
 };
 
 /// Fields of records that hold encoded protobuf messages, by the end of their path.
-const WRITTEN: &[(&str, &str)] = &[
+const ENCODED_MESSAGES: &[(&str, &str)] = &[
     (".Scan.dynamic", "expr"),
     (".Filter.predicate", "expr"),
     (".WithinTasks.keys", "expr"),
@@ -157,15 +157,17 @@ const WRITTEN: &[(&str, &str)] = &[
 
 /// Calls `found` with each copy of a plan's message in which one wanted field is cleared, and the name of the field.
 pub(super) fn cleared(plan: &[u8], is_wanted: &dyn Fn(&str) -> bool, found: &mut dyn FnMut(String, Vec<u8>)) {
-    clear(Kind::Message("plan"), plan, is_wanted, found);
+    clear(Format::Message("plan"), plan, is_wanted, found);
 }
 
-fn clear(kind: Kind, bytes: &[u8], is_wanted: &dyn Fn(&str) -> bool, found: &mut dyn FnMut(String, Vec<u8>)) {
+fn clear(kind: Format, bytes: &[u8], is_wanted: &dyn Fn(&str) -> bool, found: &mut dyn FnMut(String, Vec<u8>)) {
     match kind {
-        Kind::Message(name) => clear_message(name, bytes, is_wanted, found),
-        Kind::Form(name) => clear_form(name, &[], bytes, is_wanted, found),
-        Kind::Own(name) if bytes.first() == Some(&OWN) => clear_form(name, &bytes[..1], &bytes[1..], is_wanted, found),
-        Kind::Own(_) => {}
+        Format::Message(name) => clear_message(name, bytes, is_wanted, found),
+        Format::Form(name) => clear_form(name, &[], bytes, is_wanted, found),
+        Format::Own(name) if bytes.first() == Some(&KILN) => {
+            clear_form(name, &bytes[..1], &bytes[1..], is_wanted, found)
+        }
+        Format::Own(_) => {}
     }
 }
 
@@ -256,42 +258,47 @@ fn clear_form(
     is_wanted: &dyn Fn(&str) -> bool,
     found: &mut dyn FnMut(String, Vec<u8>),
 ) {
-    let value: Any = form::read(bytes).unwrap();
-    let mut changed = |key: String, value: Any| {
+    let value: MessagePackValue = record::read_record(bytes).unwrap();
+    let mut changed = |key: String, value: MessagePackValue| {
         let mut whole = before.to_vec();
-        form::write(&value, &mut whole).unwrap();
+        record::write_record(&value, &mut whole).unwrap();
         found(key, whole);
     };
     clear_value(name, &value, is_wanted, &mut changed);
 }
 
 /// Clears what is inside a value of a record, at `path`.
-fn clear_value(path: &str, value: &Any, is_wanted: &dyn Fn(&str) -> bool, found: &mut dyn FnMut(String, Any)) {
+fn clear_value(
+    path: &str,
+    value: &MessagePackValue,
+    is_wanted: &dyn Fn(&str) -> bool,
+    found: &mut dyn FnMut(String, MessagePackValue),
+) {
     let field = path.trim_end_matches("[]");
-    let written = WRITTEN.iter().find(|(end, _)| field.ends_with(end)).map(|(_, kind)| *kind);
+    let written = ENCODED_MESSAGES.iter().find(|(end, _)| field.ends_with(end)).map(|(_, kind)| *kind);
     if let (Some(kind), Some(bytes)) = (written, value.bytes()) {
-        let back = &mut |key, bytes: Vec<u8>| found(key, Any::of_bytes(&bytes));
-        return clear(Kind::Message(kind), &bytes, is_wanted, back);
+        let back = &mut |key, bytes: Vec<u8>| found(key, MessagePackValue::of_bytes(&bytes));
+        return clear(Format::Message(kind), &bytes, is_wanted, back);
     }
     match value {
-        Any::Seq(values) => {
+        MessagePackValue::Seq(values) => {
             for (at, value) in values.iter().enumerate() {
                 let path = if path == "type" { path.to_owned() } else { format!("{path}[]") };
                 clear_value(&path, value, is_wanted, &mut |key, value| {
                     let mut values = values.clone();
                     values[at] = value;
-                    found(key, Any::Seq(values));
+                    found(key, MessagePackValue::Seq(values));
                 });
             }
         }
-        Any::Map(entries) => {
+        MessagePackValue::Map(entries) => {
             for (at, (name, value)) in entries.iter().enumerate() {
-                let Any::Str(name) = name else { continue };
+                let MessagePackValue::Str(name) = name else { continue };
                 let key = format!("{path}.{name}");
                 let with = |value| {
                     let mut entries = entries.clone();
                     entries[at].1 = value;
-                    Any::Map(entries)
+                    MessagePackValue::Map(entries)
                 };
                 if let Some(empty) = value.empty().filter(|_| is_wanted(&key)) {
                     found(key.clone(), with(empty));
@@ -312,7 +319,7 @@ fn of_type(path: &str) -> &str {
 
 /// Value of MessagePack.
 #[derive(Debug, Clone, PartialEq)]
-enum Any {
+enum MessagePackValue {
     Nil,
     Bool(bool),
     Int(i64),
@@ -321,11 +328,11 @@ enum Any {
     F64(f64),
     Str(String),
     Bin(Vec<u8>),
-    Seq(Vec<Any>),
-    Map(Vec<(Any, Any)>),
+    Seq(Vec<MessagePackValue>),
+    Map(Vec<(MessagePackValue, MessagePackValue)>),
 }
 
-impl Any {
+impl MessagePackValue {
     /// Returns the cleared value; `None` if it is empty already.
     fn empty(&self) -> Option<Self> {
         Some(match self {
@@ -345,7 +352,7 @@ impl Any {
     /// Returns the bytes of a sequence of small integers.
     fn bytes(&self) -> Option<Vec<u8>> {
         let Self::Seq(values) = self else { return None };
-        let byte = |value: &Any| match value {
+        let byte = |value: &MessagePackValue| match value {
             Self::Uint(byte) => u8::try_from(*byte).ok(),
             _ => None,
         };
@@ -357,7 +364,7 @@ impl Any {
     }
 }
 
-impl Serialize for Any {
+impl Serialize for MessagePackValue {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Nil => to.serialize_none(),
@@ -382,74 +389,74 @@ impl Serialize for Any {
     }
 }
 
-impl<'de> Deserialize<'de> for Any {
+impl<'de> Deserialize<'de> for MessagePackValue {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Of;
         impl<'de> Visitor<'de> for Of {
-            type Value = Any;
+            type Value = MessagePackValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value")
             }
 
-            fn visit_unit<E>(self) -> Result<Any, E> {
-                Ok(Any::Nil)
+            fn visit_unit<E>(self) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::Nil)
             }
 
-            fn visit_none<E>(self) -> Result<Any, E> {
-                Ok(Any::Nil)
+            fn visit_none<E>(self) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::Nil)
             }
 
-            fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Any, D::Error> {
-                Any::deserialize(from)
+            fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<MessagePackValue, D::Error> {
+                MessagePackValue::deserialize(from)
             }
 
-            fn visit_bool<E>(self, value: bool) -> Result<Any, E> {
-                Ok(Any::Bool(value))
+            fn visit_bool<E>(self, value: bool) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::Bool(value))
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<Any, E> {
-                Ok(Any::Int(value))
+            fn visit_i64<E>(self, value: i64) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::Int(value))
             }
 
-            fn visit_u64<E>(self, value: u64) -> Result<Any, E> {
-                Ok(Any::Uint(value))
+            fn visit_u64<E>(self, value: u64) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::Uint(value))
             }
 
-            fn visit_f32<E>(self, value: f32) -> Result<Any, E> {
-                Ok(Any::F32(value))
+            fn visit_f32<E>(self, value: f32) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::F32(value))
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<Any, E> {
-                Ok(Any::F64(value))
+            fn visit_f64<E>(self, value: f64) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::F64(value))
             }
 
-            fn visit_str<E>(self, value: &str) -> Result<Any, E> {
-                Ok(Any::Str(value.to_owned()))
+            fn visit_str<E>(self, value: &str) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::Str(value.to_owned()))
             }
 
-            fn visit_bytes<E>(self, value: &[u8]) -> Result<Any, E> {
-                Ok(Any::Bin(value.to_vec()))
+            fn visit_bytes<E>(self, value: &[u8]) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::Bin(value.to_vec()))
             }
 
-            fn visit_byte_buf<E>(self, value: Vec<u8>) -> Result<Any, E> {
-                Ok(Any::Bin(value))
+            fn visit_byte_buf<E>(self, value: Vec<u8>) -> Result<MessagePackValue, E> {
+                Ok(MessagePackValue::Bin(value))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Any, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<MessagePackValue, A::Error> {
                 let mut values = Vec::new();
                 while let Some(value) = from.next_element()? {
                     values.push(value);
                 }
-                Ok(Any::Seq(values))
+                Ok(MessagePackValue::Seq(values))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Any, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<MessagePackValue, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = from.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Any::Map(entries))
+                Ok(MessagePackValue::Map(entries))
             }
         }
         from.deserialize_any(Of)

@@ -6,7 +6,7 @@ mod queries;
 
 use std::sync::Arc;
 
-use binder::Planned;
+use binder::StatementPlan;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -14,32 +14,32 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
 };
-use exchange::codec::{Codec, Converter, form};
-use functions::portable::PortableScalar;
-use operators::{Division, plan_operators};
-use plan::stop::unwatched;
+use exchange::codec::{Codec, Converter, record};
+use functions::function_codec::SerializedScalar;
+use operators::{Threading, plan_operators};
+use plan::cancellation::unwrap_condition;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use scan::{FragmentCache, PortableScan, ScanPlanner, block_cache};
-use scheduler::Config;
+use scheduler::ResourceConfig;
 use tokio_util::sync::CancellationToken;
 use types::stack::with_planning_stack;
 
 use crate::sql_fixture::Sql;
 
 /// Encodes a plan.
-fn written(plan: &Arc<dyn ExecutionPlan>) -> Vec<u8> {
+fn encode(plan: &Arc<dyn ExecutionPlan>) -> Vec<u8> {
     let write =
-        || physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec::writing(), &Converter::default());
+        || physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec::encoder(), &Converter::default());
     with_planning_stack(write).expect("every operator has a form").to_vec()
 }
 
-fn read(sql: &Sql, bytes: &[u8]) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
+fn decode(sql: &Sql, bytes: &[u8]) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
     // Another process has an empty cache.
-    let blocks = Arc::new(block_cache(&Config::default()).unwrap());
+    let blocks = Arc::new(block_cache(&ResourceConfig::default()).unwrap());
     let fragments = Arc::new(FragmentCache::new(0));
     let scans = ScanPlanner::new(sql.warehouse.objects.clone(), Arc::default(), blocks, fragments);
-    let codec = Codec::reading(Arc::new(scans));
+    let codec = Codec::decoder(Arc::new(scans));
     let context = SessionStateBuilder::new().with_default_features().build().task_ctx();
     with_planning_stack(|| {
         physical_plan_from_bytes_with_proto_converter(bytes, &context, &codec, &Converter::default())
@@ -47,16 +47,16 @@ fn read(sql: &Sql, bytes: &[u8]) -> datafusion::common::Result<Arc<dyn Execution
 }
 
 /// Returns the display of a plan, without expression ids.
-fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
+fn display(plan: &Arc<dyn ExecutionPlan>) -> String {
     displayable(plan.as_ref()).indent(true).to_string()
 }
 
 /// Asserts that a plan is the same after encoding and decoding.
 pub(super) fn round_trip(sql: &Sql, plan: &Arc<dyn ExecutionPlan>) {
-    let again = read(sql, &written(plan)).unwrap_or_else(|error| panic!("{error}\n{}", shown(plan)));
-    assert_eq!(shown(&again), shown(plan));
+    let again = decode(sql, &encode(plan)).unwrap_or_else(|error| panic!("{error}\n{}", display(plan)));
+    assert_eq!(display(&again), display(plan));
     let (before, after) = (expressions(plan), expressions(&again));
-    assert_eq!(before.len(), after.len(), "{}", shown(plan));
+    assert_eq!(before.len(), after.len(), "{}", display(plan));
     before.iter().zip(&after).for_each(|(before, after)| assert!(is_same(before, after), "{before} is {after}"));
 }
 
@@ -74,10 +74,10 @@ fn expressions(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn PhysicalExpr>> {
 
 /// Returns whether two expressions compute the same; whether a condition is measured does not matter.
 fn is_same(before: &Arc<dyn PhysicalExpr>, after: &Arc<dyn PhysicalExpr>) -> bool {
-    let before = unwatched(before);
+    let before = unwrap_condition(before);
     let functions = before.downcast_ref::<ScalarFunctionExpr>().zip(after.downcast_ref::<ScalarFunctionExpr>());
     if let Some((before, after)) = functions
-        && (PortableScalar::of(before.fun()) != PortableScalar::of(after.fun())
+        && (SerializedScalar::encode(before.fun()) != SerializedScalar::encode(after.fun())
             || before.return_type() != after.return_type())
     {
         return false;
@@ -89,10 +89,10 @@ fn is_same(before: &Arc<dyn PhysicalExpr>, after: &Arc<dyn PhysicalExpr>) -> boo
 }
 
 async fn plan(sql: &Sql, query: &str) -> Arc<dyn ExecutionPlan> {
-    let Planned::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
+    let StatementPlan::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
     let stop = CancellationToken::new();
     let optimized = plan.optimized(&stop).await.unwrap();
-    plan_operators(&plan, &optimized, Division::Threads, &stop).await.expect("it has operators")
+    plan_operators(&plan, &optimized, Threading::Multiple, &stop).await.expect("it has operators")
 }
 
 async fn table() -> Sql {
@@ -145,17 +145,17 @@ async fn what_is_nested_deeply_comes_back() {
 async fn what_was_cut_off_or_changed_is_refused_and_never_crashes() {
     let sql = table().await;
     let plan = plan(&sql, "select b, sum(c) from t where a < 77 and b like 'b%' group by b order by 2 limit 3").await;
-    let bytes = written(&plan);
-    assert!(read(&sql, &bytes).is_ok());
+    let bytes = encode(&plan);
+    assert!(decode(&sql, &bytes).is_ok());
     let cut = (0..bytes.len()).step_by(7);
-    cut.for_each(|end| drop(read(&sql, &bytes[..end])));
+    cut.for_each(|end| drop(decode(&sql, &bytes[..end])));
     let mut runner = TestRunner::new(ProptestConfig { cases: 400, ..ProptestConfig::default() });
     let changes = proptest::collection::vec((0..bytes.len(), any::<u8>()), 1..4);
     let ran = runner.run(&changes, |changes| {
         let mut bytes = bytes.clone();
         changes.iter().for_each(|(at, byte)| bytes[*at] = *byte);
         // The plan may decode to another literal, but must not panic.
-        drop(read(&sql, &bytes));
+        drop(decode(&sql, &bytes));
         Ok(())
     });
     ran.unwrap();
@@ -170,12 +170,12 @@ async fn forms_whose_checksum_nobody_checks_are_refused_too() {
         scan = below;
     }
     let scan = scan.downcast_ref::<scan::ShardScanExec>().unwrap();
-    let bytes = rmp_serde::to_vec_named(&scan.portable().unwrap()).unwrap();
+    let bytes = rmp_serde::to_vec_named(&scan.to_portable().unwrap()).unwrap();
     let execution = &sql.warehouse.execution;
     let scans = execution.scans();
     let made = |bytes: &[u8]| {
-        let form = form::read_unchecked::<PortableScan>(bytes).ok()?;
-        scan::ShardScanExec::of_portable(form, scans, Vec::new()).ok()
+        let form = record::read_unchecked::<PortableScan>(bytes).ok()?;
+        scan::ShardScanExec::try_from_portable(form, scans, Vec::new()).ok()
     };
     assert!(made(&bytes).is_some());
     let mut runner = TestRunner::new(ProptestConfig { cases: 2_000, ..ProptestConfig::default() });

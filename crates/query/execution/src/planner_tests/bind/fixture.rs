@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use binder::{Planned, QueryPlan};
+use binder::{QueryPlan, StatementPlan};
 use catalog::{CatalogState, Change, Column, Distribution, Role, Schema, Table, TableOrder, View};
 use datafusion::catalog::Session;
 use datafusion::common::{Result as DfResult, ScalarValue};
@@ -18,10 +18,10 @@ use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use operators::operator_planning;
-use plan::{PlanScan, ShardTable, schema_of};
+use plan::{ShardTable, TableScanPlanner, schema_of};
 use planner::Planner;
 use session_context::StatementContext;
-use syntax::{Parsed, sql_type};
+use syntax::{ParsedStatement, sql_type};
 use types::{ColumnId, Oid, SqlError, SqlResult, SqlType};
 
 use super::super::context::context;
@@ -38,7 +38,7 @@ struct MemoryScan {
     rows: HashMap<String, RecordBatch>,
 }
 
-impl PlanScan for MemoryScan {
+impl TableScanPlanner for MemoryScan {
     fn plan_scan(
         &self,
         table: &ShardTable,
@@ -107,7 +107,7 @@ fn tables(ddl: &str) -> Vec<Table> {
 
 impl Fixture {
     /// Returns a fixture with empty tables.
-    pub(super) fn of_tables(ddl: &str) -> Self {
+    pub(super) fn with_tables(ddl: &str) -> Self {
         Self::new(tables(ddl), Vec::new(), HashMap::new())
     }
 
@@ -116,7 +116,7 @@ impl Fixture {
         let views = views.into_iter().map(|view| Change::PutView(Arc::new(view)));
         let snapshot: CatalogState = tables
             .chain(views)
-            .fold(CatalogState::fresh(), |state, change| state.apply(&change).expect("the fixture is sound"));
+            .fold(CatalogState::new_warehouse(), |state, change| state.apply(&change).expect("the fixture is sound"));
         let snapshot = Arc::new(snapshot);
         let context = context(snapshot, || Oid(30_000));
         let planner =
@@ -169,14 +169,14 @@ impl Fixture {
         self.parsed_query(&self.planner.parse(sql)?[0])
     }
 
-    pub(super) fn parsed_query(&self, parsed: &Parsed) -> SqlResult<QueryPlan> {
+    pub(super) fn parsed_query(&self, parsed: &ParsedStatement) -> SqlResult<QueryPlan> {
         match self.planner.plan(parsed, &[], &self.context)? {
-            Planned::Query(query) => Ok(query),
+            StatementPlan::Query(query) => Ok(query),
             other => panic!("{} is planned as {other:?}", parsed.text),
         }
     }
 
-    pub(super) fn parsed(&self, sql: &str) -> Parsed {
+    pub(super) fn parsed(&self, sql: &str) -> ParsedStatement {
         self.planner.parse(sql).expect("it is SQL").swap_remove(0)
     }
 

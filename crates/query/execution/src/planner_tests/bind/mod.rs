@@ -1,5 +1,5 @@
 mod fixture;
-mod given_up;
+mod interrupted;
 mod named_columns;
 mod names;
 mod parameters;

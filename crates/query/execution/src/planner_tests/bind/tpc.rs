@@ -7,14 +7,14 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use functions::error::from_datafusion;
 use operators::plan_query;
-use optimizer::passed;
+use optimizer::run_rules;
 use tokio_util::sync::CancellationToken;
 use types::SqlResult;
 
 use super::fixture::Fixture;
 
 async fn plan_all(ddl: &str, folder: &str, count: usize) {
-    let fixture = Fixture::of_tables(ddl);
+    let fixture = Fixture::with_tables(ddl);
     let mut failures = Vec::new();
     for number in 1..=count {
         let path = format!("{}/../../../bench/queries/{folder}/q{number:02}.sql", env!("CARGO_MANIFEST_DIR"));
@@ -48,7 +48,7 @@ fn check_types(query: &QueryPlan, number: usize) -> SqlResult<()> {
 fn check_rules(query: &QueryPlan, number: usize) {
     let (rules, state) = (query.state.optimizer(), query.state.as_ref());
     let by_all = rules.optimize(query.plan.clone(), state, |_, _| {});
-    let by_some = passed(query.plan.clone(), &rules.rules, state).map(|passed| passed.plan);
+    let by_some = run_rules(query.plan.clone(), &rules.rules, state).map(|passed| passed.plan);
     match (by_some, by_all) {
         (Ok(by_some), Ok(by_all)) => {
             let text = |plan: &LogicalPlan| without_numbers(&plan.display_indent().to_string());

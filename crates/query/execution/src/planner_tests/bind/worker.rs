@@ -1,10 +1,10 @@
-use binder::Planned;
+use binder::StatementPlan;
 
 use super::fixture::Fixture;
 
 fn needs_worker(sql: &str) -> bool {
     let query = Fixture::small().query(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-    Planned::Query(query).needs_worker()
+    StatementPlan::Query(query).needs_worker()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests of SELECT … FOR UPDATE and the other locking clauses.
 
-use binder::{Planned, QueryPlan};
+use binder::{QueryPlan, StatementPlan};
 use datafusion::common::ScalarValue;
 use types::{Condition, LockMode, LockWait};
 
@@ -9,7 +9,7 @@ use super::{Fixture, run, shown};
 impl Fixture {
     fn query(&self, sql: &str) -> QueryPlan {
         match self.plan(sql).unwrap() {
-            Planned::Query(query) => query,
+            StatementPlan::Query(query) => query,
             other => panic!("{sql} is planned as {other:?}"),
         }
     }

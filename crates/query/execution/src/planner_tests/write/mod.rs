@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::concat_batches;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use binder::{Planned, QueryPlan, WritePlan, count_of};
+use binder::{QueryPlan, StatementPlan, WritePlan, read_count};
 use catalog::{CatalogState, Column};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result as DfResult, ScalarValue};
@@ -16,7 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use functions::error::from_datafusion;
 use operators::{operator_planning, plan_query};
 use parking_lot::Mutex;
-use plan::{PlanScan, ShardTable, schema_of};
+use plan::{ShardTable, TableScanPlanner, schema_of};
 use planner::Planner;
 use session_context::StatementContext;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ mod modify;
 #[derive(Debug, Default)]
 struct Rows(Mutex<HashMap<String, RecordBatch>>);
 
-impl PlanScan for Rows {
+impl TableScanPlanner for Rows {
     fn plan_scan(
         &self,
         table: &ShardTable,
@@ -45,7 +45,7 @@ impl PlanScan for Rows {
         let schema = TableProvider::schema(table);
         let of_table = |column: &Column| rows.column_by_name(&column.name).cloned();
         let mut columns: Vec<ArrayRef> = table.table.columns.iter().filter_map(of_table).collect();
-        if table.places {
+        if table.has_row_positions {
             let count = i64::try_from(rows.num_rows()).unwrap();
             columns.push(Arc::new((1..=count).collect::<Int64Array>()));
             columns.push(Arc::new((1..=count).map(|_| -1).collect::<Int64Array>()));
@@ -66,11 +66,11 @@ impl Fixture {
     pub(super) fn of(definitions: &str) -> Self {
         let rows = Arc::new(Rows::default());
         let planner = Planner::new(Arc::clone(&rows) as _, operator_planning(), Arc::new(RuntimeEnv::default()), 2);
-        let fresh = Arc::new(CatalogState::fresh());
+        let fresh = Arc::new(CatalogState::new_warehouse());
         let next = AtomicU32::new(30_000);
         let mut context = context(fresh, move || Oid(next.fetch_add(1, Ordering::Relaxed)));
         for parsed in planner.parse(definitions).unwrap() {
-            let Planned::Define(plan) = planner.plan(&parsed, &[], &Arc::new(context.clone())).unwrap() else {
+            let StatementPlan::Define(plan) = planner.plan(&parsed, &[], &Arc::new(context.clone())).unwrap() else {
                 panic!("{} defines nothing", parsed.text);
             };
             for change in &plan.changes {
@@ -80,13 +80,13 @@ impl Fixture {
         Self { planner, rows, context: Arc::new(context) }
     }
 
-    pub(super) fn plan(&self, sql: &str) -> SqlResult<Planned> {
+    pub(super) fn plan(&self, sql: &str) -> SqlResult<StatementPlan> {
         self.planner.plan(&self.planner.parse(sql)?[0], &[], &self.context)
     }
 
     fn write(&self, sql: &str) -> SqlResult<WritePlan> {
         match self.plan(sql)? {
-            Planned::Write(write) => Ok(write),
+            StatementPlan::Write(write) => Ok(write),
             other => panic!("{sql} is planned as {other:?}"),
         }
     }
@@ -128,7 +128,8 @@ impl Fixture {
 }
 
 pub(super) async fn run(plan: &QueryPlan) -> SqlResult<Vec<RecordBatch>> {
-    let counted = Box::pin(plan.with_counts(async |count: QueryPlan| count_of(&collected(count).await?))).await?;
+    let counted =
+        Box::pin(plan.with_evaluated_counts(async |count: QueryPlan| read_count(&collected(count).await?))).await?;
     Box::pin(collected(counted)).await
 }
 
@@ -272,11 +273,11 @@ async fn a_query_becomes_a_table() {
     let columns: Vec<String> =
         write.table.columns.iter().map(|column| format!("{} {}", column.name, column.sql_type)).collect();
     assert_eq!(columns, ["x text", "?column? integer", "n numeric(2,1)", "u text"]);
-    assert_eq!((write.before.len(), write.tag), (1, "SELECT"));
+    assert_eq!((write.changes_before.len(), write.command_tag), (1, "SELECT"));
     assert_eq!(fixture.rows(sql).await.unwrap(), ["a|1|2.5|NULL"]);
     assert!(fixture.write("CREATE TABLE made AS SELECT 1 AS a WITH NO DATA").unwrap().input.is_none());
     assert_eq!(fixture.message("CREATE TABLE t AS SELECT 1").await, "relation \"t\" already exists");
-    let Planned::Define(nothing) = fixture.plan("CREATE TABLE IF NOT EXISTS t AS SELECT 1").unwrap() else {
+    let StatementPlan::Define(nothing) = fixture.plan("CREATE TABLE IF NOT EXISTS t AS SELECT 1").unwrap() else {
         panic!("a table that exists is not written");
     };
     assert!(nothing.changes.is_empty() && nothing.notices.len() == 1);
@@ -285,13 +286,13 @@ async fn a_query_becomes_a_table() {
 #[test]
 fn copy_plans_the_columns_it_fills() {
     let fixture = Fixture::of(T);
-    let Planned::CopyFrom(copy) = fixture.plan("COPY t (n, id) FROM STDIN (FORMAT csv, HEADER)").unwrap() else {
+    let StatementPlan::CopyFrom(copy) = fixture.plan("COPY t (n, id) FROM STDIN (FORMAT csv, HEADER)").unwrap() else {
         panic!("COPY FROM is planned as one");
     };
     let names: Vec<&str> = copy.columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["n", "id"]);
     assert_eq!(copy.write.input.unwrap().columns.len(), 4);
-    let Planned::CopyTo(copy) = fixture.plan("COPY t (d) TO STDOUT").unwrap() else {
+    let StatementPlan::CopyTo(copy) = fixture.plan("COPY t (d) TO STDOUT").unwrap() else {
         panic!("COPY TO is planned as one");
     };
     assert_eq!(copy.query.columns.len(), 1);

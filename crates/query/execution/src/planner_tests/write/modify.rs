@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::DataType;
-use binder::{ModifyPlan, Planned};
+use binder::{ModifyPlan, StatementPlan};
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
@@ -14,7 +14,7 @@ use super::{Fixture, run, shown};
 impl Fixture {
     fn modify(&self, sql: &str) -> SqlResult<ModifyPlan> {
         match self.plan(sql)? {
-            Planned::Modify(modify) => Ok(modify),
+            StatementPlan::Modify(modify) => Ok(modify),
             other => panic!("{sql} is planned as {other:?}"),
         }
     }
@@ -127,7 +127,7 @@ async fn a_volatile_value_is_the_same_wherever_it_goes() {
     fixture.fill("INSERT INTO r VALUES (0), (1)").await;
     for sql in ["UPDATE r SET x = random() RETURNING x, new.x", "INSERT INTO r SELECT random() FROM r RETURNING x, x"] {
         let rows = match fixture.plan(sql).unwrap() {
-            Planned::Write(_) => fixture.rows(sql).await.unwrap(),
+            StatementPlan::Write(_) => fixture.rows(sql).await.unwrap(),
             _ => fixture.modified(sql).await.unwrap(),
         };
         assert_eq!(rows.len(), 2);
@@ -227,11 +227,11 @@ async fn parameters_of_changes_have_the_types_of_columns() {
 #[test]
 fn old_values_are_those_that_foreign_keys_refer_to() {
     let fixture = Fixture::of("CREATE TABLE free (a int PRIMARY KEY, b int); CREATE TABLE f (a int REFERENCES free)");
-    assert!(fixture.modify("DELETE FROM free").unwrap().old.is_empty());
+    assert!(fixture.modify("DELETE FROM free").unwrap().old_columns.is_empty());
     let fixture = Fixture::of(
         "CREATE TABLE p (a int, b int, PRIMARY KEY (b) ENFORCED); CREATE TABLE f (c int REFERENCES p ENFORCED)",
     );
-    let old = |sql: &str| fixture.modify(sql).unwrap().old;
+    let old = |sql: &str| fixture.modify(sql).unwrap().old_columns;
     assert_eq!(old("DELETE FROM p"), [ColumnId(2)]);
     assert_eq!(old("UPDATE p SET b = 1"), [ColumnId(2)]);
     assert!(old("UPDATE p SET a = 1").is_empty() && old("DELETE FROM f").is_empty());
@@ -343,7 +343,7 @@ async fn conflicting_rows_are_updated_with_what_was_to_be_inserted() {
         let stream = Box::pin(RecordBatchStreamAdapter::new(schema, stream));
         let values = [1, 5, 7].map(|value| ScalarValue::Int32(Some(value))).to_vec();
         let plan = update.plan.clone().with_parameters(values).expect("there is a value for each");
-        plan.fed(&update.input, vec![stream])
+        plan.with_input_streams(&update.input, vec![stream])
     };
     let batches = run(&fed(vec![[Some(7), Some(1), Some(10), Some(20)], [Some(8), Some(2), Some(60), Some(1)]]))
         .await

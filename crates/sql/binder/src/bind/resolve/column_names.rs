@@ -13,34 +13,34 @@ use session_context::StatementContext;
 use syntax::Walk;
 use system_catalog::SEQUENCE_COLUMNS;
 
-use crate::bind::moment;
-use crate::bind::relation::{Found, Name, find};
+use crate::bind::relation::{RelationName, ResolvedRelation, find_relation};
+use crate::bind::time_travel;
 
 /// Collects the column names of all relations and SELECT lists of a query.
-pub(super) fn of(query: &Query, context: &Arc<StatementContext>) -> HashSet<String> {
-    let mut names = Names { context, found: HashSet::new() };
+pub(super) fn collect_column_names(query: &Query, context: &Arc<StatementContext>) -> HashSet<String> {
+    let mut names = ColumnNameCollector { context, names: HashSet::new() };
     // The visitor never breaks.
     let _: ControlFlow<()> = query.walk(&mut names);
-    names.found
+    names.names
 }
 
-struct Names<'a> {
+struct ColumnNameCollector<'a> {
     context: &'a Arc<StatementContext>,
-    found: HashSet<String>,
+    names: HashSet<String>,
 }
 
-impl Names<'_> {
+impl ColumnNameCollector<'_> {
     fn alias(&mut self, alias: Option<&TableAlias>) {
         let columns = alias.into_iter().flat_map(|alias| &alias.columns);
-        self.found.extend(columns.map(|column| column.name.value.clone()));
+        self.names.extend(columns.map(|column| column.name.value.clone()));
     }
 
     fn add(&mut self, name: &Ident) {
-        self.found.insert(name.value.clone());
+        self.names.insert(name.value.clone());
     }
 }
 
-impl Visitor for Names<'_> {
+impl Visitor for ColumnNameCollector<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -63,24 +63,24 @@ impl Visitor for Names<'_> {
         match factor {
             TableFactor::Table { name, alias, version, .. } => {
                 self.alias(alias.as_ref());
-                let moment = version.as_ref().and_then(|version| moment::decided(version).ok());
-                let past = moment.and_then(|moment| moment::statement_at(self.context, moment).ok());
+                let moment = version.as_ref().and_then(|version| time_travel::evaluated_target(version).ok());
+                let past = moment.and_then(|moment| time_travel::context_at_snapshot(self.context, moment).ok());
                 let context = past.as_ref().map_or(self.context, |(context, _)| context);
                 // Relations that do not exist are reported when they are resolved.
-                let found = Name::of(name, context).and_then(|name| find(context, &name));
+                let found = RelationName::parse(name, context).and_then(|name| find_relation(context, &name));
                 match found {
-                    Ok(Found::Catalog(Relation::Table(table))) => {
-                        self.found.extend(table.columns.iter().map(|column| column.name.clone()));
+                    Ok(ResolvedRelation::Catalog(Relation::Table(table))) => {
+                        self.names.extend(table.columns.iter().map(|column| column.name.clone()));
                     }
-                    Ok(Found::Catalog(Relation::View(view))) => {
-                        self.found.extend(view.columns.iter().map(|(name, _)| name.clone()));
+                    Ok(ResolvedRelation::Catalog(Relation::View(view))) => {
+                        self.names.extend(view.columns.iter().map(|(name, _)| name.clone()));
                     }
-                    Ok(Found::Catalog(Relation::Sequence(_))) => {
-                        self.found.extend(SEQUENCE_COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
+                    Ok(ResolvedRelation::Catalog(Relation::Sequence(_))) => {
+                        self.names.extend(SEQUENCE_COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
                     }
-                    Ok(Found::System(schema, name)) => {
+                    Ok(ResolvedRelation::System(schema, name)) => {
                         if let Some(table) = system_catalog::table(schema, &name, self.context) {
-                            self.found.extend(table.schema().fields().iter().map(|field| field.name().clone()));
+                            self.names.extend(table.schema().fields().iter().map(|field| field.name().clone()));
                         }
                     }
                     Err(_) => {}

@@ -15,12 +15,12 @@ use super::scope;
 
 impl Resolver<'_> {
     /// Resolves an expression, including its subqueries, at the current levels.
-    pub(super) fn expr(&mut self, expr: &mut Expr) -> SqlResult<()> {
-        self.visit(expr)
+    pub(super) fn resolve_expr(&mut self, expr: &mut Expr) -> SqlResult<()> {
+        self.resolve_within(expr)
     }
 
     /// Resolves the expressions within any syntax node.
-    pub(super) fn visit(&mut self, part: &mut impl Walk) -> SqlResult<()> {
+    pub(super) fn resolve_within(&mut self, part: &mut impl Walk) -> SqlResult<()> {
         let mut visitor = Visitor { resolver: self, subqueries: Vec::new() };
         match part.walk_mut(&mut visitor) {
             ControlFlow::Continue(()) => Ok(()),
@@ -34,22 +34,24 @@ impl Resolver<'_> {
             Expr::CompoundIdentifier(parts) => parts.first().map_or_else(Span::empty, |part| part.span),
             _ => return Ok(()),
         };
-        self.column(expr).map_err(|error| self.text.mark(error, span))
+        self.column(expr).map_err(|error| self.text.with_span(error, span))
     }
 
     fn column(&self, expr: &mut Expr) -> SqlResult<()> {
         let resolved = match expr {
-            Expr::Identifier(name) => match scope::bare(&self.levels, &name.value) {
-                Err(_) if is_session_word(name) => call(name.clone()),
+            Expr::Identifier(name) => match scope::resolve_unqualified(&self.levels, &name.value) {
+                Err(_) if is_call_without_parentheses(name) => call_without_parentheses(name.clone()),
                 found => found?,
             },
             Expr::CompoundIdentifier(parts) => {
                 let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
                 match parts.as_slice() {
-                    [relation, column] => scope::qualified(&self.levels, None, relation, column)?,
-                    [schema, relation, column] => scope::qualified(&self.levels, Some(schema), relation, column)?,
+                    [relation, column] => scope::resolve_qualified(&self.levels, None, relation, column)?,
+                    [schema, relation, column] => {
+                        scope::resolve_qualified(&self.levels, Some(schema), relation, column)?
+                    }
                     [database, schema, relation, column] if *database == self.context.database => {
-                        scope::qualified(&self.levels, Some(schema), relation, column)?
+                        scope::resolve_qualified(&self.levels, Some(schema), relation, column)?
                     }
                     _ => {
                         let message = format!("cross-database references are not implemented: {}", parts.join("."));
@@ -77,7 +79,7 @@ impl VisitorMut for Visitor<'_, '_> {
         if let Err(error) = self.resolver.query(query) {
             return ControlFlow::Break(Box::new(error));
         }
-        self.subqueries.push(std::mem::replace(query, nothing()));
+        self.subqueries.push(std::mem::replace(query, empty_query()));
         ControlFlow::Continue(())
     }
 
@@ -133,7 +135,7 @@ fn whole_rows(expr: &Expr) -> SqlResult<()> {
 }
 
 /// Returns whether the name is a SQL function that is called without parentheses.
-fn is_session_word(name: &Ident) -> bool {
+fn is_call_without_parentheses(name: &Ident) -> bool {
     name.quote_style.is_none()
         && matches!(
             name.value.as_str(),
@@ -151,7 +153,7 @@ fn is_session_word(name: &Ident) -> bool {
         )
 }
 
-fn call(name: Ident) -> Expr {
+fn call_without_parentheses(name: Ident) -> Expr {
     Expr::Function(Function {
         name: ObjectName::from(vec![name]),
         uses_odbc_syntax: false,
@@ -165,7 +167,7 @@ fn call(name: Ident) -> Expr {
 }
 
 /// Builds an empty query.
-pub(super) fn nothing() -> Query {
+pub(super) fn empty_query() -> Query {
     Query {
         with: None,
         body: Box::new(SetExpr::Values(Values { explicit_row: false, value_keyword: false, rows: Vec::new() })),

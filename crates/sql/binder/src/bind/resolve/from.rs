@@ -9,21 +9,21 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
 use session_context::StatementContext;
-use syntax::statement::uneven;
+use syntax::statement::column_count_mismatch;
 use system_catalog::SEQUENCE_COLUMNS;
-use types::{ColumnId, Condition, Moment, Oid, SqlError, SqlResult};
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult, TimeTravelTarget};
 
 use super::Resolver;
 use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
-use crate::bind::moment;
-use crate::bind::plan_names::ASSIGNED;
-use crate::bind::relation::{self, Found, Name};
+use crate::bind::plan_names::ASSIGNMENT_QUERY;
+use crate::bind::relation::{self, RelationName, ResolvedRelation};
+use crate::bind::time_travel;
 use crate::rewrite::row;
 
 impl Resolver<'_> {
     /// Resolves a FROM clause and returns its scope.
-    pub(super) fn from(&mut self, from: &mut [TableWithJoins]) -> SqlResult<Scope> {
+    pub(super) fn resolve_from(&mut self, from: &mut [TableWithJoins]) -> SqlResult<Scope> {
         let mut scope = Scope::default();
         for table in from {
             let item = self.table_with_joins(table, &scope)?;
@@ -61,7 +61,7 @@ impl Resolver<'_> {
                 if sample.is_some() {
                     return Err(SqlError::unsupported("TABLESAMPLE"));
                 }
-                let moment = version.take().map(|version| moment::decided(&version)).transpose()?;
+                let moment = version.take().map(|version| time_travel::evaluated_target(&version)).transpose()?;
                 self.table(name, alias, moment)
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
@@ -73,8 +73,9 @@ impl Resolver<'_> {
                 } else {
                     self.query(subquery)?
                 };
-                let columns = outputs.into_iter().map(|output| (output.name, output.internal, output.origin)).collect();
-                self.aliased(None, "unnamed_subquery", alias, columns)
+                let columns =
+                    outputs.into_iter().map(|output| (output.name, output.plan_name, output.origin)).collect();
+                self.scope_of_alias(None, "unnamed_subquery", alias, columns)
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.table_with_joins(table_with_joins, earlier)
@@ -98,44 +99,48 @@ impl Resolver<'_> {
         &mut self,
         name: &mut ObjectName,
         alias: &mut Option<TableAlias>,
-        moment: Option<Moment>,
+        moment: Option<TimeTravelTarget>,
     ) -> SqlResult<Scope> {
-        let wanted = Name::of(name, self.context)?;
+        let wanted = RelationName::parse(name, self.context)?;
         if moment.is_none()
             && wanted.schema.is_none()
             && let Some(cte) = self.ctes.iter_mut().rev().find(|cte| cte.name == wanted.name)
         {
             // Each reference evaluates the query again.
-            if cte.is_volatile && cte.is_read && !cte.is_materialized {
+            if cte.is_volatile && cte.is_referenced && !cte.is_materialized {
                 let what = "reading a WITH query with a volatile function more than once";
                 return Err(SqlError::unsupported(what)
                     .with_hint("Its rows are computed once if it is written AS MATERIALIZED."));
             }
-            cte.is_read = true;
-            self.cte_levels = self.cte_levels.max(cte.levels);
-            *name = ObjectName::from(vec![quoted(&cte.internal)]);
+            cte.is_referenced = true;
+            self.cte_levels = self.cte_levels.max(cte.depth);
+            *name = ObjectName::from(vec![quoted(&cte.plan_name)]);
             let columns = cte
                 .columns
                 .iter()
-                .map(|column| (column.name.clone(), column.internal.clone(), column.origin))
+                .map(|column| (column.name.clone(), column.plan_name.clone(), column.origin))
                 .collect();
-            return self.aliased(None, &wanted.name, alias, columns);
+            return self.scope_of_alias(None, &wanted.name, alias, columns);
         }
-        let past = moment.map(|moment| moment::statement_at(self.context, moment)).transpose()?;
+        let past = moment.map(|moment| time_travel::context_at_snapshot(self.context, moment)).transpose()?;
         let context = past.as_ref().map_or(self.context, |(context, _)| context);
-        let found = relation::find(context, &wanted).map_err(|error| {
+        let found = relation::find_relation(context, &wanted).map_err(|error| {
             let first = name.0.first().and_then(|part| part.as_ident());
-            self.text.mark(error, first.map_or_else(Span::empty, |first| first.span))
+            self.text.with_span(error, first.map_or_else(Span::empty, |first| first.span))
         })?;
-        if moment.is_some() && matches!(found, Found::Catalog(Stored::Sequence(_)) | Found::System(..)) {
+        if moment.is_some()
+            && matches!(found, ResolvedRelation::Catalog(Stored::Sequence(_)) | ResolvedRelation::System(..))
+        {
             return Err(SqlError::unsupported("AS OF of what is neither a table nor a view"));
         }
-        if moment.is_some() && matches!(&found, Found::Catalog(Stored::Table(table)) if table.external.is_some()) {
+        if moment.is_some()
+            && matches!(&found, ResolvedRelation::Catalog(Stored::Table(table)) if table.external.is_some())
+        {
             return Err(SqlError::unsupported("AS OF of an external table"));
         }
         let mut hidden = None;
         let (schema, columns) = match &found {
-            Found::Catalog(Stored::Table(table)) => {
+            ResolvedRelation::Catalog(Stored::Table(table)) => {
                 let columns = table
                     .columns
                     .iter()
@@ -146,7 +151,7 @@ impl Resolver<'_> {
                     .collect();
                 (schema_name(context, table.schema), columns)
             }
-            Found::Catalog(Stored::View(view)) => {
+            ResolvedRelation::Catalog(Stored::View(view)) => {
                 let columns = view
                     .columns
                     .iter()
@@ -158,7 +163,7 @@ impl Resolver<'_> {
                     .collect();
                 (schema_name(context, view.schema), columns)
             }
-            Found::Catalog(Stored::Sequence(sequence)) => {
+            ResolvedRelation::Catalog(Stored::Sequence(sequence)) => {
                 let columns = SEQUENCE_COLUMNS
                     .iter()
                     .zip(1..)
@@ -168,7 +173,7 @@ impl Resolver<'_> {
                     .collect();
                 (schema_name(context, sequence.schema), columns)
             }
-            Found::System(schema, name) => {
+            ResolvedRelation::System(schema, name) => {
                 let table = system_catalog::table(schema, name, self.context)
                     .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone")))?;
                 let fields = table.schema();
@@ -181,10 +186,10 @@ impl Resolver<'_> {
         };
         let mut parts = vec![quoted(&schema), quoted(&wanted.name)];
         if let Some(moment) = moment {
-            parts.insert(0, quoted(&moment::mark(moment)));
+            parts.insert(0, quoted(&time_travel::encode_target(moment)));
         }
         *name = ObjectName::from(parts);
-        let mut scope = self.aliased(Some(schema), &wanted.name, alias, columns)?;
+        let mut scope = self.scope_of_alias(Some(schema), &wanted.name, alias, columns)?;
         if let (Some(hidden), Some(alias)) = (hidden, alias)
             && let Some(relation) = scope.relations.first_mut()
         {
@@ -196,7 +201,7 @@ impl Resolver<'_> {
 
     /// Returns the scope of a relation under its alias, which is made unique within the statement. `columns` are
     /// names, names in the plan, and origins.
-    fn aliased(
+    fn scope_of_alias(
         &mut self,
         schema: Option<String>,
         own_name: &str,
@@ -207,12 +212,12 @@ impl Resolver<'_> {
             Some(alias) => (alias.name.value.clone(), None, std::mem::take(&mut alias.columns)),
             None => (own_name.to_owned(), schema, Vec::new()),
         };
-        if name == row::SUBQUERY && !renamed.is_empty() && renamed.len() != columns.len() {
+        if name == row::SUBQUERY_ALIAS && !renamed.is_empty() && renamed.len() != columns.len() {
             let many = if renamed.len() < columns.len() { "many" } else { "few" };
             return Err(SqlError::new(Condition::SyntaxError, format!("subquery has too {many} columns")));
         }
-        if name == ASSIGNED && renamed.len() != columns.len() {
-            return Err(uneven());
+        if name == ASSIGNMENT_QUERY && renamed.len() != columns.len() {
+            return Err(column_count_mismatch());
         }
         if renamed.len() > columns.len() {
             let message = format!(
@@ -233,16 +238,16 @@ impl Resolver<'_> {
                 origin,
             })
             .collect();
-        Ok(Scope::of(Relation { name, schema, columns, hidden: Vec::new() }))
+        Ok(Scope::from_relation(Relation { name, schema, columns, hidden: Vec::new() }))
     }
 
     fn join(&mut self, left: Scope, right: Scope, operator: &mut JoinOperator) -> SqlResult<Scope> {
         use JoinOperator as J;
         let (constraint, side) = match operator {
-            J::Join(constraint) | J::Inner(constraint) => (constraint, Side::Left),
-            J::Left(constraint) | J::LeftOuter(constraint) => (constraint, Side::Left),
-            J::Right(constraint) | J::RightOuter(constraint) => (constraint, Side::Right),
-            J::FullOuter(constraint) => (constraint, Side::Both),
+            J::Join(constraint) | J::Inner(constraint) => (constraint, PreservedSide::Left),
+            J::Left(constraint) | J::LeftOuter(constraint) => (constraint, PreservedSide::Left),
+            J::Right(constraint) | J::RightOuter(constraint) => (constraint, PreservedSide::Right),
+            J::FullOuter(constraint) => (constraint, PreservedSide::Both),
             J::CrossJoin(JoinConstraint::None) => {
                 let mut both = left;
                 both.extend(right)?;
@@ -252,11 +257,11 @@ impl Resolver<'_> {
         };
         match constraint {
             JoinConstraint::On(condition) => {
-                placement::check(condition, Clause::Join)?;
+                placement::check_calls(condition, Clause::Join)?;
                 let mut both = left;
                 both.extend(right)?;
                 self.levels.push(both);
-                let resolved = self.expr(condition);
+                let resolved = self.resolve_expr(condition);
                 let both = self.levels.pop().unwrap_or_default();
                 resolved?;
                 Ok(both)
@@ -264,7 +269,7 @@ impl Resolver<'_> {
             JoinConstraint::Using(names) => {
                 let names: Vec<String> =
                     names.iter().filter_map(|name| name.0.last()?.as_ident()).map(|name| name.value.clone()).collect();
-                let (condition, scope) = merge(left, right, &names, side)?;
+                let (condition, scope) = merge_common_columns(left, right, &names, side)?;
                 *constraint = JoinConstraint::On(condition);
                 Ok(scope)
             }
@@ -275,7 +280,7 @@ impl Resolver<'_> {
                     .map(|column| column.name.clone())
                     .filter(|name| right.columns.iter().any(|column| column.name == *name))
                     .collect();
-                let (condition, scope) = merge(left, right, &names, side)?;
+                let (condition, scope) = merge_common_columns(left, right, &names, side)?;
                 *constraint = JoinConstraint::On(condition);
                 Ok(scope)
             }
@@ -292,14 +297,14 @@ fn schema_name(context: &StatementContext, schema: Oid) -> String {
 
 /// Source of a USING column's value: the side whose rows are all preserved.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum PreservedSide {
     Left,
     Right,
     Both,
 }
 
 /// Returns the condition of a join on common columns, and its scope: the common columns first, and only once.
-fn merge(left: Scope, right: Scope, names: &[String], side: Side) -> SqlResult<(Expr, Scope)> {
+fn merge_common_columns(left: Scope, right: Scope, names: &[String], side: PreservedSide) -> SqlResult<(Expr, Scope)> {
     let mut condition: Option<Expr> = None;
     let mut merged = Vec::with_capacity(names.len());
     for name in names {
@@ -312,9 +317,9 @@ fn merge(left: Scope, right: Scope, names: &[String], side: Side) -> SqlResult<(
             Some(before) => Expr::BinaryOp { left: Box::new(before), op: BinaryOperator::And, right: Box::new(equal) },
         });
         merged.push(match side {
-            Side::Left => a.clone(),
-            Side::Right => b.clone(),
-            Side::Both => Column { name: name.clone(), expr: coalesce(&a.expr, &b.expr), origin: None },
+            PreservedSide::Left => a.clone(),
+            PreservedSide::Right => b.clone(),
+            PreservedSide::Both => Column { name: name.clone(), expr: coalesce(&a.expr, &b.expr), origin: None },
         });
     }
     let rest = |scope: &Scope| -> Vec<Column> {
@@ -361,7 +366,7 @@ fn coalesce(a: &Expr, b: &Expr) -> Expr {
 }
 
 fn no_table() -> TableFactor {
-    TableFactor::Derived { lateral: false, subquery: Box::new(super::expr::nothing()), alias: None, sample: None }
+    TableFactor::Derived { lateral: false, subquery: Box::new(super::expr::empty_query()), alias: None, sample: None }
 }
 
 /// Builds `SELECT * FROM table`.

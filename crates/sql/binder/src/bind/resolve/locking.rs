@@ -6,21 +6,21 @@ use catalog::{Relation as Stored, Table};
 use datafusion::sql::sqlparser::ast::{
     GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
-use plan::{PLACE, ROW_ID};
+use plan::{ROW_ID, ROW_POSITION};
 use session_context::StatementContext;
 use syntax::statement::{LockedRelation, lock_words};
 use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
 
 use super::placement::{self, Clause};
 use super::scope::{column_expr, quoted};
-use super::{Bound, BoundColumn, Resolver, column_names};
-use crate::bind::moment;
-use crate::bind::place::Text;
-use crate::bind::plan_names::WITH_PLACES;
-use crate::bind::relation::{self, Found, Name};
+use super::{ResolvedColumn, ResolvedQuery, Resolver, column_names};
+use crate::bind::error_position::StatementText;
+use crate::bind::plan_names::ROW_IDENTITY_CATALOG;
+use crate::bind::relation::{self, RelationName, ResolvedRelation};
+use crate::bind::time_travel;
 
 /// Table whose rows a query locks; `column` is the index of `__row_id` in the query's output, and `__place` follows.
-pub(in crate::bind) struct Locked {
+pub(in crate::bind) struct LockedTable {
     pub(in crate::bind) table: Arc<Table>,
     pub(in crate::bind) mode: LockMode,
     pub(in crate::bind) wait: LockWait,
@@ -28,27 +28,27 @@ pub(in crate::bind) struct Locked {
 }
 
 /// Resolves the names of a query that locks rows.
-pub(in crate::bind) fn locking_query(
+pub(in crate::bind) fn resolve_locking_query(
     context: &Arc<StatementContext>,
-    text: Text<'_>,
+    text: StatementText<'_>,
     mut query: Query,
-) -> SqlResult<(Bound, Vec<Locked>)> {
+) -> SqlResult<(ResolvedQuery, Vec<LockedTable>)> {
     let clauses = std::mem::take(&mut query.locks);
-    let clauses = clauses.iter().map(LockedRelation::of);
+    let clauses = clauses.iter().map(LockedRelation::from_clause);
     let clauses = clauses.collect::<SqlResult<Vec<_>>>()?;
     let clause = lock_words(clauses.first().map_or(LockMode::Update, |clause| clause.mode));
     refuse(&query, &clause)?;
     let SetExpr::Select(written) = query.body.as_ref() else { return Err(SqlError::internal("a SELECT locks rows")) };
     let mut names = Vec::new();
-    written.from.iter().for_each(|table| written_names(table, &mut names));
+    written.from.iter().for_each(|table| collect_written_names(table, &mut names));
     let mut nullable = Vec::new();
-    written.from.iter().for_each(|table| nullable_sides(table, &mut nullable));
+    written.from.iter().for_each(|table| collect_nullable(table, &mut nullable));
     let mut resolver = Resolver::new(context, text);
-    resolver.column_names = column_names::of(&query, context);
+    resolver.column_names = column_names::collect_column_names(&query, context);
     let outputs = resolver.query(&mut query)?;
     let SetExpr::Select(select) = query.body.as_mut() else { return Err(SqlError::internal("a SELECT locks rows")) };
     let mut factors = Vec::new();
-    select.from.iter_mut().for_each(|table| resolved_factors(table, &mut factors));
+    select.from.iter_mut().for_each(|table| collect_resolved_factors(table, &mut factors));
     if factors.len() != names.len() {
         return Err(SqlError::internal("FROM has another number of relations after resolution"));
     }
@@ -61,13 +61,13 @@ pub(in crate::bind) fn locking_query(
         let has = |wait| wanted.iter().any(|it| it.wait == wait);
         let wait = [LockWait::NoWait, LockWait::SkipLocked].into_iter().find(|it| has(*it)).unwrap_or_default();
         let is_named = wanted.iter().any(|it| it.name.is_some());
-        let Some((table, alias)) = lockable(context, factor, is_named, &lock_words(mode))? else { continue };
+        let Some((table, alias)) = lock_target(context, factor, is_named, &lock_words(mode))? else { continue };
         if is_nullable {
             let message = format!("{} cannot be applied to the nullable side of an outer join", lock_words(mode));
             return Err(SqlError::new(Condition::FeatureNotSupported, message));
         }
-        locked.push(Locked { table, mode, wait, column: outputs.len() + items.len() });
-        for column in [ROW_ID, PLACE] {
+        locked.push(LockedTable { table, mode, wait, column: outputs.len() + items.len() });
+        for column in [ROW_ID, ROW_POSITION] {
             let name = Ident::with_quote('"', format!("lock\u{1}{}", items.len()));
             items.push(SelectItem::ExprWithAlias { expr: column_expr(&alias, column), alias: name });
         }
@@ -81,8 +81,9 @@ pub(in crate::bind) fn locking_query(
         }
     }
     select.projection.extend(items);
-    let columns = outputs.into_iter().map(|output| BoundColumn { name: output.name, origin: output.origin }).collect();
-    Ok((Bound { query, columns, groups_by_key: false }, locked))
+    let columns =
+        outputs.into_iter().map(|output| ResolvedColumn { name: output.name, origin: output.origin }).collect();
+    Ok((ResolvedQuery { query, columns, groups_by_primary_key: false }, locked))
 }
 
 /// Rejects queries whose results are not rows of tables.
@@ -109,7 +110,7 @@ fn refuse(query: &Query, clause: &str) -> SqlResult<()> {
     }
     for item in projection {
         let (SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)) = item else { continue };
-        let Err(error) = placement::check(expr, Clause::Returning) else { continue };
+        let Err(error) = placement::check_calls(expr, Clause::Returning) else { continue };
         match error.condition {
             Condition::GroupingError => return refused("is not allowed with aggregate functions"),
             Condition::WindowingError => return refused("is not allowed with window functions"),
@@ -124,10 +125,10 @@ fn refuse(query: &Query, clause: &str) -> SqlResult<()> {
 }
 
 /// Collects the names of the relations in FROM, in order; `None` for those without a name.
-fn written_names(table: &TableWithJoins, names: &mut Vec<Option<String>>) {
+fn collect_written_names(table: &TableWithJoins, names: &mut Vec<Option<String>>) {
     for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
         match factor {
-            TableFactor::NestedJoin { table_with_joins, alias: None } => written_names(table_with_joins, names),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => collect_written_names(table_with_joins, names),
             TableFactor::Table { name, alias, .. } => {
                 let last = name.0.last().and_then(|part| part.as_ident()).map(|last| last.value.clone());
                 names.push(alias.as_ref().map(|alias| alias.name.value.clone()).or(last));
@@ -140,11 +141,11 @@ fn written_names(table: &TableWithJoins, names: &mut Vec<Option<String>>) {
     }
 }
 
-/// Collects, for the relations of [`written_names`], whether an outer join can null-extend them.
-fn nullable_sides(table: &TableWithJoins, found: &mut Vec<bool>) {
+/// Collects, for the relations of [`collect_written_names`], whether an outer join can null-extend them.
+fn collect_nullable(table: &TableWithJoins, found: &mut Vec<bool>) {
     let begin = found.len();
     let side = |factor: &TableFactor, found: &mut Vec<bool>| match factor {
-        TableFactor::NestedJoin { table_with_joins, alias: None } => nullable_sides(table_with_joins, found),
+        TableFactor::NestedJoin { table_with_joins, alias: None } => collect_nullable(table_with_joins, found),
         _ => found.push(false),
     };
     side(&table.relation, found);
@@ -161,11 +162,13 @@ fn nullable_sides(table: &TableWithJoins, found: &mut Vec<bool>) {
 }
 
 /// Collects the resolved relations of FROM, in the same order.
-fn resolved_factors<'a>(table: &'a mut TableWithJoins, factors: &mut Vec<&'a mut TableFactor>) {
+fn collect_resolved_factors<'a>(table: &'a mut TableWithJoins, factors: &mut Vec<&'a mut TableFactor>) {
     let TableWithJoins { relation, joins } = table;
     for factor in std::iter::once(relation).chain(joins.iter_mut().map(|join| &mut join.relation)) {
         match factor {
-            TableFactor::NestedJoin { table_with_joins, alias: None } => resolved_factors(table_with_joins, factors),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                collect_resolved_factors(table_with_joins, factors)
+            }
             other => factors.push(other),
         }
     }
@@ -173,7 +176,7 @@ fn resolved_factors<'a>(table: &'a mut TableWithJoins, factors: &mut Vec<&'a mut
 
 /// Changes a relation to also have the columns that identify its rows; returns its table and its name in the plan, or
 /// `None` for a relation without rows to lock.
-fn lockable(
+fn lock_target(
     context: &Arc<StatementContext>,
     factor: &mut TableFactor,
     is_named: bool,
@@ -190,23 +193,23 @@ fn lockable(
         return Ok(None);
     }
     let first = name.0.first().and_then(|part| part.as_ident());
-    if first.is_some_and(|first| moment::marked(&first.value).is_some()) {
+    if first.is_some_and(|first| time_travel::decode_target(&first.value).is_some()) {
         return Err(SqlError::unsupported(format_args!("{clause} with AS OF")));
     }
-    match relation::find(context, &Name::of(name, context)?)? {
-        Found::Catalog(Stored::Table(table)) if table.external.is_some() => {
+    match relation::find_relation(context, &RelationName::parse(name, context)?)? {
+        ResolvedRelation::Catalog(Stored::Table(table)) if table.external.is_some() => {
             let message = format!("cannot lock rows in external table \"{}\"", table.name);
             Err(SqlError::new(Condition::WrongObjectType, message))
         }
-        Found::Catalog(Stored::Table(table)) => {
-            name.0.insert(0, ObjectName::from(vec![quoted(WITH_PLACES)]).0.remove(0));
+        ResolvedRelation::Catalog(Stored::Table(table)) => {
+            name.0.insert(0, ObjectName::from(vec![quoted(ROW_IDENTITY_CATALOG)]).0.remove(0));
             Ok(Some((table, alias.name.value.clone())))
         }
-        Found::Catalog(Stored::Sequence(sequence)) => {
+        ResolvedRelation::Catalog(Stored::Sequence(sequence)) => {
             let message = format!("cannot lock rows in sequence \"{}\"", sequence.name);
             Err(SqlError::new(Condition::WrongObjectType, message))
         }
-        Found::Catalog(Stored::View(_)) => Err(SqlError::unsupported(format_args!("{clause} of a view"))),
-        Found::System(..) => Err(SqlError::unsupported(format_args!("{clause} of a system table"))),
+        ResolvedRelation::Catalog(Stored::View(_)) => Err(SqlError::unsupported(format_args!("{clause} of a view"))),
+        ResolvedRelation::System(..) => Err(SqlError::unsupported(format_args!("{clause} of a system table"))),
     }
 }

@@ -32,62 +32,71 @@ use datafusion::sql::sqlparser::ast::{
 };
 use session_context::StatementContext;
 use syntax::statement::{LockedRelation, lock_words};
-use types::stack::{PLAN_LEVELS, too_complex};
+use types::stack::{PLAN_DEPTH_MAX, too_complex_error};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
-pub(in crate::bind) use self::locking::{Locked, locking_query};
-pub(crate) use self::modification::Kept;
+pub(in crate::bind) use self::locking::{LockedTable, resolve_locking_query};
+pub(crate) use self::modification::ReturningRow;
 pub(in crate::bind) use self::modification::{
-    Returned, WrittenModification, WrittenReturning, modification, returning,
+    ResolvedReturning, WrittenModification, WrittenReturning, resolve_modification, resolve_returning,
 };
 pub(crate) use self::placement::Clause;
 pub(in crate::bind) use self::scope::quoted;
 use self::scope::{Origin, Scope};
-use crate::bind::place::Text;
+use crate::bind::error_position::StatementText;
 
 /// Query with resolved names.
 #[derive(Debug, Clone)]
-pub(super) struct Bound {
+pub(super) struct ResolvedQuery {
     pub(super) query: Query,
-    pub(super) columns: Vec<BoundColumn>,
+    pub(super) columns: Vec<ResolvedColumn>,
     /// True if a GROUP BY has all columns of a table's primary key, on which the other columns depend in PostgreSQL.
-    pub(super) groups_by_key: bool,
+    pub(super) groups_by_primary_key: bool,
 }
 
 /// Output column as a client sees it.
 #[derive(Debug, Clone)]
-pub(super) struct BoundColumn {
+pub(super) struct ResolvedColumn {
     pub(super) name: String,
     /// Table and column of which it is an unchanged copy.
     pub(super) origin: Option<(Oid, ColumnId)>,
 }
 
 /// Resolves the names of a query.
-pub(super) fn query(context: &Arc<StatementContext>, text: Text<'_>, mut query: Query) -> SqlResult<Bound> {
+pub(super) fn resolve_query(
+    context: &Arc<StatementContext>,
+    text: StatementText<'_>,
+    mut query: Query,
+) -> SqlResult<ResolvedQuery> {
     let mut resolver = Resolver::new(context, text);
-    resolver.column_names = column_names::of(&query, context);
+    resolver.column_names = column_names::collect_column_names(&query, context);
     let outputs = resolver.query(&mut query)?;
-    let columns = outputs.into_iter().map(|output| BoundColumn { name: output.name, origin: output.origin }).collect();
-    Ok(Bound { query, columns, groups_by_key: resolver.groups_by_key })
+    let columns =
+        outputs.into_iter().map(|output| ResolvedColumn { name: output.name, origin: output.origin }).collect();
+    Ok(ResolvedQuery { query, columns, groups_by_primary_key: resolver.groups_by_key })
 }
 
 /// Resolves the names of an expression over unqualified columns.
-pub(super) fn expression(context: &Arc<StatementContext>, expr: &mut Expr, columns: &[String]) -> SqlResult<()> {
-    let mut resolver = Resolver::new(context, Text::default());
+pub(super) fn resolve_expression(
+    context: &Arc<StatementContext>,
+    expr: &mut Expr,
+    columns: &[String],
+) -> SqlResult<()> {
+    let mut resolver = Resolver::new(context, StatementText::default());
     let columns = columns
         .iter()
         .map(|name| scope::Column { name: name.clone(), expr: Expr::Identifier(quoted(name)), origin: None })
         .collect();
     resolver.levels.push(Scope { relations: Vec::new(), columns });
-    resolver.expr(expr)
+    resolver.resolve_expr(expr)
 }
 
 /// Limit on a chain of WITH queries of which each reads the one before: a query has up to eight levels of a plan.
-const CTE_LEVELS_MAX: usize = PLAN_LEVELS / 8;
+const CTE_LEVELS_MAX: usize = PLAN_DEPTH_MAX / 8;
 
 struct Resolver<'a> {
     context: &'a Arc<StatementContext>,
-    text: Text<'a>,
+    text: StatementText<'a>,
     /// Scopes of the enclosing FROM clauses, outermost first.
     levels: Vec<Scope>,
     /// Visible WITH queries, innermost last.
@@ -96,7 +105,7 @@ struct Resolver<'a> {
     /// Names that relations must not get, see `column_names.rs`.
     column_names: HashSet<String>,
     cte_names: HashSet<String>,
-    /// Greatest [`Cte::levels`] of the WITH queries read so far.
+    /// Greatest [`Cte::depth`] of the WITH queries read so far.
     cte_levels: usize,
     groups_by_key: bool,
 }
@@ -106,26 +115,26 @@ struct Resolver<'a> {
 struct Output {
     name: String,
     /// Name in the plan.
-    internal: String,
+    plan_name: String,
     origin: Origin,
 }
 
 /// WITH query.
 struct Cte {
     name: String,
-    internal: String,
+    plan_name: String,
     columns: Vec<Output>,
     /// True if its rows differ between evaluations.
     is_volatile: bool,
-    is_read: bool,
+    is_referenced: bool,
     /// True if it is declared MATERIALIZED.
     is_materialized: bool,
     /// Length of the longest chain of WITH queries that ends in it, itself included.
-    levels: usize,
+    depth: usize,
 }
 
 impl<'a> Resolver<'a> {
-    fn new(context: &'a Arc<StatementContext>, text: Text<'a>) -> Self {
+    fn new(context: &'a Arc<StatementContext>, text: StatementText<'a>) -> Self {
         Self {
             context,
             text,
@@ -151,7 +160,7 @@ impl<'a> Resolver<'a> {
 
     /// Resolves a query at the current levels.
     fn query(&mut self, query: &mut Query) -> SqlResult<Vec<Output>> {
-        refuse(query)?;
+        reject_clauses(query)?;
         let known_ctes = self.ctes.len();
         if let Some(with) = &mut query.with {
             self.with(with)?;
@@ -159,7 +168,7 @@ impl<'a> Resolver<'a> {
         if let SetExpr::Table(table) = query.body.as_ref() {
             let parts = [&table.schema_name, &table.table_name].into_iter().flatten().map(|part| quoted(part));
             let name = ObjectName::from(parts.collect::<Vec<_>>());
-            query.body = from::select_all(TableWithJoins { relation: named(name), joins: Vec::new() })?.body;
+            query.body = from::select_all(TableWithJoins { relation: table_factor(name), joins: Vec::new() })?.body;
         }
         let outputs = match query.body.as_mut() {
             SetExpr::Select(select) => self.select(select, query.order_by.as_mut())?,
@@ -199,16 +208,16 @@ impl<'a> Resolver<'a> {
                     return Err(SqlError::new(Condition::SyntaxError, message));
                 }
                 if is_all && *op != SetOperator::Union {
-                    let take = |side: &mut SetExpr| std::mem::replace(side, *expr::nothing().body);
+                    let take = |side: &mut SetExpr| std::mem::replace(side, *expr::empty_query().body);
                     let (op, left, right) = (*op, take(left), take(right));
-                    *body = self.multiset(op, (left, &outputs), (right, &others))?;
+                    *body = self.build_multiset_operation(op, (left, &outputs), (right, &others))?;
                 }
                 Ok(outputs.into_iter().map(|output| Output { origin: None, ..output }).collect())
             }
             SetExpr::Table(table) => {
                 let parts = [&table.schema_name, &table.table_name].into_iter().flatten().map(|part| quoted(part));
                 let name = ObjectName::from(parts.collect::<Vec<_>>());
-                *body = *from::select_all(TableWithJoins { relation: named(name), joins: Vec::new() })?.body;
+                *body = *from::select_all(TableWithJoins { relation: table_factor(name), joins: Vec::new() })?.body;
                 self.set_expr(body)
             }
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
@@ -224,12 +233,12 @@ impl<'a> Resolver<'a> {
         }
         for row in &mut values.rows {
             for expr in &mut row.content {
-                placement::check(expr, Clause::Values)?;
-                self.expr(expr)?;
+                placement::check_calls(expr, Clause::Values)?;
+                self.resolve_expr(expr)?;
             }
         }
         let name = |number| format!("column{number}");
-        Ok((1..=width).map(|number| Output { name: name(number), internal: name(number), origin: None }).collect())
+        Ok((1..=width).map(|number| Output { name: name(number), plan_name: name(number), origin: None }).collect())
     }
 
     fn with(&mut self, with: &mut With) -> SqlResult<()> {
@@ -240,14 +249,14 @@ impl<'a> Resolver<'a> {
                 let message = format!("WITH query name \"{name}\" specified more than once");
                 return Err(SqlError::new(Condition::DuplicateAlias, message));
             }
-            let internal = unique(&mut self.cte_names, &name);
+            let internal = unique_name(&mut self.cte_names, &name);
             let renamed: Vec<String> =
                 std::mem::take(&mut cte.alias.columns).into_iter().map(|column| column.name.value).collect();
             cte.alias.name = quoted(&internal);
             let read = self.volatile_ctes_read();
             let levels_before = std::mem::take(&mut self.cte_levels);
             let columns = if with.recursive {
-                self.recursive(cte, &name, &internal, &renamed)?
+                self.recursive_query(cte, &name, &internal, &renamed)?
             } else {
                 rename(self.query(&mut cte.query)?, &renamed, &name)?
             };
@@ -255,20 +264,28 @@ impl<'a> Resolver<'a> {
             let is_materialized = cte.materialized == Some(CteAsMaterialized::Materialized);
             let levels = self.cte_levels + 1;
             if levels > CTE_LEVELS_MAX {
-                return Err(too_complex());
+                return Err(too_complex_error());
             }
             self.cte_levels = levels_before;
-            self.ctes.push(Cte { name, internal, columns, is_volatile, is_read: false, is_materialized, levels });
+            self.ctes.push(Cte {
+                name,
+                plan_name: internal,
+                columns,
+                is_volatile,
+                is_referenced: false,
+                is_materialized,
+                depth: levels,
+            });
         }
         Ok(())
     }
 
     fn volatile_ctes_read(&self) -> usize {
-        self.ctes.iter().filter(|cte| cte.is_volatile && cte.is_read && !cte.is_materialized).count()
+        self.ctes.iter().filter(|cte| cte.is_volatile && cte.is_referenced && !cte.is_materialized).count()
     }
 
     /// Resolves a query of WITH RECURSIVE: its recursive term may read the query itself.
-    fn recursive(
+    fn recursive_query(
         &mut self,
         cte: &mut WrittenCte,
         name: &str,
@@ -283,12 +300,12 @@ impl<'a> Resolver<'a> {
         let columns = rename(self.set_expr(left)?, renamed, name)?;
         self.ctes.push(Cte {
             name: name.to_owned(),
-            internal: internal.to_owned(),
+            plan_name: internal.to_owned(),
             columns: columns.clone(),
             is_volatile: false,
-            is_read: false,
+            is_referenced: false,
             is_materialized: false,
-            levels: 0,
+            depth: 0,
         });
         let others = self.set_expr(right)?;
         self.ctes.pop();
@@ -309,11 +326,11 @@ impl<'a> Resolver<'a> {
         }
         let levels = std::mem::take(&mut self.levels);
         if let Some(limit) = limit {
-            placement::check(limit, Clause::Limit)?;
+            placement::check_calls(limit, Clause::Limit)?;
             self.row_count(limit, "LIMIT", Condition::InvalidRowCountInLimit)?;
         }
         if let Some(offset) = offset {
-            placement::check(&offset.value, Clause::Offset)?;
+            placement::check_calls(&offset.value, Clause::Offset)?;
             self.row_count(&mut offset.value, "OFFSET", Condition::InvalidRowCountInOffset)?;
         }
         self.levels = levels;
@@ -336,7 +353,7 @@ impl<'a> Resolver<'a> {
         {
             return Err(SqlError::new(negative, format!("{clause} must not be negative")));
         }
-        self.expr(expr).map_err(|error| match error.condition {
+        self.resolve_expr(expr).map_err(|error| match error.condition {
             Condition::UndefinedColumn | Condition::UndefinedTable => SqlError::new(
                 Condition::InvalidColumnReference,
                 format!("argument of {clause} must not contain variables"),
@@ -351,7 +368,7 @@ fn is_null(expr: &Expr) -> bool {
 }
 
 /// Returns `name`, or `name_1`, `name_2`, … if it is taken.
-fn unique(taken: &mut HashSet<String>, name: &str) -> String {
+fn unique_name(taken: &mut HashSet<String>, name: &str) -> String {
     let found = std::iter::once(name.to_owned())
         .chain((1_u64..).map(|number| format!("{name}_{number}")))
         .find(|candidate| !taken.contains(candidate))
@@ -361,9 +378,9 @@ fn unique(taken: &mut HashSet<String>, name: &str) -> String {
 }
 
 /// Rejects clauses that no query may have.
-fn refuse(query: &Query) -> SqlResult<()> {
+fn reject_clauses(query: &Query) -> SqlResult<()> {
     if let Some(lock) = query.locks.first() {
-        let words = lock_words(LockedRelation::of(lock)?.mode);
+        let words = lock_words(LockedRelation::from_clause(lock)?.mode);
         return Err(SqlError::unsupported(format_args!("{words} here")));
     }
     if query.for_clause.is_some()
@@ -412,7 +429,7 @@ fn order_by_outputs(order_by: &mut OrderBy, outputs: &[Output]) -> SqlResult<()>
         return Err(SqlError::unsupported("ORDER BY ALL"));
     };
     for key in keys {
-        let output = match select::position(&key.expr, outputs.len(), "ORDER BY")? {
+        let output = match select::output_position(&key.expr, outputs.len(), "ORDER BY")? {
             Some(at) => Some(&outputs[at]),
             None => match &key.expr {
                 Expr::Identifier(name) => outputs.iter().find(|output| output.name == name.value),
@@ -431,12 +448,12 @@ fn order_by_outputs(order_by: &mut OrderBy, outputs: &[Output]) -> SqlResult<()>
             .with_detail("Only result column names can be used, not expressions or functions.")
             .with_hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause."));
         };
-        key.expr = Expr::Identifier(quoted(&output.internal));
+        key.expr = Expr::Identifier(quoted(&output.plan_name));
     }
     Ok(())
 }
 
-pub(in crate::bind) fn named(name: ObjectName) -> TableFactor {
+pub(in crate::bind) fn table_factor(name: ObjectName) -> TableFactor {
     TableFactor::Table {
         name,
         alias: None,

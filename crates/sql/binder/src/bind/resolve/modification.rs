@@ -8,17 +8,19 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
     TableFactor, TableWithJoins, With,
 };
-use plan::{PLACE, ROW_ID};
+use plan::{ROW_ID, ROW_POSITION};
 use session_context::StatementContext;
 use syntax::Walk;
 use types::{SqlError, SqlResult};
 
 use super::placement::{self, Clause};
 use super::scope::{Column, Relation, Scope, column_expr, quoted};
-use super::{BoundColumn, Resolver, column_names, named, select};
-use crate::bind::changed::Changed;
-use crate::bind::place::Text;
-use crate::bind::plan_names::{GIVEN, MADE, MET, ROW, WITH_PLACES, reading};
+use super::{ResolvedColumn, Resolver, column_names, select, table_factor};
+use crate::bind::error_position::StatementText;
+use crate::bind::plan_names::{
+    CONFLICTING_ROWS, NEW_ROWS, PROVIDED_SCHEMA, ROW_IDENTITY_CATALOG, TARGET_PRESENT, reading,
+};
+use crate::bind::target_table::TargetTable;
 
 /// Statement with unresolved names.
 pub(in crate::bind) struct WrittenModification<'a> {
@@ -27,10 +29,10 @@ pub(in crate::bind) struct WrittenModification<'a> {
     pub(in crate::bind) rows: Query,
     /// Clause of each value.
     pub(in crate::bind) clauses: Vec<Clause>,
-    pub(in crate::bind) changed: &'a Changed<'a>,
-    pub(in crate::bind) is_met: bool,
+    pub(in crate::bind) target: &'a TargetTable<'a>,
+    pub(in crate::bind) has_conflicting_rows: bool,
     pub(in crate::bind) returning: Option<WrittenReturning>,
-    pub(in crate::bind) kept: Kept,
+    pub(in crate::bind) returning_row: ReturningRow,
 }
 
 /// RETURNING as `SELECT items`, with its aliases for `old` and `new`.
@@ -42,28 +44,28 @@ pub(in crate::bind) struct WrittenReturning {
 
 /// Row that RETURNING refers to without `old` or `new`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum ReturningRow {
     Old,
     New,
-    /// Old row for deletes and new row otherwise, in the columns `reading::kept`.
-    Either,
+    /// Old row for deletes and new row otherwise, in the columns `reading::returning_row`.
+    OldIfDeleted,
 }
 
 /// Statement with resolved names.
-pub(in crate::bind) struct Modification {
+pub(in crate::bind) struct ResolvedModification {
     pub(in crate::bind) rows: Query,
-    pub(in crate::bind) others: usize,
-    pub(in crate::bind) returning: Option<Returned>,
+    pub(in crate::bind) other_column_count: usize,
+    pub(in crate::bind) returning: Option<ResolvedReturning>,
 }
 
 /// RETURNING with resolved names: items over the relation of new rows.
-pub(crate) struct Returned {
+pub(crate) struct ResolvedReturning {
     query: Query,
     relation: String,
-    pub(in crate::bind) columns: Vec<BoundColumn>,
+    pub(in crate::bind) columns: Vec<ResolvedColumn>,
 }
 
-impl Returned {
+impl ResolvedReturning {
     /// Builds the query of the columns `columns` of the rows, followed by the items.
     pub(in crate::bind) fn query(&self, columns: &[String]) -> Query {
         let mut query = self.query.clone();
@@ -80,55 +82,71 @@ impl Returned {
 }
 
 /// Resolves the names of a statement that changes rows.
-pub(in crate::bind) fn modification(
+pub(in crate::bind) fn resolve_modification(
     context: &Arc<StatementContext>,
-    text: Text<'_>,
+    text: StatementText<'_>,
     written: WrittenModification<'_>,
-) -> SqlResult<Modification> {
-    let WrittenModification { rows: mut query, clauses, changed, is_met, returning, kept } = written;
+) -> SqlResult<ResolvedModification> {
+    let WrittenModification {
+        rows: mut query,
+        clauses,
+        target: changed,
+        has_conflicting_rows: is_met,
+        returning,
+        returning_row: kept,
+    } = written;
     let mut resolver = Resolver::new(context, text);
-    resolver.avoid(changed, [Some(&query), returning.as_ref().map(|returning| &returning.query)]);
+    resolver.reserve_names(changed, [Some(&query), returning.as_ref().map(|returning| &returning.query)]);
     if let Some(with) = &mut query.with {
         resolver.with(with)?;
     }
     let SetExpr::Select(select) = query.body.as_mut() else { return Err(SqlError::internal("rows are selected")) };
-    let (relation, scope) =
-        if is_met { resolver.met(changed, select)? } else { resolver.changed_and_joined(select)? };
-    let items = resolver.computed(select, &clauses, scope.clone())?;
-    let (projection, others) = read(&relation, &scope, items);
+    let (relation, scope) = if is_met {
+        resolver.resolve_conflicting_rows(changed, select)?
+    } else {
+        resolver.resolve_target_and_joins(select)?
+    };
+    let items = resolver.resolve_values(select, &clauses, scope.clone())?;
+    let (projection, others) = columns_to_read(&relation, &scope, items);
     select.projection = projection;
     let returning = returning
         .map(|returning| {
             // RETURNING cannot refer to the rows proposed for insertion.
             let beside = if is_met { 0 } else { scope.relations.len() - 1 };
-            let scope = made(seen(scope, beside), &others, kept);
-            resolver.returning(returning, query.with.as_ref(), changed, scope, kept == Kept::Either)
+            let scope = new_row_scope(visible_scope(scope, beside), &others, kept);
+            resolver.resolve_returning(
+                returning,
+                query.with.as_ref(),
+                changed,
+                scope,
+                kept == ReturningRow::OldIfDeleted,
+            )
         })
         .transpose()?;
-    Ok(Modification { rows: query, others: others.len(), returning })
+    Ok(ResolvedModification { rows: query, other_column_count: others.len(), returning })
 }
 
 /// Resolves the names of an INSERT's RETURNING.
-pub(in crate::bind) fn returning(
+pub(in crate::bind) fn resolve_returning(
     context: &Arc<StatementContext>,
-    text: Text<'_>,
+    text: StatementText<'_>,
     mut written: WrittenReturning,
-    changed: &Changed<'_>,
-) -> SqlResult<Returned> {
+    changed: &TargetTable<'_>,
+) -> SqlResult<ResolvedReturning> {
     let mut resolver = Resolver::new(context, text);
-    resolver.avoid(changed, [Some(&written.query), None]);
+    resolver.reserve_names(changed, [Some(&written.query), None]);
     let mut with = written.query.with.take();
     if let Some(with) = &mut with {
         resolver.with(with)?;
     }
     // The inserted rows may come from these WITH queries.
-    resolver.ctes.iter_mut().for_each(|cte| cte.is_read = true);
-    let scope = Scope::of(changed.relation(|_, name| column_expr("", name)));
-    let scope = made(scope, &[], Kept::New);
-    resolver.returning(written, with.as_ref(), changed, scope, false)
+    resolver.ctes.iter_mut().for_each(|cte| cte.is_referenced = true);
+    let scope = Scope::from_relation(changed.relation(|_, name| column_expr("", name)));
+    let scope = new_row_scope(scope, &[], ReturningRow::New);
+    resolver.resolve_returning(written, with.as_ref(), changed, scope, false)
 }
 
-impl Changed<'_> {
+impl TargetTable<'_> {
     fn name(&self) -> &str {
         self.alias.map_or(self.table.name.as_str(), |alias| alias.value.as_str())
     }
@@ -151,22 +169,24 @@ impl Changed<'_> {
 
 impl Resolver<'_> {
     /// Reserves the names of columns, so that no relation gets them.
-    fn avoid(&mut self, changed: &Changed<'_>, queries: [Option<&Query>; 2]) {
+    fn reserve_names(&mut self, changed: &TargetTable<'_>, queries: [Option<&Query>; 2]) {
         for query in queries.into_iter().flatten() {
-            self.column_names.extend(column_names::of(query, self.context));
+            self.column_names.extend(column_names::collect_column_names(query, self.context));
         }
         self.column_names.extend(changed.table.columns.iter().map(|column| column.name.clone()));
     }
 
     /// Resolves FROM, whose first relation is the target; returns the target's name in the plan, and the scope.
-    fn changed_and_joined(&mut self, select: &mut Select) -> SqlResult<(String, Scope)> {
-        let mut scope = self.from(&mut select.from)?;
+    fn resolve_target_and_joins(&mut self, select: &mut Select) -> SqlResult<(String, Scope)> {
+        let mut scope = self.resolve_from(&mut select.from)?;
         match select.from.first_mut().map(|first| &mut first.relation) {
             Some(TableFactor::Table { name, alias: Some(alias), .. }) => {
-                name.0.insert(0, ObjectName::from(vec![quoted(WITH_PLACES)]).0.remove(0));
+                name.0.insert(0, ObjectName::from(vec![quoted(ROW_IDENTITY_CATALOG)]).0.remove(0));
                 let relation = alias.name.value.clone();
-                let row = Column { name: ROW.to_owned(), expr: column_expr(&relation, ROW_ID), origin: None };
-                let row = Relation { name: ROW.to_owned(), schema: None, columns: Vec::new(), hidden: vec![row] };
+                let row =
+                    Column { name: TARGET_PRESENT.to_owned(), expr: column_expr(&relation, ROW_ID), origin: None };
+                let row =
+                    Relation { name: TARGET_PRESENT.to_owned(), schema: None, columns: Vec::new(), hidden: vec![row] };
                 scope.relations.push(row);
                 Ok((relation, scope))
             }
@@ -176,25 +196,29 @@ impl Resolver<'_> {
 
     /// Returns the scope of existing rows and of those proposed for insertion (`excluded`), which are one relation of
     /// the plan.
-    fn met(&mut self, changed: &Changed<'_>, select: &mut Select) -> SqlResult<(String, Scope)> {
+    fn resolve_conflicting_rows(
+        &mut self,
+        changed: &TargetTable<'_>,
+        select: &mut Select,
+    ) -> SqlResult<(String, Scope)> {
         let internal = self.unique_relation(changed.name());
-        let mut table = named(ObjectName::from(vec![quoted(GIVEN), quoted(MET)]));
+        let mut table = table_factor(ObjectName::from(vec![quoted(PROVIDED_SCHEMA), quoted(CONFLICTING_ROWS)]));
         if let TableFactor::Table { alias, .. } = &mut table {
             *alias = Some(TableAlias { explicit: true, name: quoted(&internal), columns: Vec::new(), at: None });
         }
         select.from = vec![TableWithJoins { relation: table, joins: Vec::new() }];
-        let mut scope = Scope::of(changed.relation(|_, name| column_expr(&internal, name)));
+        let mut scope = Scope::from_relation(changed.relation(|_, name| column_expr(&internal, name)));
         let excluded = changed.relation(|at, _| column_expr(&internal, &reading::other(at)));
-        scope.extend(Scope::of(Relation { name: "excluded".to_owned(), schema: None, ..excluded }))?;
+        scope.extend(Scope::from_relation(Relation { name: "excluded".to_owned(), schema: None, ..excluded }))?;
         Ok((internal, scope))
     }
 
     /// Resolves the condition and the values in `scope`.
-    fn computed(&mut self, select: &mut Select, clauses: &[Clause], scope: Scope) -> SqlResult<Vec<Expr>> {
+    fn resolve_values(&mut self, select: &mut Select, clauses: &[Clause], scope: Scope) -> SqlResult<Vec<Expr>> {
         self.levels.push(scope);
         if let Some(condition) = &mut select.selection {
-            placement::check(condition, Clause::Where)?;
-            self.expr(condition)?;
+            placement::check_calls(condition, Clause::Where)?;
+            self.resolve_expr(condition)?;
             select::as_boolean(condition);
         }
         let mut values = Vec::with_capacity(clauses.len());
@@ -202,16 +226,16 @@ impl Resolver<'_> {
             let (SelectItem::ExprWithAlias { expr: mut value, .. } | SelectItem::UnnamedExpr(mut value)) = item else {
                 return Err(SqlError::internal("values are expressions"));
             };
-            placement::check(&value, *clause)?;
+            placement::check_calls(&value, *clause)?;
             if *clause == Clause::MergeInsert {
                 let all = self.levels.pop().unwrap_or_default();
                 self.levels.push(without_first(&all));
-                let resolved = self.expr(&mut value);
+                let resolved = self.resolve_expr(&mut value);
                 self.levels.pop();
                 self.levels.push(all);
                 resolved?;
             } else {
-                self.expr(&mut value)?;
+                self.resolve_expr(&mut value)?;
             }
             values.push(value);
         }
@@ -220,14 +244,14 @@ impl Resolver<'_> {
     }
 
     /// Resolves RETURNING in `scope`, whose columns have no relation in the plan yet.
-    fn returning(
+    fn resolve_returning(
         &mut self,
         written: WrittenReturning,
         with: Option<&With>,
-        changed: &Changed<'_>,
+        changed: &TargetTable<'_>,
         mut scope: Scope,
         tells_action: bool,
-    ) -> SqlResult<Returned> {
+    ) -> SqlResult<ResolvedReturning> {
         let relation = self.unique_relation("made");
         for column in scope.columns.iter_mut().chain(scope.relations.iter_mut().flat_map(|it| &mut it.columns)) {
             if let Expr::CompoundIdentifier(parts) = &mut column.expr
@@ -259,36 +283,36 @@ impl Resolver<'_> {
             let action =
                 Relation { name: reading::ACTION.to_owned(), schema: None, columns: Vec::new(), hidden: vec![action] };
             scope.relations.push(action);
-            name_action(select);
+            replace_merge_action(select);
         }
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { expr, .. } = item {
-                placement::check(expr, Clause::Returning)?;
+                placement::check_calls(expr, Clause::Returning)?;
             }
         }
         self.levels.push(scope);
-        let items = self.items(std::mem::take(&mut select.projection), false)?;
+        let items = self.resolve_items(std::mem::take(&mut select.projection), false)?;
         self.levels.pop();
         let (mut projection, mut columns) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
         for (at, item) in items.into_iter().enumerate() {
             projection
                 .push(SelectItem::ExprWithAlias { expr: item.expr, alias: quoted(&format!("returning\u{1}{at}")) });
-            columns.push(BoundColumn { name: item.output.name, origin: item.output.origin });
+            columns.push(ResolvedColumn { name: item.output.name, origin: item.output.origin });
         }
-        let mut table = named(ObjectName::from(vec![quoted(GIVEN), quoted(MADE)]));
+        let mut table = table_factor(ObjectName::from(vec![quoted(PROVIDED_SCHEMA), quoted(NEW_ROWS)]));
         if let TableFactor::Table { alias, .. } = &mut table {
             *alias = Some(TableAlias { explicit: true, name: quoted(&relation), columns: Vec::new(), at: None });
         }
         select.from = vec![TableWithJoins { relation: table, joins: Vec::new() }];
         select.projection = projection;
-        query.with = with.filter(|_| asks(select)).cloned();
-        Ok(Returned { query, relation, columns })
+        query.with = with.filter(|_| has_subquery(select)).cloned();
+        Ok(ResolvedReturning { query, relation, columns })
     }
 }
 
 /// Returns the columns to read: row identity, the target's columns, the columns of other relations, and the values.
 /// The second result is the columns of other relations.
-fn read(relation: &str, scope: &Scope, values: Vec<Expr>) -> (Vec<SelectItem>, Vec<Expr>) {
+fn columns_to_read(relation: &str, scope: &Scope, values: Vec<Expr>) -> (Vec<SelectItem>, Vec<Expr>) {
     let target = scope.relations.first().map_or(&[][..], |target| &target.columns);
     let mut others: Vec<Expr> = Vec::new();
     let columns = scope.relations.iter().skip(1).flat_map(|it| &it.columns).chain(&scope.columns);
@@ -299,7 +323,7 @@ fn read(relation: &str, scope: &Scope, values: Vec<Expr>) -> (Vec<SelectItem>, V
     }
     let item = |expr: Expr, name: String| SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
     let mut items: Vec<SelectItem> =
-        [ROW_ID, PLACE].into_iter().map(|name| item(column_expr(relation, name), name.to_owned())).collect();
+        [ROW_ID, ROW_POSITION].into_iter().map(|name| item(column_expr(relation, name), name.to_owned())).collect();
     items.extend(target.iter().enumerate().map(|(at, column)| item(column.expr.clone(), reading::old(at))));
     items.extend(others.iter().enumerate().map(|(at, other)| item(other.clone(), reading::other(at))));
     items.extend(values.into_iter().enumerate().map(|(at, value)| item(value, reading::value(at))));
@@ -307,16 +331,16 @@ fn read(relation: &str, scope: &Scope, values: Vec<Expr>) -> (Vec<SelectItem>, V
 }
 
 /// Returns `scope` with its columns renamed to those of new rows; their relation is left open.
-fn made(scope: Scope, others: &[Expr], kept: Kept) -> Scope {
+fn new_row_scope(scope: Scope, others: &[Expr], kept: ReturningRow) -> Scope {
     let target: Vec<Expr> = scope
         .relations
         .first()
         .map_or_else(Vec::new, |target| target.columns.iter().map(|column| column.expr.clone()).collect());
     let names: Vec<String> = scope.relations.first().map_or_else(Vec::new, |target| {
         let name = |(at, column): (usize, &Column)| match kept {
-            Kept::Old => reading::old(at),
-            Kept::New => column.name.clone(),
-            Kept::Either => reading::kept(at),
+            ReturningRow::Old => reading::old(at),
+            ReturningRow::New => column.name.clone(),
+            ReturningRow::OldIfDeleted => reading::returning_row(at),
         };
         target.columns.iter().enumerate().map(name).collect()
     });
@@ -343,7 +367,7 @@ fn without_first(scope: &Scope) -> Scope {
 }
 
 /// Returns the scope of the first relation and `beside` others, without internal relations.
-fn seen(mut scope: Scope, beside: usize) -> Scope {
+fn visible_scope(mut scope: Scope, beside: usize) -> Scope {
     let is_seen = |relation: &Relation| !relation.name.contains('\u{1}');
     let (seen, unseen): (Vec<_>, Vec<_>) =
         scope.relations.into_iter().enumerate().partition(|(at, relation)| *at <= beside && is_seen(relation));
@@ -353,7 +377,7 @@ fn seen(mut scope: Scope, beside: usize) -> Scope {
 }
 
 /// Replaces calls of `merge_action()` by its column.
-fn name_action(select: &mut Select) {
+fn replace_merge_action(select: &mut Select) {
     // The visitor never breaks.
     let _: ControlFlow<()> = select.projection.walk_expressions_mut(|expr| {
         if let Expr::Function(function) = expr
@@ -368,7 +392,7 @@ fn name_action(select: &mut Select) {
 }
 
 /// Returns whether the items contain a subquery.
-fn asks(select: &Select) -> bool {
+fn has_subquery(select: &Select) -> bool {
     let flow = select.projection.walk_expressions(|expr| match expr {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),

@@ -12,7 +12,7 @@ use super::{Output, Resolver};
 impl Resolver<'_> {
     /// Builds the operation over numbered rows, and removes the numbers. Both sides are resolved, with the outputs of
     /// the second elements.
-    pub(super) fn multiset(
+    pub(super) fn build_multiset_operation(
         &mut self,
         op: SetOperator,
         left: (SetExpr, &[Output]),
@@ -22,33 +22,33 @@ impl Resolver<'_> {
         let numbered = SetExpr::SetOperation {
             op,
             set_quantifier: SetQuantifier::None,
-            left: Box::new(self.numbered(left.0, outputs)?),
-            right: Box::new(self.numbered(right.0, right.1)?),
+            left: Box::new(self.number_duplicates(left.0, outputs)?),
+            right: Box::new(self.number_duplicates(right.0, right.1)?),
         };
         let relation = self.unique_relation("rows");
         let items: Vec<String> = outputs
             .iter()
-            .map(|output| format!("{0}.{1} AS {1}", quoted(&relation), quoted(&output.internal)))
+            .map(|output| format!("{0}.{1} AS {1}", quoted(&relation), quoted(&output.plan_name)))
             .collect();
         select_from(&items.join(", "), numbered, &relation)
     }
 
-    fn numbered(&mut self, body: SetExpr, outputs: &[Output]) -> SqlResult<SetExpr> {
+    fn number_duplicates(&mut self, body: SetExpr, outputs: &[Output]) -> SqlResult<SetExpr> {
         let relation = self.unique_relation("rows");
         let columns: Vec<String> =
-            outputs.iter().map(|output| format!("{}.{}", quoted(&relation), quoted(&output.internal))).collect();
+            outputs.iter().map(|output| format!("{}.{}", quoted(&relation), quoted(&output.plan_name))).collect();
         let items: Vec<String> = columns
             .iter()
             .zip(outputs)
-            .map(|(column, output)| format!("{column} AS {}", quoted(&output.internal)))
-            .chain([format!("row_number() OVER (PARTITION BY {}) AS {NUMBER}", columns.join(", "))])
+            .map(|(column, output)| format!("{column} AS {}", quoted(&output.plan_name)))
+            .chain([format!("row_number() OVER (PARTITION BY {}) AS {ROW_NUMBER_COLUMN}", columns.join(", "))])
             .collect();
         select_from(&items.join(", "), body, &relation)
     }
 }
 
 /// Column of row numbers; no identifier of a client equals it.
-const NUMBER: &str = "\"row_number\u{1}\"";
+const ROW_NUMBER_COLUMN: &str = "\"row_number\u{1}\"";
 
 /// Builds `SELECT items FROM (body) AS relation`.
 fn select_from(items: &str, body: SetExpr, relation: &str) -> SqlResult<SetExpr> {

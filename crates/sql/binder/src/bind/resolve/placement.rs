@@ -45,21 +45,21 @@ impl Clause {
         }
     }
 
-    fn takes_aggregates(self) -> bool {
+    fn allows_aggregates(self) -> bool {
         matches!(self, Clause::Select | Clause::Having)
     }
 
-    fn takes_windows(self) -> bool {
+    fn allows_windows(self) -> bool {
         self == Clause::Select
     }
 
-    fn refuses_sets(self) -> bool {
+    fn rejects_set_functions(self) -> bool {
         matches!(self, Clause::Update | Clause::MergeWhen | Clause::MergeInsert | Clause::Returning)
     }
 }
 
 /// Rejects calls in `expr` that are not allowed in `clause`; subqueries are not searched.
-pub(super) fn check(expr: &Expr, clause: Clause) -> SqlResult<()> {
+pub(super) fn check_calls(expr: &Expr, clause: Clause) -> SqlResult<()> {
     let mut checker = Checker { clause, queries: 0, open: Vec::new() };
     match expr.walk(&mut checker) {
         ControlFlow::Continue(()) => Ok(()),
@@ -68,7 +68,7 @@ pub(super) fn check(expr: &Expr, clause: Clause) -> SqlResult<()> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     Scalar,
     Aggregate,
     Window,
@@ -79,7 +79,7 @@ struct Checker {
     /// Number of subqueries around the visited node.
     queries: usize,
     /// Function calls around it.
-    open: Vec<Kind>,
+    open: Vec<CallKind>,
 }
 
 impl Visitor for Checker {
@@ -116,46 +116,46 @@ impl Visitor for Checker {
 }
 
 impl Checker {
-    fn enter(&self, function: &Function) -> SqlResult<Kind> {
+    fn enter(&self, function: &Function) -> SqlResult<CallKind> {
         let kind = kind_of(function)?;
         let place = self.clause.name();
         let error = |condition, message: String| Err(SqlError::new(condition, message));
         match kind {
-            Kind::Scalar if self.clause.refuses_sets() && gives_set(function) => {
+            CallKind::Scalar if self.clause.rejects_set_functions() && is_set_returning(function) => {
                 let message = format!("set-returning functions are not allowed in {place}");
                 return error(Condition::FeatureNotSupported, message);
             }
-            Kind::Scalar => {}
-            Kind::Aggregate if !self.clause.takes_aggregates() => {
+            CallKind::Scalar => {}
+            CallKind::Aggregate if !self.clause.allows_aggregates() => {
                 return error(Condition::GroupingError, format!("aggregate functions are not allowed in {place}"));
             }
-            Kind::Aggregate if self.open.contains(&Kind::Aggregate) => {
+            CallKind::Aggregate if self.open.contains(&CallKind::Aggregate) => {
                 return error(Condition::GroupingError, "aggregate function calls cannot be nested".to_owned());
             }
-            Kind::Window if !self.clause.takes_windows() => {
+            CallKind::Window if !self.clause.allows_windows() => {
                 return error(Condition::WindowingError, format!("window functions are not allowed in {place}"));
             }
-            Kind::Window if self.open.contains(&Kind::Aggregate) => {
+            CallKind::Window if self.open.contains(&CallKind::Aggregate) => {
                 let message = "aggregate function calls cannot contain window function calls";
                 return error(Condition::GroupingError, message.to_owned());
             }
-            Kind::Window if self.open.contains(&Kind::Window) => {
+            CallKind::Window if self.open.contains(&CallKind::Window) => {
                 return error(Condition::WindowingError, "window function calls cannot be nested".to_owned());
             }
-            Kind::Aggregate | Kind::Window => {}
+            CallKind::Aggregate | CallKind::Window => {}
         }
         Ok(kind)
     }
 }
 
 /// Returns whether it is `unnest`, to which every call of a set-returning function is rewritten.
-fn gives_set(function: &Function) -> bool {
+fn is_set_returning(function: &Function) -> bool {
     function.name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| name.value == "unnest")
 }
 
 /// Classifies a call by its name and clauses.
-fn kind_of(function: &Function) -> SqlResult<Kind> {
-    let Some(name) = function.name.0.last().and_then(|part| part.as_ident()) else { return Ok(Kind::Scalar) };
+fn kind_of(function: &Function) -> SqlResult<CallKind> {
+    let Some(name) = function.name.0.last().and_then(|part| part.as_ident()) else { return Ok(CallKind::Scalar) };
     let name = name.value.to_lowercase();
     let is_aggregate = functions::aggregate(&name).is_some() && name != "grouping";
     let is_window = functions::window(&name).is_some();
@@ -170,13 +170,13 @@ fn kind_of(function: &Function) -> SqlResult<Kind> {
                     return Err(SqlError::new(Condition::FeatureNotSupported, message));
                 }
             }
-            return Ok(Kind::Window);
+            return Ok(CallKind::Window);
         }
         let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
         return wrong(message);
     }
     if is_aggregate {
-        return Ok(Kind::Aggregate);
+        return Ok(CallKind::Aggregate);
     }
     if is_window {
         return wrong(format!("window function {name} requires an OVER clause"));
@@ -190,7 +190,7 @@ fn kind_of(function: &Function) -> SqlResult<Kind> {
             return wrong(format!("{clause} specified, but {name} is not an aggregate function"));
         }
     }
-    Ok(Kind::Scalar)
+    Ok(CallKind::Scalar)
 }
 
 /// Returns whether a query calls a volatile function.

@@ -39,7 +39,7 @@ pub(super) struct Scope {
 
 impl Scope {
     /// Creates the scope of one relation.
-    pub(super) fn of(relation: Relation) -> Self {
+    pub(super) fn from_relation(relation: Relation) -> Self {
         Self { columns: relation.columns.clone(), relations: vec![relation] }
     }
 
@@ -67,11 +67,11 @@ impl Scope {
     /// # Errors
     /// SQLSTATE 42702 if there are several.
     pub(super) fn column(&self, name: &str) -> SqlResult<Option<&Column>> {
-        match only(self.columns.iter().filter(|column| column.name == name), name)? {
+        match single_column(self.columns.iter().filter(|column| column.name == name), name)? {
             Some(column) => Ok(Some(column)),
             None => {
                 let hidden = self.relations.iter().flat_map(|relation| &relation.hidden);
-                only(hidden.filter(|column| column.name == name), name)
+                single_column(hidden.filter(|column| column.name == name), name)
             }
         }
     }
@@ -90,11 +90,11 @@ impl Relation {
     /// # Errors
     /// SQLSTATE 42702 if there are several.
     pub(super) fn column(&self, name: &str) -> SqlResult<Option<&Column>> {
-        only(self.columns.iter().chain(&self.hidden).filter(|column| column.name == name), name)
+        single_column(self.columns.iter().chain(&self.hidden).filter(|column| column.name == name), name)
     }
 }
 
-fn only<'a>(mut found: impl Iterator<Item = &'a Column>, name: &str) -> SqlResult<Option<&'a Column>> {
+fn single_column<'a>(mut found: impl Iterator<Item = &'a Column>, name: &str) -> SqlResult<Option<&'a Column>> {
     let Some(first) = found.next() else { return Ok(None) };
     if found.any(|other| other.expr != first.expr) {
         let message = format!("column reference \"{name}\" is ambiguous");
@@ -104,7 +104,7 @@ fn only<'a>(mut found: impl Iterator<Item = &'a Column>, name: &str) -> SqlResul
 }
 
 /// Resolves an unqualified name, from the innermost level outwards.
-pub(super) fn bare(levels: &[Scope], name: &str) -> SqlResult<Expr> {
+pub(super) fn resolve_unqualified(levels: &[Scope], name: &str) -> SqlResult<Expr> {
     for level in levels.iter().rev() {
         if let Some(column) = level.column(name)? {
             return Ok(column.expr.clone());
@@ -113,15 +113,17 @@ pub(super) fn bare(levels: &[Scope], name: &str) -> SqlResult<Expr> {
     if levels.iter().any(|level| level.relation(None, name).is_some()) {
         return Err(SqlError::unsupported(format_args!("the whole-row reference \"{name}\"")));
     }
-    Err(missing_column(&DfColumn::new_unqualified(name), &known(levels)))
+    Err(missing_column(&DfColumn::new_unqualified(name), &visible_columns(levels)))
 }
 
 /// Resolves `relation.name`, from the innermost level outwards.
-pub(super) fn qualified(levels: &[Scope], schema: Option<&str>, relation: &str, name: &str) -> SqlResult<Expr> {
+pub(super) fn resolve_qualified(levels: &[Scope], schema: Option<&str>, relation: &str, name: &str) -> SqlResult<Expr> {
     let found = find_relation(levels, schema, relation)?;
     match found.column(name)? {
         Some(column) => Ok(column.expr.clone()),
-        None => Err(missing_column(&DfColumn::new(Some(TableReference::bare(relation)), name), &known(levels))),
+        None => {
+            Err(missing_column(&DfColumn::new(Some(TableReference::bare(relation)), name), &visible_columns(levels)))
+        }
     }
 }
 
@@ -137,7 +139,7 @@ pub(super) fn find_relation<'a>(levels: &'a [Scope], schema: Option<&str>, name:
 }
 
 /// Returns all visible columns, for hints.
-fn known(levels: &[Scope]) -> Vec<DfColumn> {
+fn visible_columns(levels: &[Scope]) -> Vec<DfColumn> {
     let relations = levels.iter().rev().flat_map(|level| &level.relations);
     relations
         .flat_map(|relation| {

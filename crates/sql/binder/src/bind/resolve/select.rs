@@ -22,29 +22,29 @@ pub(super) struct Item {
 impl Resolver<'_> {
     /// Resolves a SELECT and the ORDER BY of its query.
     pub(super) fn select(&mut self, select: &mut Select, order_by: Option<&mut OrderBy>) -> SqlResult<Vec<Output>> {
-        refuse(select)?;
-        let scope = self.from(&mut select.from)?;
+        reject_clauses(select)?;
+        let scope = self.resolve_from(&mut select.from)?;
         self.levels.push(scope);
         if let Some(condition) = &mut select.selection {
-            placement::check(condition, Clause::Where)?;
-            self.expr(condition)?;
+            placement::check_calls(condition, Clause::Where)?;
+            self.resolve_expr(condition)?;
             as_boolean(condition);
         }
-        let items = self.items(std::mem::take(&mut select.projection), select.from.is_empty())?;
+        let items = self.resolve_items(std::mem::take(&mut select.projection), select.from.is_empty())?;
         self.group_by(&mut select.group_by, &items)?;
         if let Some(condition) = &mut select.having {
-            placement::check(condition, Clause::Having)?;
-            self.expr(condition)?;
+            placement::check_calls(condition, Clause::Having)?;
+            self.resolve_expr(condition)?;
             as_boolean(condition);
         }
         for window in &mut select.named_window {
             if let NamedWindowExpr::WindowSpec(spec) = &mut window.1 {
-                self.visit(spec)?;
+                self.resolve_within(spec)?;
             }
         }
         if let Some(Distinct::On(keys)) = &mut select.distinct {
             for key in keys {
-                self.key(key, &items, "DISTINCT ON")?;
+                self.resolve_output_key(key, &items, "DISTINCT ON")?;
             }
         }
         if let Some(order_by) = order_by {
@@ -52,7 +52,7 @@ impl Resolver<'_> {
                 return Err(SqlError::unsupported("ORDER BY ALL"));
             };
             for key in keys {
-                let is_output = self.key(&mut key.expr, &items, "ORDER BY")?;
+                let is_output = self.resolve_output_key(&mut key.expr, &items, "ORDER BY")?;
                 if !is_output && matches!(select.distinct, Some(Distinct::Distinct)) {
                     let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
                     return Err(SqlError::new(Condition::InvalidColumnReference, message));
@@ -63,7 +63,7 @@ impl Resolver<'_> {
         let (projection, outputs) = items
             .into_iter()
             .map(|item| {
-                let alias = quoted(&item.output.internal);
+                let alias = quoted(&item.output.plan_name);
                 (SelectItem::ExprWithAlias { expr: item.expr, alias }, item.output)
             })
             .unzip();
@@ -76,19 +76,19 @@ impl Resolver<'_> {
     }
 
     /// Resolves a SELECT list: expands `*` and gives every output a unique name.
-    pub(super) fn items(&mut self, written: Vec<SelectItem>, is_from_empty: bool) -> SqlResult<Vec<Item>> {
+    pub(super) fn resolve_items(&mut self, written: Vec<SelectItem>, is_from_empty: bool) -> SqlResult<Vec<Item>> {
         let mut items: Vec<(String, Expr, scope::Origin)> = Vec::with_capacity(written.len());
         let of_column = |column: &Column| (column.name.clone(), column.expr.clone(), column.origin);
         for item in written {
             match item {
                 SelectItem::ExprWithAlias { mut expr, alias } => {
-                    placement::check(&expr, Clause::Select)?;
-                    self.expr(&mut expr)?;
+                    placement::check_calls(&expr, Clause::Select)?;
+                    self.resolve_expr(&mut expr)?;
                     let origin = self.origin(&expr);
                     items.push((alias.value, expr, origin));
                 }
                 SelectItem::Wildcard(options) => {
-                    plain(&options)?;
+                    reject_wildcard_options(&options)?;
                     if is_from_empty {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(SqlError::new(Condition::SyntaxError, message));
@@ -96,7 +96,7 @@ impl Resolver<'_> {
                     items.extend(self.level().columns.iter().map(of_column));
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
-                    plain(&options)?;
+                    reject_wildcard_options(&options)?;
                     let relation = self.qualifier(&name)?;
                     items.extend(relation.columns.iter().map(of_column));
                 }
@@ -106,7 +106,7 @@ impl Resolver<'_> {
         let mut taken = self.plan_names();
         let items = items.into_iter().map(|(name, expr, origin)| {
             let internal = self.internal_name(&name, &expr, &mut taken);
-            Item { output: Output { name, internal, origin }, expr }
+            Item { output: Output { name, plan_name: internal, origin }, expr }
         });
         Ok(items.collect())
     }
@@ -131,27 +131,27 @@ impl Resolver<'_> {
     }
 
     /// Collects the column names of this level's FROM in the plan, and those that occur more than once.
-    fn plan_names(&self) -> Names {
-        let mut names = Names::default();
+    fn plan_names(&self) -> OutputNames {
+        let mut names = OutputNames::default();
         for column in self.level().relations.iter().flat_map(|relation| &relation.columns) {
             if let Some(name) = plan_name(&column.expr)
                 && !names.from.insert(name.to_owned())
             {
-                names.doubled.insert(name.to_owned());
+                names.duplicates.insert(name.to_owned());
             }
         }
         names
     }
 
     /// Returns a name for an output that no other output and no other column of FROM has.
-    fn internal_name(&self, name: &str, expr: &Expr, names: &mut Names) -> String {
+    fn internal_name(&self, name: &str, expr: &Expr, names: &mut OutputNames) -> String {
         let is_itself = plan_name(expr) == Some(name)
-            && !names.doubled.contains(name)
+            && !names.duplicates.contains(name)
             && self.level().relations.iter().flat_map(|it| &it.columns).any(|column| column.expr == *expr);
         if is_itself && names.outputs.insert(name.to_owned()) {
             return name.to_owned();
         }
-        names.free(name)
+        names.reserve_unique(name)
     }
 
     fn group_by(&mut self, group_by: &mut GroupByExpr, items: &[Item]) -> SqlResult<()> {
@@ -196,14 +196,14 @@ impl Resolver<'_> {
             Expr::Identifier(name) if self.level().column(&name.value)?.is_none() => {
                 output_named(items, &name.value, "GROUP BY")?
             }
-            Expr::Value(_) => position(key, items.len(), "GROUP BY")?,
+            Expr::Value(_) => output_position(key, items.len(), "GROUP BY")?,
             _ => None,
         };
         let Some(at) = at else {
-            placement::check(key, Clause::GroupBy)?;
-            return self.expr(key);
+            placement::check_calls(key, Clause::GroupBy)?;
+            return self.resolve_expr(key);
         };
-        placement::check(&items[at].expr, Clause::GroupBy)?;
+        placement::check_calls(&items[at].expr, Clause::GroupBy)?;
         // DataFusion interprets a number as a position.
         *key = match &items[at].expr {
             expr if is_outermost && is_constant(expr) => Expr::Value(Value::Number((at + 1).to_string(), false).into()),
@@ -214,21 +214,21 @@ impl Resolver<'_> {
 
     /// Resolves a key of ORDER BY or DISTINCT ON: an unqualified name is first looked up among the outputs, then in
     /// FROM; a number is an output position. Returns whether the key is an output.
-    fn key(&mut self, key: &mut Expr, items: &[Item], clause: &str) -> SqlResult<bool> {
+    fn resolve_output_key(&mut self, key: &mut Expr, items: &[Item], clause: &str) -> SqlResult<bool> {
         let at = match key {
             Expr::Identifier(name) => output_named(items, &name.value, clause)?,
-            _ => position(key, items.len(), clause)?,
+            _ => output_position(key, items.len(), clause)?,
         };
         let at = match at {
             Some(at) => Some(at),
             None => {
-                placement::check(key, Clause::Select)?;
-                self.expr(key)?;
+                placement::check_calls(key, Clause::Select)?;
+                self.resolve_expr(key)?;
                 items.iter().position(|item| item.expr == *key)
             }
         };
         if let Some(at) = at {
-            *key = Expr::Identifier(quoted(&items[at].output.internal));
+            *key = Expr::Identifier(quoted(&items[at].output.plan_name));
         }
         Ok(at.is_some())
     }
@@ -255,18 +255,18 @@ pub(super) fn as_boolean(condition: &mut Expr) {
 
 /// Names in use while outputs are named.
 #[derive(Default)]
-struct Names {
+struct OutputNames {
     from: HashSet<String>,
     /// Names that several relations have.
-    doubled: HashSet<String>,
+    duplicates: HashSet<String>,
     outputs: HashSet<String>,
     /// Suffix to try for the next output of a name: lists may have thousands of unnamed outputs.
     numbers: HashMap<String, u64>,
 }
 
-impl Names {
+impl OutputNames {
     /// Reserves and returns `name`, or `name_1`, `name_2`, … if it is taken.
-    fn free(&mut self, name: &str) -> String {
+    fn reserve_unique(&mut self, name: &str) -> String {
         let number = self.numbers.entry(name.to_owned()).or_default();
         loop {
             let candidate = if *number == 0 { name.to_owned() } else { format!("{name}_{number}") };
@@ -297,14 +297,14 @@ fn output_named(items: &[Item], name: &str, clause: &str) -> SqlResult<Option<us
 }
 
 /// Returns the index of the output that a number refers to, from 0; `None` if the key is not a constant.
-pub(super) fn position(key: &Expr, count: usize, clause: &str) -> SqlResult<Option<usize>> {
+pub(super) fn output_position(key: &Expr, count: usize, clause: &str) -> SqlResult<Option<usize>> {
     let value = match key {
         Expr::Value(value) => &value.value,
-        Expr::Nested(inner) => return position(inner, count, clause),
+        Expr::Nested(inner) => return output_position(inner, count, clause),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
             Expr::Value(value) => match &value.value {
                 Value::Number(number, _) => {
-                    return Err(out_of_list(&format!("-{number}"), clause));
+                    return Err(position_error(&format!("-{number}"), clause));
                 }
                 _ => return Ok(None),
             },
@@ -315,7 +315,7 @@ pub(super) fn position(key: &Expr, count: usize, clause: &str) -> SqlResult<Opti
     match value {
         Value::Number(number, _) => match number.parse::<usize>() {
             Ok(at) if (1..=count).contains(&at) => Ok(Some(at - 1)),
-            Ok(_) => Err(out_of_list(number, clause)),
+            Ok(_) => Err(position_error(number, clause)),
             Err(_) => Err(not_an_integer(clause)),
         },
         Value::Placeholder(_) => Ok(None),
@@ -324,7 +324,7 @@ pub(super) fn position(key: &Expr, count: usize, clause: &str) -> SqlResult<Opti
     }
 }
 
-fn out_of_list(number: &str, clause: &str) -> SqlError {
+fn position_error(number: &str, clause: &str) -> SqlError {
     let message = format!("{clause} position {number} is not in select list");
     SqlError::new(Condition::InvalidColumnReference, message)
 }
@@ -334,7 +334,7 @@ fn not_an_integer(clause: &str) -> SqlError {
 }
 
 /// Rejects options of `*`.
-fn plain(options: &WildcardAdditionalOptions) -> SqlResult<()> {
+fn reject_wildcard_options(options: &WildcardAdditionalOptions) -> SqlResult<()> {
     let is_plain = options.opt_ilike.is_none()
         && options.opt_exclude.is_none()
         && options.opt_except.is_none()
@@ -345,7 +345,7 @@ fn plain(options: &WildcardAdditionalOptions) -> SqlResult<()> {
 }
 
 /// Rejects clauses of other databases.
-fn refuse(select: &Select) -> SqlResult<()> {
+fn reject_clauses(select: &Select) -> SqlResult<()> {
     let clause = if select.into.is_some() {
         "SELECT INTO here"
     } else if select.qualify.is_some() {

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use types::{Condition, SqlError, SqlResult};
 
-use super::expr::nothing;
+use super::expr::empty_query;
 use super::scope::quoted;
 use super::{Output, Resolver};
 
@@ -23,14 +23,14 @@ impl Resolver<'_> {
             return Err(SqlError::new(Condition::SyntaxError, message));
         };
         let offset = match query.limit_clause.take() {
-            Some(LimitClause::LimitOffset { offset: Some(offset), .. }) => number(&offset.value)?,
+            Some(LimitClause::LimitOffset { offset: Some(offset), .. }) => parse_count(&offset.value)?,
             _ => 0,
         };
         let Some(count) = count else { return Err(SqlError::internal("FETCH has a count")) };
-        let last = number(&count)?.saturating_add(offset);
+        let last = parse_count(&count)?.saturating_add(offset);
         let keys = keys(order_by, query.body.as_mut())?;
         let (rows, ranked) = (quoted(&self.unique_relation("rows")), quoted(&self.unique_relation("ranked")));
-        let names: Vec<String> = outputs.iter().map(|output| quoted(&output.internal).to_string()).collect();
+        let names: Vec<String> = outputs.iter().map(|output| quoted(&output.plan_name).to_string()).collect();
         let of = |relation: &dyn std::fmt::Display| -> String {
             names.iter().map(|name| format!("{relation}.{name} AS {name}, ")).collect()
         };
@@ -49,8 +49,8 @@ impl Resolver<'_> {
         );
         let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql).and_then(|mut parser| parser.parse_query());
         let mut outer = *parsed.map_err(|error| SqlError::internal(error.to_string()))?;
-        let body = std::mem::replace(query.body.as_mut(), *nothing().body);
-        let place = derived(outer.body.as_mut()).and_then(|inner| derived(inner.body.as_mut()));
+        let body = std::mem::replace(query.body.as_mut(), *empty_query().body);
+        let place = single_subquery(outer.body.as_mut()).and_then(|inner| single_subquery(inner.body.as_mut()));
         let place = place.ok_or_else(|| SqlError::internal("a rewritten query has subqueries"))?;
         *place.body = body;
         query.body = outer.body;
@@ -81,7 +81,7 @@ fn keys(order_by: OrderBy, body: &mut SetExpr) -> SqlResult<Vec<String>> {
 }
 
 /// Returns the only subquery in the FROM of a rewritten query.
-fn derived(body: &mut SetExpr) -> Option<&mut Query> {
+fn single_subquery(body: &mut SetExpr) -> Option<&mut Query> {
     let SetExpr::Select(select) = body else { return None };
     match &mut select.from.first_mut()?.relation {
         TableFactor::Derived { subquery, .. } => Some(subquery),
@@ -90,9 +90,9 @@ fn derived(body: &mut SetExpr) -> Option<&mut Query> {
 }
 
 /// Parses a count that is written as a number.
-fn number(expr: &Expr) -> SqlResult<u64> {
+fn parse_count(expr: &Expr) -> SqlResult<u64> {
     let written = match expr {
-        Expr::Nested(inner) => return number(inner),
+        Expr::Nested(inner) => return parse_count(inner),
         Expr::Value(value) => match &value.value {
             Value::Number(digits, _) => digits.parse().ok(),
             _ => None,

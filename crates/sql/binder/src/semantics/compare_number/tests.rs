@@ -1,5 +1,5 @@
 use NumericPosition::{Above, After, At, Below};
-use Outcome::{Always, Is, Never, With};
+use SimplifiedComparison::{Always, Comparison, Constant, Never};
 
 use super::*;
 
@@ -15,12 +15,12 @@ const OPERATORS: [Operator; 8] = [
 ];
 
 /// Returns whether a value fulfils an outcome; numbers are in tenths, so that some lie between two values.
-fn holds(outcome: &Outcome, value: i128) -> bool {
+fn holds(outcome: &SimplifiedComparison, value: i128) -> bool {
     match outcome {
-        With(operator, number) => compare(*operator, value, *number),
+        Comparison(operator, number) => compare(*operator, value, *number),
         Never => false,
         Always => true,
-        Is(known) => *known,
+        Constant(known) => *known,
     }
 }
 
@@ -38,7 +38,7 @@ fn compare(operator: Operator, value: i128, number: i128) -> bool {
 
 #[test]
 fn every_comparison_says_of_every_value_what_the_number_itself_says() {
-    let range = Range { least: -3, greatest: 3, scale: 0 };
+    let range = NumberRange { least: -3, greatest: 3, scale: 0 };
     // In tenths: the values are -30 to 30, the numbers lie anywhere.
     for tenths in -50..=50_i128 {
         let floor = tenths.div_euclid(10);
@@ -49,7 +49,7 @@ fn every_comparison_says_of_every_value_what_the_number_itself_says() {
             _ => After(floor),
         };
         for operator in OPERATORS {
-            let outcome = outcome(operator, position, &range).expect("a comparison");
+            let outcome = simplify(operator, position, &range).expect("a comparison");
             for value in range.least..=range.greatest {
                 let said = holds(&outcome, value);
                 assert_eq!(said, compare(operator, value * 10, tenths), "{value} {operator} {tenths}/10: {outcome:?}");
@@ -60,6 +60,6 @@ fn every_comparison_says_of_every_value_what_the_number_itself_says() {
 
 #[test]
 fn what_is_no_comparison_has_no_outcome() {
-    assert_eq!(outcome(Operator::Plus, At(1), &Range { least: -3, greatest: 3, scale: 0 }), None);
-    assert_eq!(outcome(Operator::LikeMatch, Above, &Range { least: -3, greatest: 3, scale: 0 }), None);
+    assert_eq!(simplify(Operator::Plus, At(1), &NumberRange { least: -3, greatest: 3, scale: 0 }), None);
+    assert_eq!(simplify(Operator::LikeMatch, Above, &NumberRange { least: -3, greatest: 3, scale: 0 }), None);
 }

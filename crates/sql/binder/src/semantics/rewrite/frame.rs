@@ -10,18 +10,18 @@ use types::{Condition, Interval, SqlError, SqlResult};
 use super::{interval_literal, text};
 
 /// Offset beyond all rows and groups.
-const BEYOND: &str = "4294967295";
+const OFFSET_BEYOND_ALL_ROWS: &str = "4294967295";
 
 /// Normalizes the bounds of a frame.
-pub(super) fn complete(frame: &mut WindowFrame) -> SqlResult<()> {
+pub(super) fn normalize_frame(frame: &mut WindowFrame) -> SqlResult<()> {
     let units = frame.units;
-    bound(&mut frame.start_bound, units, "starting")?;
+    normalize_bound(&mut frame.start_bound, units, "starting")?;
     let Some(end) = &mut frame.end_bound else { return Ok(()) };
-    bound(end, units, "ending")?;
-    if units != WindowFrameUnits::Range && is_behind(&frame.start_bound, end) {
+    normalize_bound(end, units, "ending")?;
+    if units != WindowFrameUnits::Range && is_empty_frame(&frame.start_bound, end) {
         for bound in [&mut frame.start_bound, end] {
             if let WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) = bound {
-                *distance = Some(Box::new(Expr::Value(Value::Number(BEYOND.to_owned(), false).into())));
+                *distance = Some(Box::new(Expr::Value(Value::Number(OFFSET_BEYOND_ALL_ROWS.to_owned(), false).into())));
             }
         }
     }
@@ -29,7 +29,7 @@ pub(super) fn complete(frame: &mut WindowFrame) -> SqlResult<()> {
 }
 
 /// Returns whether a frame ends before it starts: it is empty, and DataFusion would reject it.
-fn is_behind(start: &WindowFrameBound, end: &WindowFrameBound) -> bool {
+fn is_empty_frame(start: &WindowFrameBound, end: &WindowFrameBound) -> bool {
     use WindowFrameBound as B;
     match (start, end) {
         (B::Preceding(Some(start)), B::Preceding(Some(end))) => rows(start).zip(rows(end)).is_some_and(|(x, y)| x < y),
@@ -43,7 +43,7 @@ fn rows(distance: &Expr) -> Option<u64> {
     if let Value::Number(number, _) = &value.value { number.parse().ok() } else { None }
 }
 
-fn bound(bound: &mut WindowFrameBound, units: WindowFrameUnits, which: &str) -> SqlResult<()> {
+fn normalize_bound(bound: &mut WindowFrameBound, units: WindowFrameUnits, which: &str) -> SqlResult<()> {
     let (WindowFrameBound::Preceding(Some(distance)) | WindowFrameBound::Following(Some(distance))) = bound else {
         return Ok(());
     };
@@ -52,7 +52,7 @@ fn bound(bound: &mut WindowFrameBound, units: WindowFrameUnits, which: &str) -> 
     {
         return Err(negative(units, which));
     }
-    if let Some(span) = interval(distance)? {
+    if let Some(span) = parse_interval_literal(distance)? {
         if span.span_us() < 0 {
             return Err(negative(units, which));
         }
@@ -69,9 +69,9 @@ fn bound(bound: &mut WindowFrameBound, units: WindowFrameUnits, which: &str) -> 
 }
 
 /// Parses an interval literal.
-fn interval(expr: &Expr) -> SqlResult<Option<Interval>> {
+fn parse_interval_literal(expr: &Expr) -> SqlResult<Option<Interval>> {
     match expr {
-        Expr::Interval(interval) => self::interval(&interval_literal(interval)?),
+        Expr::Interval(interval) => self::parse_interval_literal(&interval_literal(interval)?),
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => match expr.as_ref() {
             Expr::Value(value) => value.value.clone().into_string().map(|text| parse_interval(&text)).transpose(),
             _ => Ok(None),

@@ -31,7 +31,7 @@ mod tests;
 /// SQLSTATE 0A000 for unsupported syntax, and the errors of syntax that PostgreSQL rejects and DataFusion would
 /// accept.
 pub(crate) fn rewrite_query(query: &mut Query) -> SqlResult<()> {
-    finish(query.walk_mut(&mut Rewriter::default()))
+    finish(query.walk_mut(&mut SyntaxRewriter::default()))
 }
 
 /// Rewrites a standalone expression: a default, a CHECK, an argument of EXECUTE. See [`rewrite_query`].
@@ -39,7 +39,7 @@ pub(crate) fn rewrite_query(query: &mut Query) -> SqlResult<()> {
 /// # Errors
 /// Those of [`rewrite_query`].
 pub(crate) fn rewrite_expr(expr: &mut Expr) -> SqlResult<()> {
-    finish(expr.walk_mut(&mut Rewriter::default()))
+    finish(expr.walk_mut(&mut SyntaxRewriter::default()))
 }
 
 fn finish(flow: ControlFlow<SqlError>) -> SqlResult<()> {
@@ -51,11 +51,11 @@ fn finish(flow: ControlFlow<SqlError>) -> SqlResult<()> {
 
 /// Visitor that rewrites the tree in one pass, inner expressions first.
 #[derive(Default)]
-struct Rewriter {
+struct SyntaxRewriter {
     windows: Vec<NamedWindows>,
 }
 
-impl VisitorMut for Rewriter {
+impl VisitorMut for SyntaxRewriter {
     type Break = SqlError;
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
@@ -64,7 +64,7 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
-        match NamedWindows::of(select) {
+        match NamedWindows::resolve(select) {
             Ok(windows) => self.windows.push(windows),
             Err(error) => return ControlFlow::Break(error),
         }
@@ -78,7 +78,7 @@ impl VisitorMut for Rewriter {
             NamedWindowExpr::NamedWindow(_) => None,
         });
         for frame in specs {
-            if let Err(error) = frame::complete(frame) {
+            if let Err(error) = frame::normalize_frame(frame) {
                 return ControlFlow::Break(error);
             }
         }
@@ -93,7 +93,7 @@ impl VisitorMut for Rewriter {
     }
 }
 
-impl Rewriter {
+impl SyntaxRewriter {
     fn rewrite(&self, expr: &mut Expr) -> SqlResult<()> {
         match expr {
             Expr::UnaryOp { op, expr: operand } => {
@@ -108,21 +108,21 @@ impl Rewriter {
                     && escape != "\\"
                 {
                     let inner = std::mem::replace(pattern.as_mut(), null());
-                    **pattern = call("like_escape", vec![inner, text(escape)]);
+                    **pattern = function_call("like_escape", vec![inner, text(escape)]);
                 }
             }
             Expr::SimilarTo { negated, expr: value, pattern, escape_char } => {
                 let mut args =
                     vec![std::mem::replace(value.as_mut(), null()), std::mem::replace(pattern.as_mut(), null())];
                 args.extend(escape_char.take().and_then(|value| value.value.into_string()).map(text));
-                let matched = call("similar_to", args);
+                let matched = function_call("similar_to", args);
                 *expr =
                     if *negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(matched) } } else { matched };
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
                 let args =
                     vec![std::mem::replace(time_zone.as_mut(), null()), std::mem::replace(timestamp.as_mut(), null())];
-                *expr = call("timezone", args);
+                *expr = function_call("timezone", args);
             }
             Expr::Interval(interval) => *expr = interval_literal(interval)?,
             // An empty array gets its type from the cast.
@@ -130,9 +130,9 @@ impl Rewriter {
                 **value = text("{}".to_owned());
             }
             // As a call, its elements are planned with the types of parameters.
-            Expr::Array(array) => *expr = call(ARRAY, std::mem::take(&mut array.elem)),
+            Expr::Array(array) => *expr = function_call(ARRAY, std::mem::take(&mut array.elem)),
             Expr::Cast { expr: value, data_type, .. } if is_float(data_type) => {
-                if let Some(number) = with_exponent(value) {
+                if let Some(number) = exponent_number(value) {
                     **value = text(number);
                 }
             }
@@ -141,14 +141,14 @@ impl Rewriter {
                     return Err(SqlError::unsupported(format_args!("{compare_op} ANY (array)")));
                 }
                 let args = vec![std::mem::replace(right.as_mut(), null()), std::mem::replace(left.as_mut(), null())];
-                *expr = call("any_equal", args);
+                *expr = function_call("any_equal", args);
             }
             Expr::AllOp { left, compare_op, right } if !matches!(**right, Expr::Subquery(_)) => {
                 if *compare_op != BinaryOperator::NotEq {
                     return Err(SqlError::unsupported(format_args!("{compare_op} ALL (array)")));
                 }
                 let args = vec![std::mem::replace(right.as_mut(), null()), std::mem::replace(left.as_mut(), null())];
-                *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(call("any_equal", args)) };
+                *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(function_call("any_equal", args)) };
             }
             Expr::Value(value)
                 if matches!(value.value, Value::HexStringLiteral(_) | Value::SingleQuotedByteStringLiteral(_)) =>
@@ -188,12 +188,12 @@ impl Rewriter {
             }
         }
         if let Some(windows) = self.windows.last() {
-            windows.complete(function)?;
+            windows.resolve_call(function)?;
         }
         if let Some(WindowType::WindowSpec(spec)) = &mut function.over
             && let Some(frame) = &mut spec.window_frame
         {
-            frame::complete(frame)?;
+            frame::normalize_frame(frame)?;
         }
         Ok(())
     }
@@ -207,11 +207,11 @@ fn unary(op: UnaryOperator, operand: Expr) -> Expr {
         (UnaryOperator::Minus, Expr::BinaryOp { left, op: BinaryOperator::PGExp, right }) => {
             Expr::BinaryOp { left: Box::new(unary(UnaryOperator::Minus, *left)), op: BinaryOperator::PGExp, right }
         }
-        (UnaryOperator::Minus, operand) if !is_value(&operand) => call(NEGATE, vec![operand]),
-        (UnaryOperator::BitwiseNot, operand) => call("bitnot", vec![operand]),
-        (UnaryOperator::PGSquareRoot, operand) => call("sqrt", vec![operand]),
-        (UnaryOperator::PGCubeRoot, operand) => call("cbrt", vec![operand]),
-        (UnaryOperator::PGAbs, operand) => call("abs", vec![operand]),
+        (UnaryOperator::Minus, operand) if !is_value(&operand) => function_call(NEGATE, vec![operand]),
+        (UnaryOperator::BitwiseNot, operand) => function_call("bitnot", vec![operand]),
+        (UnaryOperator::PGSquareRoot, operand) => function_call("sqrt", vec![operand]),
+        (UnaryOperator::PGCubeRoot, operand) => function_call("cbrt", vec![operand]),
+        (UnaryOperator::PGAbs, operand) => function_call("abs", vec![operand]),
         (op, operand) => Expr::UnaryOp { op, expr: Box::new(operand) },
     }
 }
@@ -232,7 +232,7 @@ fn interval_literal(interval: &ast::Interval) -> SqlResult<Expr> {
     let Some(written) = value.value.clone().into_string() else {
         return Err(SqlError::new(Condition::SyntaxError, format!("syntax error at or near \"{}\"", interval.value)));
     };
-    let units = units(interval.leading_field.as_ref(), interval.last_field.as_ref())?;
+    let units = interval_units(interval.leading_field.as_ref(), interval.last_field.as_ref())?;
     let mut canonical = String::new();
     format_interval(&parse_interval_in(&written, units)?, &mut canonical);
     Ok(Expr::Cast {
@@ -244,7 +244,7 @@ fn interval_literal(interval: &ast::Interval) -> SqlResult<Expr> {
     })
 }
 
-fn units(first: Option<&DateTimeField>, last: Option<&DateTimeField>) -> SqlResult<Option<IntervalUnits>> {
+fn interval_units(first: Option<&DateTimeField>, last: Option<&DateTimeField>) -> SqlResult<Option<IntervalUnits>> {
     use DateTimeField as D;
     use IntervalUnits as U;
     Ok(Some(match (first, last) {
@@ -283,7 +283,7 @@ fn is_float(data_type: &DataType) -> bool {
 }
 
 /// Returns a number written with an exponent, which may have too many digits for a numeric.
-fn with_exponent(expr: &Expr) -> Option<String> {
+fn exponent_number(expr: &Expr) -> Option<String> {
     let Expr::Value(value) = expr else { return None };
     match &value.value {
         Value::Number(number, _) if number.contains(['e', 'E']) => Some(number.clone()),
@@ -300,7 +300,7 @@ fn text(value: String) -> Expr {
 }
 
 /// Builds a call of the function `name`.
-pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
+pub(crate) fn function_call(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     Expr::Function(Function {
         name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]),

@@ -13,12 +13,12 @@ pub(super) struct NamedWindows {
 impl NamedWindows {
     /// Resolves the WINDOW clause of `select`: each window inherits from the one it names. The clause itself is
     /// updated too.
-    pub(super) fn of(select: &mut Select) -> SqlResult<Self> {
+    pub(super) fn resolve(select: &mut Select) -> SqlResult<Self> {
         let mut windows = Self { by_name: HashMap::new() };
         for definition in &mut select.named_window {
             let spec = match &definition.1 {
                 NamedWindowExpr::NamedWindow(name) => windows.get(&name.value)?.clone(),
-                NamedWindowExpr::WindowSpec(spec) => windows.completed(spec)?,
+                NamedWindowExpr::WindowSpec(spec) => windows.resolve_spec(spec)?,
             };
             windows.by_name.insert(definition.0.value.to_lowercase(), spec.clone());
             definition.1 = NamedWindowExpr::WindowSpec(spec);
@@ -27,11 +27,11 @@ impl NamedWindows {
     }
 
     /// Resolves the window of a call.
-    pub(super) fn complete(&self, function: &mut Function) -> SqlResult<()> {
+    pub(super) fn resolve_call(&self, function: &mut Function) -> SqlResult<()> {
         if let Some(WindowType::WindowSpec(spec)) = &mut function.over
             && spec.window_name.is_some()
         {
-            *spec = self.completed(spec)?;
+            *spec = self.resolve_spec(spec)?;
         }
         Ok(())
     }
@@ -42,7 +42,7 @@ impl NamedWindows {
             .ok_or_else(|| SqlError::new(Condition::UndefinedObject, format!("window \"{name}\" does not exist")))
     }
 
-    fn completed(&self, spec: &WindowSpec) -> SqlResult<WindowSpec> {
+    fn resolve_spec(&self, spec: &WindowSpec) -> SqlResult<WindowSpec> {
         let mut spec = spec.clone();
         let Some(name) = spec.window_name.take() else { return Ok(spec) };
         let base = self.get(&name.value)?;

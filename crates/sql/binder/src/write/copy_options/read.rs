@@ -7,7 +7,7 @@ use super::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};
 
 /// Options as written, before defaults that depend on the format are applied.
 #[derive(Default)]
-struct Written {
+struct WrittenOptions {
     format: Option<CopyFormat>,
     header: Option<CopyHeader>,
     delimiter: Option<String>,
@@ -28,8 +28,8 @@ struct Written {
 /// # Errors
 /// SQLSTATE 42601 for an option that does not exist, is repeated or has a malformed value; 22023 for an invalid
 /// value; 0A000 for combinations that PostgreSQL does not support, and for encodings other than UTF-8.
-pub(crate) fn read(options: &[StatementOption], direction: CopyDirection) -> SqlResult<CopyOptions> {
-    let mut written = Written::default();
+pub(crate) fn parse_options(options: &[StatementOption], direction: CopyDirection) -> SqlResult<CopyOptions> {
+    let mut written = WrittenOptions::default();
     let mut seen: Vec<&str> = Vec::new();
     for option in options {
         let name = option.name.value.as_str();
@@ -37,13 +37,13 @@ pub(crate) fn read(options: &[StatementOption], direction: CopyDirection) -> Sql
             return Err(syntax("conflicting or redundant options"));
         }
         seen.push(name);
-        written.take(name, option.value.as_ref(), direction)?;
+        written.set_option(name, option.value.as_ref(), direction)?;
     }
-    written.checked(direction)
+    written.validate(direction)
 }
 
-impl Written {
-    fn take(&mut self, name: &str, value: Option<&OptionValue>, direction: CopyDirection) -> SqlResult<()> {
+impl WrittenOptions {
+    fn set_option(&mut self, name: &str, value: Option<&OptionValue>, direction: CopyDirection) -> SqlResult<()> {
         match name {
             "format" => self.format = Some(format(text(name, value)?)?),
             // FREEZE has no effect: loaded rows need no freezing.
@@ -78,7 +78,7 @@ impl Written {
         Ok(())
     }
 
-    fn checked(self, direction: CopyDirection) -> SqlResult<CopyOptions> {
+    fn validate(self, direction: CopyDirection) -> SqlResult<CopyOptions> {
         let format = self.format.unwrap_or_default();
         match format {
             CopyFormat::Binary => self.check_without_text("BINARY")?,
@@ -101,7 +101,7 @@ impl Written {
             let mode = if format == CopyFormat::Binary { "BINARY" } else { "PARQUET" };
             return Err(unsupported(format!("cannot specify HEADER in {mode} mode")));
         }
-        let (quote, escape) = self.quoting(is_csv, delimiter)?;
+        let (quote, escape) = self.quote_and_escape(is_csv, delimiter)?;
         self.check_forced(is_csv, direction)?;
         let quote_in_use = is_csv.then_some(quote);
         check_distinct(&null, "NULL", delimiter, quote_in_use)?;
@@ -163,7 +163,7 @@ impl Written {
     }
 
     /// Returns the quote and the escape character, which are used by CSV only.
-    fn quoting(&self, is_csv: bool, delimiter: u8) -> SqlResult<(u8, u8)> {
+    fn quote_and_escape(&self, is_csv: bool, delimiter: u8) -> SqlResult<(u8, u8)> {
         if !is_csv && self.quote.is_some() {
             return Err(unsupported("COPY quote available only in CSV mode"));
         }
@@ -220,7 +220,7 @@ fn format(name: &str) -> SqlResult<CopyFormat> {
 
 fn header(value: Option<&OptionValue>, direction: CopyDirection) -> SqlResult<CopyHeader> {
     let is_match = value.and_then(OptionValue::text).is_some_and(|text| text.eq_ignore_ascii_case("match"));
-    match truth(value) {
+    match parse_boolean(value) {
         Some(true) => Ok(CopyHeader::Present),
         Some(false) => Ok(CopyHeader::Absent),
         None if is_match && direction == CopyDirection::To => {
@@ -281,11 +281,11 @@ fn text<'a>(name: &str, value: Option<&'a OptionValue>) -> SqlResult<&'a str> {
 }
 
 fn boolean(name: &str, value: Option<&OptionValue>) -> SqlResult<bool> {
-    truth(value).ok_or_else(|| syntax(format!("{name} requires a Boolean value")))
+    parse_boolean(value).ok_or_else(|| syntax(format!("{name} requires a Boolean value")))
 }
 
 /// Parses a boolean; an option without a value is on.
-fn truth(value: Option<&OptionValue>) -> Option<bool> {
+fn parse_boolean(value: Option<&OptionValue>) -> Option<bool> {
     match value {
         None => Some(true),
         Some(value) => match value.text()?.to_ascii_lowercase().as_str() {

@@ -26,7 +26,7 @@ fn to(options: &[(&str, &str)]) -> Result<CopyOptions, String> {
 
 fn read_all(options: &[(&str, &str)], direction: CopyDirection) -> Result<CopyOptions, String> {
     let options: Vec<StatementOption> = options.iter().map(|(name, value)| option(name, value)).collect();
-    read(&options, direction).map_err(|error| error.message)
+    parse_options(&options, direction).map_err(|error| error.message)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 
 use super::*;
-use crate::fixtures::{Rows, Warehouse};
+use crate::fixtures::{TableColumns, Warehouse};
 
 /// Returns whether a star join of `inputs` tables is searched exhaustively.
 async fn is_complete(inputs: usize) -> bool {
@@ -11,8 +11,8 @@ async fn is_complete(inputs: usize) -> bool {
     const KEYS: [&str; 12] = ["ka", "kb", "kc", "kd", "ke", "kf", "kg", "kh", "ki", "kj", "kk", "kl"];
     let around = inputs - 1;
     let keys = |count| (0..count).map(Some).collect::<Vec<_>>();
-    let middle: Rows = KEYS[..around].iter().map(|key| (*key, keys(100))).collect();
-    let mut tables: Vec<(&str, Rows)> = vec![("middle", middle)];
+    let middle: TableColumns = KEYS[..around].iter().map(|key| (*key, keys(100))).collect();
+    let mut tables: Vec<(&str, TableColumns)> = vec![("middle", middle)];
     tables.extend(NAMES[..around].iter().map(|name| (*name, vec![("id", keys(10))])));
     let from: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
     let conditions: Vec<String> =
@@ -21,13 +21,13 @@ async fn is_complete(inputs: usize) -> bool {
     let plan = Warehouse::new(&tables).plan(&sql, false).await;
     let mut found = None;
     let walked = plan.apply(|node| {
-        found = Graph::of(node);
+        found = JoinGraph::try_from_plan(node);
         Ok(if found.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     walked.unwrap();
     let graph = found.unwrap();
     assert_eq!(graph.leaves.len(), inputs);
-    let sizes = Sizes::of(&graph);
+    let sizes = SizeEstimates::new(&graph);
     Search::new(&graph, &sizes).exhaustive(LeafSet::first(inputs)).is_some()
 }
 

@@ -17,7 +17,7 @@ fn added_columns_get_new_ids_and_answer_for_old_rows() {
     let error = database.refusal("ALTER TABLE t ADD COLUMN e int NOT NULL");
     assert_eq!(error.condition, Condition::NotNullViolation);
     assert_eq!(error.message, "column \"e\" of relation \"t\" contains null values");
-    assert!(database.run("ALTER TABLE t ADD COLUMN e uuid DEFAULT gen_random_uuid()").fill.is_some());
+    assert!(database.run("ALTER TABLE t ADD COLUMN e uuid DEFAULT gen_random_uuid()").backfill.is_some());
     assert_eq!(database.refusal("ALTER TABLE t ADD a int").message, "column \"a\" of relation \"t\" already exists");
     assert_eq!(
         database.notices("ALTER TABLE t ADD COLUMN IF NOT EXISTS a int"),
@@ -191,6 +191,6 @@ fn rows_are_placed_anew() {
 fn an_alteration_is_one_change() {
     let mut database = Database::with(&["CREATE TABLE t (a int, b int)"]);
     let plan = database.run("ALTER TABLE t ADD c int, DROP a, ALTER b SET DEFAULT 7, ADD CHECK (b < c)");
-    assert_eq!(plan.tag, "ALTER TABLE");
+    assert_eq!(plan.command_tag, "ALTER TABLE");
     assert!(matches!(plan.changes.as_slice(), [Change::PutTable(_)]));
 }

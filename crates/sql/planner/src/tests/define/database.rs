@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use binder::{DefinePlan, Planned};
+use binder::{DefinePlan, StatementPlan};
 use catalog::{CatalogState, Change, Constraint, ConstraintKind, Role, Table, View};
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
@@ -27,7 +27,7 @@ impl Database {
     pub(super) fn new() -> Self {
         Self {
             planner: planner_without_rows(),
-            state: CatalogState::fresh(),
+            state: CatalogState::new_warehouse(),
             settings: Settings::default(),
             role: "kiln".to_owned(),
             next_oid: Arc::new(AtomicU32::new(Oid::FIRST_USER.0)),
@@ -67,11 +67,11 @@ impl Database {
             random: Arc::new(SeededRandom::new(1)),
             clock: Arc::new(types::SystemClock::new()),
             commit: types::CommitTs(1),
-            past: Arc::new(session_context::NoPast),
+            time_travel: Arc::new(session_context::NoTimeTravel),
             inputs: Arc::default(),
             arguments: Arc::default(),
             assignments: Arc::default(),
-            sequences: Arc::new(session_context::NoNumbers),
+            sequences: Arc::new(session_context::NoSequenceNumbers),
         })
     }
 
@@ -79,7 +79,7 @@ impl Database {
     pub(super) fn try_run(&mut self, sql: &str) -> Result<DefinePlan, SqlError> {
         let parsed = self.planner.parse(sql)?;
         let [statement] = parsed.as_slice() else { panic!("one statement: {sql}") };
-        let Planned::Define(plan) = self.planner.plan(statement, &[], &self.context())? else {
+        let StatementPlan::Define(plan) = self.planner.plan(statement, &[], &self.context())? else {
             panic!("a definition: {sql}")
         };
         for change in &plan.changes {

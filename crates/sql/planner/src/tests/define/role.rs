@@ -10,7 +10,7 @@ fn options_are_kept() {
     let plan = database.run(
         "CREATE USER anna WITH CREATEDB CONNECTION LIMIT 3 PASSWORD 'secret' VALID UNTIL '2030-01-01 00:00:00+00'",
     );
-    assert_eq!(plan.tag, "CREATE ROLE");
+    assert_eq!(plan.command_tag, "CREATE ROLE");
     let anna = database.role("anna");
     assert!(anna.login && anna.create_db && anna.inherit && !anna.superuser && !anna.create_role);
     assert_eq!((anna.connection_limit, anna.valid_until), (3, Some(1_893_456_000_000_000)));

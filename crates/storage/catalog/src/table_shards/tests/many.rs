@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use shards::prune::may_match;
-use shards::{ColumnDef, ColumnStats, Datum, Hll, Op, PackedShards, Predicate, RowGroupMeta, RowIds, Test};
+use shards::{ColumnDef, ColumnStats, CompareOp, Datum, Hll, PackedShards, Predicate, RowGroupMeta, RowIds, Test};
 use types::random::SeededRandom;
 use types::{Random, RowId, SqlType};
 use uuid::Uuid;
@@ -67,7 +67,7 @@ fn columns(missing: Option<&str>) -> Vec<ColumnDef> {
 }
 
 fn equals(column: ColumnId, value: i64) -> Predicate {
-    Predicate { column, test: Test::Compare(Op::Eq, Datum::Int(value)) }
+    Predicate { column, test: Test::Compare(CompareOp::Eq, Datum::Int(value)) }
 }
 
 fn between(column: ColumnId, low: i64, high: i64) -> Predicate {
@@ -113,14 +113,16 @@ fn check(table: &TableShards, model: &[Arc<ShardMeta>]) {
         let wanted = model.iter().enumerate().filter(|(_, shard)| may_match(shard, predicates, &columns));
         let wanted: Vec<_> = wanted.map(|(number, shard)| (number, plain(shard))).collect();
         let found: Vec<_> =
-            table.matching(predicates, &columns).iter().map(|(number, shard)| (*number, plain(shard))).collect();
+            table.prune(predicates, &columns).iter().map(|(number, shard)| (*number, plain(shard))).collect();
         assert_eq!(found, wanted, "{predicates:?}");
-        let asked = |zone: &shards::Zone<'_>| predicates[0].test.may_pass(zone);
+        let asked = |zone: &shards::ZoneMapEntry<'_>| predicates[0].test.may_pass(zone);
         let wanted = model.iter().enumerate().filter(|(_, shard)| {
-            shard.column(predicates[0].column).is_none_or(|stats| asked(&shards::Zone::of(shard.rows, stats)))
+            shard
+                .column(predicates[0].column)
+                .is_none_or(|stats| asked(&shards::ZoneMapEntry::from_stats(shard.rows, stats)))
         });
         let wanted: Vec<usize> = wanted.map(|(number, _)| number).collect();
-        assert_eq!(list.asked(predicates[0].column, asked).collect::<Vec<_>>(), wanted);
+        assert_eq!(list.positions_by_zone(predicates[0].column, asked).collect::<Vec<_>>(), wanted);
     }
 }
 
@@ -161,7 +163,7 @@ fn a_list_is_the_same_however_its_shards_came_and_went() {
     assert!(table.shards != shards(0..model.len()).iter().collect::<ShardList>());
     let kept: Vec<ShardId> = model.iter().rev().step_by(500).map(|shard| shard.id).collect();
     let left: Vec<_> = model.iter().filter(|shard| kept.contains(&shard.id)).cloned().collect();
-    check(&table.only(&kept), &left);
+    check(&table.select(&kept), &left);
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn statistics_of_many_shards_are_those_of_all() {
 fn what_is_stored_of_packed_shards_tells_what_they_hold_together() {
     let all = shards(0..PACK + 10);
     let table = TableShards::default().append(&all, None);
-    let stored: Vec<_> = table.shards.to_store().collect();
+    let stored: Vec<_> = table.shards.iter_for_store().collect();
     let again = TableShards::default().append(&stored, None);
     assert_eq!(again.shards, table.shards);
     for column in [A, B] {
@@ -208,38 +210,38 @@ fn what_is_stored_of_packed_shards_tells_what_they_hold_together() {
 fn who_asks_again_gets_what_was_found() {
     let table = TableShards::default().append(&shards(0..PACK + 500), None);
     let asked = [between(A, 1_000_000, 1_010_000)];
-    let found = table.matching(&asked, &columns(None));
+    let found = table.prune(&asked, &columns(None));
     assert_eq!(found.iter().map(|(number, _)| *number).collect::<Vec<_>>(), Vec::from_iter(1_000..=1_010));
-    assert!(Arc::ptr_eq(&found, &table.matching(&asked, &columns(None))));
+    assert!(Arc::ptr_eq(&found, &table.prune(&asked, &columns(None))));
     // Deleted rows do not exclude a shard.
     let mut deleted = table.clone();
     deleted.delete(found[0].1.id, &RoaringBitmap::from_iter([1, 2, 3]));
-    assert!(Arc::ptr_eq(&found, &deleted.matching(&asked, &columns(None))));
+    assert!(Arc::ptr_eq(&found, &deleted.prune(&asked, &columns(None))));
     // Other predicates give other shards.
-    assert_eq!(table.matching(&[between(A, 1_000_000, 1_000_000)], &columns(None)).len(), 1);
+    assert_eq!(table.prune(&[between(A, 1_000_000, 1_000_000)], &columns(None)).len(), 1);
     let more = table.append(&[shard(1_005)], None);
-    assert_eq!(more.matching(&asked, &columns(None)).len(), 12);
-    assert_eq!(table.without(&[found[0].1.id]).matching(&asked, &columns(None)).len(), 10);
-    assert!(Arc::ptr_eq(&found, &table.matching(&asked, &columns(None))));
+    assert_eq!(more.prune(&asked, &columns(None)).len(), 12);
+    assert_eq!(table.without(&[found[0].1.id]).prune(&asked, &columns(None)).len(), 10);
+    assert!(Arc::ptr_eq(&found, &table.prune(&asked, &columns(None))));
     // Another value for rows older than the column: the column was added with it, or was given another.
     let of_b = [equals(B, -7)];
-    assert!(table.matching(&of_b, &columns(None)).is_empty());
-    assert_eq!(table.matching(&of_b, &columns(Some("-7"))).len(), (PACK + 500) / 10);
-    assert!(table.matching(&of_b, &columns(Some("-8"))).is_empty());
+    assert!(table.prune(&of_b, &columns(None)).is_empty());
+    assert_eq!(table.prune(&of_b, &columns(Some("-7"))).len(), (PACK + 500) / 10);
+    assert!(table.prune(&of_b, &columns(Some("-8"))).is_empty());
 }
 
 #[test]
 fn few_answers_are_kept() {
     let table = TableShards::default().append(&shards(0..1_000), None);
     let asked = |number: i64| [equals(A, number * 1_000)];
-    let first = table.matching(&asked(0), &columns(None));
+    let first = table.prune(&asked(0), &columns(None));
     for number in 1..31 {
-        let _ = table.matching(&asked(number), &columns(None));
+        let _ = table.prune(&asked(number), &columns(None));
     }
-    assert!(Arc::ptr_eq(&first, &table.matching(&asked(0), &columns(None))), "the last ones are");
+    assert!(Arc::ptr_eq(&first, &table.prune(&asked(0), &columns(None))), "the last ones are");
     for number in 100..132 {
-        let _ = table.matching(&asked(number), &columns(None));
+        let _ = table.prune(&asked(number), &columns(None));
     }
-    let again = table.matching(&asked(0), &columns(None));
+    let again = table.prune(&asked(0), &columns(None));
     assert!(!Arc::ptr_eq(&first, &again) && *first == *again, "those before are not");
 }

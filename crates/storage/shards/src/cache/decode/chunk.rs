@@ -16,33 +16,33 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use types::SqlType;
 
 use super::dictionary::ChunkDictionary;
-use super::form::Form;
+use super::form::PageForm;
 use super::page::{Failure, PageValues};
 use crate::cache::block::ColumnBlock;
-use crate::reader::{File, Origin, guarded};
+use crate::reader::{FileKind, OpenFile, catch_decoder_panic};
 use crate::{Error, Result};
 
 /// Remaining wanted pages of a column chunk.
-pub(in crate::cache) struct ChunkPages {
+pub(in crate::cache) struct ChunkPageReader {
     object: String,
-    form: Form,
+    form: PageForm,
     is_nullable: bool,
     /// Pages that were fetched and not read yet.
-    fetched: Arc<Fetched>,
-    reader: SerializedPageReader<Fetched>,
+    fetched: Arc<FetchedPages>,
+    reader: SerializedPageReader<FetchedPages>,
     /// Byte range of the dictionary page until it has been requested.
     dictionary_bytes: Option<Range<u64>>,
     /// True until the dictionary page has been read.
-    has_dictionary: bool,
+    dictionary_pending: bool,
     dictionary: Option<ChunkDictionary>,
     /// Rows and byte range of each remaining page.
     left: VecDeque<(Range<usize>, Range<u64>)>,
 }
 
-impl ChunkPages {
+impl ChunkPageReader {
     /// Opens the pages that hold the rows of these blocks; `None` if they must be decoded through Arrow.
     pub(in crate::cache) fn open(
-        file: &File,
+        file: &OpenFile,
         row_group: usize,
         leaf: usize,
         sql_type: &SqlType,
@@ -52,8 +52,8 @@ impl ChunkPages {
         let chunk = metadata.row_group(row_group).column(leaf);
         let root = file.metadata.parquet_schema().get_column_root_idx(leaf);
         let field = file.metadata.schema().fields().get(root)?;
-        let is_ours = matches!(file.origin, Origin::Shard { .. }) && *field.data_type() == sql_type.arrow_type();
-        let form = Form::of(chunk, field.data_type()).filter(|_| is_ours)?;
+        let is_ours = matches!(file.origin, FileKind::Shard { .. }) && *field.data_type() == sql_type.arrow_type();
+        let form = PageForm::from_chunk(chunk, field.data_type()).filter(|_| is_ours)?;
         let locations = metadata.offset_index()?.get(row_group)?.get(leaf)?.page_locations();
         let rows = file.page_rows(row_group, leaf);
         let mut wanted = Vec::with_capacity(blocks.len() + 1);
@@ -80,7 +80,7 @@ impl ChunkPages {
         // listed explicitly.
         let begin = wanted.first()?.offset;
         let described = chunk.clone().into_builder().set_dictionary_page_offset(None).set_data_page_offset(begin);
-        let fetched = Arc::new(Fetched::default());
+        let fetched = Arc::new(FetchedPages::default());
         let reader =
             SerializedPageReader::new(Arc::clone(&fetched), &described.build().ok()?, rows.len(), Some(wanted));
         Some(Self {
@@ -89,7 +89,7 @@ impl ChunkPages {
             is_nullable: 0 < chunk.column_descr().max_def_level(),
             fetched,
             reader: reader.ok()?,
-            has_dictionary: dictionary.is_some(),
+            dictionary_pending: dictionary.is_some(),
             dictionary_bytes: dictionary,
             dictionary: None,
             left,
@@ -97,7 +97,7 @@ impl ChunkPages {
     }
 
     /// Returns true if the next page has these rows.
-    pub(in crate::cache) fn is_at(&self, rows: &Range<usize>) -> bool {
+    pub(in crate::cache) fn is_next(&self, rows: &Range<usize>) -> bool {
         self.left.front().is_some_and(|(next, _)| next == rows)
     }
 
@@ -110,32 +110,33 @@ impl ChunkPages {
     }
 
     /// Adds the fetched bytes of a page or of the dictionary page.
-    pub(in crate::cache) fn take(&self, start: u64, bytes: Bytes) {
+    pub(in crate::cache) fn add_fetched(&self, start: u64, bytes: Bytes) {
         self.fetched.0.lock().insert(start, bytes);
     }
 
-    /// Decodes the next page; `None` if it would be too large for a block. It is packed for sure only if `is_kept`.
+    /// Decodes the next page; `None` if it would be too large for a block. It is packed for sure only if `is_hot`.
     /// `lanes` is scratch space.
-    pub(in crate::cache) fn next(&mut self, is_kept: bool, lanes: &mut Vec<i64>) -> Result<Option<ColumnBlock>> {
+    pub(in crate::cache) fn next(&mut self, will_cache: bool, lanes: &mut Vec<i64>) -> Result<Option<ColumnBlock>> {
         let Some((rows, _)) = self.left.pop_front() else { return Err(self.damaged("a column chunk lacks pages")) };
-        if std::mem::take(&mut self.has_dictionary) {
-            let Page::DictionaryPage { buf, num_values, encoding, .. } = self.page()? else {
+        if std::mem::take(&mut self.dictionary_pending) {
+            let Page::DictionaryPage { buf, num_values, encoding, .. } = self.read_page()? else {
                 return Err(self.damaged("a column chunk lacks its dictionary page"));
             };
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
                 return Err(self.damaged("a dictionary page has an unknown encoding"));
             }
-            let dictionary = ChunkDictionary::of(&buf, num_values as usize, self.form);
+            let dictionary = ChunkDictionary::decode(&buf, num_values as usize, self.form);
             self.dictionary = Some(dictionary.map_err(|malformed| self.damaged(malformed.0))?);
         }
-        let page = self.page()?;
+        let page = self.read_page()?;
         // Values of the previous page are overwritten.
         lanes.resize(rows.len(), 0);
-        let values = PageValues::of(&page, rows.len(), self.is_nullable, lanes);
+        let values = PageValues::parse(&page, rows.len(), self.is_nullable, lanes);
         let dictionary = self.dictionary.as_ref();
         let block = values.map_err(Failure::from).and_then(|values| {
-            let passing = if is_kept { None } else { values.passing(self.form, dictionary)? };
-            passing.map_or_else(|| values.block(self.form, dictionary, lanes), |page| Ok(ColumnBlock::Passing(page)))
+            let passing = if will_cache { None } else { values.to_uncached(self.form, dictionary)? };
+            passing
+                .map_or_else(|| values.to_block(self.form, dictionary, lanes), |page| Ok(ColumnBlock::Uncached(page)))
         });
         match block {
             Ok(block) => Ok(Some(block)),
@@ -149,8 +150,8 @@ impl ChunkPages {
     }
 
     /// Reads the next page.
-    fn page(&mut self) -> Result<Page> {
-        let read = guarded(|| self.reader.get_next_page());
+    fn read_page(&mut self) -> Result<Page> {
+        let read = catch_decoder_panic(|| self.reader.get_next_page());
         let page = read.map_err(|source| Error::Decode { object: self.object.clone(), source })?;
         page.ok_or_else(|| self.damaged("a column chunk has fewer pages than its index says"))
     }
@@ -168,15 +169,15 @@ fn bytes_of(page: &PageLocation) -> Option<Range<u64>> {
 
 /// Fetched pages by offset, each until it is read.
 #[derive(Default)]
-struct Fetched(Mutex<HashMap<u64, Bytes>>);
+struct FetchedPages(Mutex<HashMap<u64, Bytes>>);
 
-impl Length for Fetched {
+impl Length for FetchedPages {
     fn len(&self) -> u64 {
         u64::MAX
     }
 }
 
-impl ChunkReader for Fetched {
+impl ChunkReader for FetchedPages {
     type T = io::Empty;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {

@@ -6,54 +6,54 @@ use arrow::buffer::Buffer;
 use blocks::Dictionary;
 
 use super::Malformed;
-use super::form::Form;
-use super::page::{numbers, strings};
+use super::form::PageForm;
+use super::page::{decode_plain_numbers, decode_plain_strings};
 use crate::cache::block::views_of;
-use crate::cache::passing;
+use crate::cache::uncached_page;
 
 /// Decoded dictionary page.
 pub(super) enum ChunkDictionary {
     /// Numbers, or the bits of floats.
-    Lanes(Arc<passing::Numbers>),
-    Words(Words),
+    Numbers(Arc<uncached_page::NumberDictionary>),
+    Strings(StringDictionary),
 }
 
 /// Strings of a dictionary page, by index and by rank.
-pub(super) struct Words {
+pub(super) struct StringDictionary {
     heap: bytes::Bytes,
     /// Byte range of each string in the heap.
-    places: Vec<(u32, u32)>,
+    ranges: Vec<(u32, u32)>,
     /// Rank of each string: the number of distinct lesser ones.
     pub(super) ranks: Vec<u32>,
     /// Index of a string of each rank.
     by_rank: Vec<u32>,
     /// Form for uncached pages, built on first use.
-    passing: OnceLock<Arc<passing::Words>>,
+    sorted: OnceLock<Arc<uncached_page::SortedStrings>>,
 }
 
 impl ChunkDictionary {
     /// Decodes a dictionary page of `count` entries.
-    pub(super) fn of(page: &bytes::Bytes, count: usize, form: Form) -> Result<Self, Malformed> {
+    pub(super) fn decode(page: &bytes::Bytes, count: usize, form: PageForm) -> Result<Self, Malformed> {
         if let Some(width) = form.width() {
-            let mut lanes = vec![0; lanes_max(count, page)?];
-            numbers(page, width, &mut lanes)?;
-            return Ok(Self::Lanes(Arc::new(passing::Numbers::new(lanes))));
+            let mut lanes = vec![0; check_entry_count(count, page)?];
+            decode_plain_numbers(page, width, &mut lanes)?;
+            return Ok(Self::Numbers(Arc::new(uncached_page::NumberDictionary::new(lanes))));
         }
         match form {
-            Form::Text => Words::of(page, lanes_max(count, page)?).map(Self::Words),
+            PageForm::Text => StringDictionary::decode(page, check_entry_count(count, page)?).map(Self::Strings),
             _ => Err(Malformed("a dictionary of booleans")),
         }
     }
 }
 
 /// Checks the number of entries that a page claims: each takes a byte at least.
-fn lanes_max(count: usize, page: &[u8]) -> Result<usize, Malformed> {
+fn check_entry_count(count: usize, page: &[u8]) -> Result<usize, Malformed> {
     if page.len() < count { Err(Malformed("a dictionary that ends early")) } else { Ok(count) }
 }
 
-impl Words {
-    fn of(page: &bytes::Bytes, count: usize) -> Result<Self, Malformed> {
-        let texts = strings(page, count)?;
+impl StringDictionary {
+    fn decode(page: &bytes::Bytes, count: usize) -> Result<Self, Malformed> {
+        let texts = decode_plain_strings(page, count)?;
         let start = page.as_ptr() as usize;
         let place = |text: &&[u8]| {
             let from = text.as_ptr() as usize - start;
@@ -74,24 +74,24 @@ impl Words {
             }
             ranks[number as usize] = u32::try_from(by_rank.len() - 1).expect("there are no more ranks than strings");
         }
-        Ok(Self { heap: page.clone(), places, ranks, by_rank, passing: OnceLock::new() })
+        Ok(Self { heap: page.clone(), ranges: places, ranks, by_rank, sorted: OnceLock::new() })
     }
 
     /// Returns the dictionary in the form for uncached pages.
-    pub(super) fn passing(&self) -> Result<Arc<passing::Words>, blocks::Error> {
-        if let Some(known) = self.passing.get() {
+    pub(super) fn sorted(&self) -> Result<Arc<uncached_page::SortedStrings>, blocks::Error> {
+        if let Some(known) = self.sorted.get() {
             return Ok(Arc::clone(known));
         }
         // NULL rows have code 0, which is the empty string.
         let has_nothing = self.by_rank.first().is_some_and(|number| self.get(*number as usize).is_empty());
         let nothing = (!has_nothing).then_some([].as_slice());
         let first = u32::from(nothing.is_some());
-        let strings = nothing.into_iter().chain((0..self.distinct()).map(|rank| self.ranked(rank)));
-        let strings = Dictionary::of(&strings.collect::<Vec<_>>())?;
+        let strings = nothing.into_iter().chain((0..self.distinct()).map(|rank| self.by_rank(rank)));
+        let strings = Dictionary::from_sorted(&strings.collect::<Vec<_>>())?;
         let places = self.ranks.iter().map(|rank| rank + first).collect();
         let (views, heap) = views_of(&strings);
-        let words = passing::Words { strings, places, views, heap: Buffer::from_vec(heap) };
-        Ok(Arc::clone(self.passing.get_or_init(|| Arc::new(words))))
+        let words = uncached_page::SortedStrings { strings, sorted_codes: places, views, heap: Buffer::from_vec(heap) };
+        Ok(Arc::clone(self.sorted.get_or_init(|| Arc::new(words))))
     }
 
     /// Returns the number of distinct strings.
@@ -101,17 +101,17 @@ impl Words {
 
     /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.ranges.len()
     }
 
     /// Returns the string at a dictionary index.
     pub(super) fn get(&self, code: usize) -> &[u8] {
-        let (from, to) = self.places[code];
+        let (from, to) = self.ranges[code];
         &self.heap[from as usize..to as usize]
     }
 
     /// Returns the string of a rank.
-    pub(super) fn ranked(&self, rank: usize) -> &[u8] {
+    pub(super) fn by_rank(&self, rank: usize) -> &[u8] {
         self.get(self.by_rank[rank] as usize)
     }
 }

@@ -1,7 +1,7 @@
 //! Decides which columns are decoded directly into blocks.
 
 use arrow::datatypes::DataType;
-use blocks::Kind;
+use blocks::ValueKind;
 use parquet::basic::{Encoding, Type};
 use parquet::file::metadata::ColumnChunkMetaData;
 
@@ -9,58 +9,58 @@ use crate::cache::block::NARROW_DIGITS_MAX;
 
 /// Physical form of a column's values: their encoding in pages and the block they become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum PageForm {
     /// Booleans.
-    Truth,
+    Boolean,
     /// Integers, and the kind of their blocks.
-    Numbers(Kind, Width),
+    Numbers(ValueKind, PlainWidth),
     /// 32-bit floats.
-    Single,
+    Float32,
     /// 64-bit floats.
-    Double,
+    Float64,
     Text,
 }
 
 /// Width of a plain number in a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Width {
+pub(super) enum PlainWidth {
     Four,
     FourUnsigned,
     Eight,
 }
 
-impl Form {
+impl PageForm {
     /// Returns the form of a column chunk that Arrow reads as `data_type`; `None` if it must be decoded through Arrow.
-    pub(super) fn of(chunk: &ColumnChunkMetaData, data_type: &DataType) -> Option<Self> {
+    pub(super) fn from_chunk(chunk: &ColumnChunkMetaData, data_type: &DataType) -> Option<Self> {
         let column = chunk.column_descr();
         if column.max_rep_level() != 0 || 1 < column.max_def_level() {
             return None;
         }
         let form = match (data_type, chunk.column_type()) {
-            (DataType::Boolean, Type::BOOLEAN) => Self::Truth,
+            (DataType::Boolean, Type::BOOLEAN) => Self::Boolean,
             (DataType::Int16 | DataType::Int32 | DataType::Date32, Type::INT32) => {
-                Self::Numbers(Kind::Int32, Width::Four)
+                Self::Numbers(ValueKind::Int32, PlainWidth::Four)
             }
-            (DataType::UInt32, Type::INT32) => Self::Numbers(Kind::Int64, Width::FourUnsigned),
+            (DataType::UInt32, Type::INT32) => Self::Numbers(ValueKind::Int64, PlainWidth::FourUnsigned),
             (DataType::Decimal128(digits, _), Type::INT32) if *digits <= NARROW_DIGITS_MAX => {
-                Self::Numbers(Kind::Int64, Width::Four)
+                Self::Numbers(ValueKind::Int64, PlainWidth::Four)
             }
             (DataType::Decimal128(digits, _), Type::INT64) if *digits <= NARROW_DIGITS_MAX => {
-                Self::Numbers(Kind::Int64, Width::Eight)
+                Self::Numbers(ValueKind::Int64, PlainWidth::Eight)
             }
             (DataType::Int64 | DataType::Time64(_) | DataType::Timestamp(..), Type::INT64) => {
-                Self::Numbers(Kind::Int64, Width::Eight)
+                Self::Numbers(ValueKind::Int64, PlainWidth::Eight)
             }
-            (DataType::Float32, Type::FLOAT) => Self::Single,
-            (DataType::Float64, Type::DOUBLE) => Self::Double,
+            (DataType::Float32, Type::FLOAT) => Self::Float32,
+            (DataType::Float64, Type::DOUBLE) => Self::Float64,
             (DataType::Utf8View, Type::BYTE_ARRAY) => Self::Text,
             _ => return None,
         };
-        chunk.encodings().all(|encoding| form.knows(encoding)).then_some(form)
+        chunk.encodings().all(|encoding| form.supports(encoding)).then_some(form)
     }
 
     /// Returns true if pages of this form can be decoded from an encoding.
-    fn knows(self, encoding: Encoding) -> bool {
+    fn supports(self, encoding: Encoding) -> bool {
         match encoding {
             Encoding::PLAIN | Encoding::RLE | Encoding::RLE_DICTIONARY => true,
             Encoding::DELTA_BINARY_PACKED => matches!(self, Self::Numbers(..)),
@@ -69,12 +69,12 @@ impl Form {
     }
 
     /// Returns the width of plain numbers; `None` if values are not plain numbers.
-    pub(super) fn width(self) -> Option<Width> {
+    pub(super) fn width(self) -> Option<PlainWidth> {
         match self {
             Self::Numbers(_, width) => Some(width),
-            Self::Single => Some(Width::FourUnsigned),
-            Self::Double => Some(Width::Eight),
-            Self::Truth | Self::Text => None,
+            Self::Float32 => Some(PlainWidth::FourUnsigned),
+            Self::Float64 => Some(PlainWidth::Eight),
+            Self::Boolean | Self::Text => None,
         }
     }
 }

@@ -15,13 +15,13 @@ pub(super) fn decode<T: Lane>(mut bytes: &[u8], width: u8, lanes: &mut [T]) -> R
         let (head, rest) = varint(bytes).ok_or(Malformed("runs that end early"))?;
         let count = usize::try_from(head >> 1).unwrap_or(usize::MAX);
         if head & 1 == 0 {
-            let (value, rest) = repeated(rest, width).ok_or(Malformed("a run without its value"))?;
+            let (value, rest) = run_value(rest, width).ok_or(Malformed("a run without its value"))?;
             let count = count.min(left.len());
             if count == 0 {
                 return Err(Malformed("a run of length 0"));
             }
             let (run, behind) = left.split_at_mut(count);
-            run.fill(T::of(value));
+            run.fill(T::from_bits(value));
             (left, bytes) = (behind, rest);
         } else {
             // Numbers are packed in groups of eight; the last group may be padded.
@@ -41,12 +41,12 @@ pub(super) fn decode<T: Lane>(mut bytes: &[u8], width: u8, lanes: &mut [T]) -> R
 /// Returns length and value of the first run; `None` if the data starts with packed numbers.
 pub(super) fn first_run(bytes: &[u8], width: u8) -> Option<(usize, u64)> {
     let (head, rest) = varint(bytes)?;
-    let (value, _) = repeated(rest, width)?;
+    let (value, _) = run_value(rest, width)?;
     (head & 1 == 0).then(|| (usize::try_from(head >> 1).unwrap_or(usize::MAX), value))
 }
 
 /// Reads the value of a run.
-fn repeated(bytes: &[u8], width: u8) -> Option<(u64, &[u8])> {
+fn run_value(bytes: &[u8], width: u8) -> Option<(u64, &[u8])> {
     let (value, rest) = bytes.split_at_checked(usize::from(width).div_ceil(8))?;
     let value = value.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
     Some((value, rest))

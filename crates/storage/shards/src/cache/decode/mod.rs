@@ -18,7 +18,7 @@ mod varint;
 #[cfg(test)]
 mod tests;
 
-pub(super) use chunk::ChunkPages;
+pub(super) use chunk::ChunkPageReader;
 
 /// Reason for which bytes are not a valid page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,23 +2,23 @@
 
 use std::ops::Range;
 
-use blocks::{Bitmap, Block, Compression, Dictionary, Mask, VECTOR_ROWS};
+use blocks::{Block, Compression, Dictionary, Mask, VECTOR_ROWS, ValidityBitmap};
 use parquet::basic::Encoding;
 use parquet::column::page::Page;
 
-use super::dictionary::{ChunkDictionary, Words};
-use super::form::{Form, Width};
+use super::dictionary::{ChunkDictionary, StringDictionary};
+use super::form::{PageForm, PlainWidth};
 use super::unpack::{Lane, unpack};
 use super::{Malformed, delta, hybrid};
-use crate::cache::block::{ColumnBlock, REPEATED_MIN};
-use crate::cache::passing::Passing;
+use crate::cache::block::{ColumnBlock, DICTIONARY_REPEATS_MIN};
+use crate::cache::uncached_page::UncachedPage;
 use crate::{Error, Result};
 
 /// Data page with decoded validity and still encoded values.
 pub(super) struct PageValues<'a> {
     rows: usize,
     /// Number of rows that are not NULL.
-    valid: usize,
+    valid_count: usize,
     /// Validity bit of each row; `None` if there are no NULLs.
     validity: Option<Vec<u8>>,
     encoding: Encoding,
@@ -30,7 +30,7 @@ pub(super) struct PageValues<'a> {
 
 impl<'a> PageValues<'a> {
     /// Parses a page that must have `rows` rows; `lanes` is scratch space of that length.
-    pub(super) fn of(page: &'a Page, rows: usize, is_nullable: bool, lanes: &mut [i64]) -> Result<Self, Malformed> {
+    pub(super) fn parse(page: &'a Page, rows: usize, is_nullable: bool, lanes: &mut [i64]) -> Result<Self, Malformed> {
         const CUT_SHORT: Malformed = Malformed("levels that end early");
         if page.num_values() as usize != rows {
             return Err(Malformed("a page whose value count differs from its row count"));
@@ -47,7 +47,7 @@ impl<'a> PageValues<'a> {
             }
             Page::DictionaryPage { .. } => return Err(Malformed("a dictionary page in place of a data page")),
         };
-        let mut values = Self { rows, valid: rows, validity: None, encoding: page.encoding(), bytes, page };
+        let mut values = Self { rows, valid_count: rows, validity: None, encoding: page.encoding(), bytes, page };
         let are_all = || hybrid::first_run(levels, 1).is_some_and(|(count, level)| rows <= count && level == 1);
         if is_nullable && rows != 0 && !are_all() {
             hybrid::decode(levels, 1, lanes)?;
@@ -55,45 +55,45 @@ impl<'a> PageValues<'a> {
                 levels.iter().enumerate().fold(0, |byte, (row, level)| byte | u8::from(*level != 0) << row)
             });
             let bits: Vec<u8> = bits.collect();
-            values.valid = bits.iter().map(|byte| byte.count_ones() as usize).sum();
-            values.validity = (values.valid != rows).then_some(bits);
+            values.valid_count = bits.iter().map(|byte| byte.count_ones() as usize).sum();
+            values.validity = (values.valid_count != rows).then_some(bits);
         }
         Ok(values)
     }
 
     /// Packs the values into a block.
-    pub(super) fn block(
+    pub(super) fn to_block(
         &self,
-        form: Form,
+        form: PageForm,
         dictionary: Option<&ChunkDictionary>,
         lanes: &mut [i64],
     ) -> Result<ColumnBlock, Failure> {
-        let validity = self.validity.as_deref().map(|bits| Bitmap::new(bits, 0));
+        let validity = self.validity.as_deref().map(|bits| ValidityBitmap::new(bits, 0));
         let bytes = match form {
-            Form::Text => return self.texts(dictionary, lanes, validity),
-            Form::Truth => {
+            PageForm::Text => return self.strings_to_block(dictionary, lanes, validity),
+            PageForm::Boolean => {
                 if self.encoding != Encoding::PLAIN {
                     return Err(Malformed("an encoding of booleans that the footer does not list").into());
                 }
-                if self.bytes.len() < self.valid.div_ceil(8) {
+                if self.bytes.len() < self.valid_count.div_ceil(8) {
                     return Err(Malformed("booleans that end early").into());
                 }
-                unpack(self.bytes, 1, &mut lanes[..self.valid]);
+                unpack(self.bytes, 1, &mut lanes[..self.valid_count]);
                 self.spread(lanes);
-                blocks::encode_lanes(blocks::Kind::Boolean, lanes, validity)?
+                blocks::encode_lanes(blocks::ValueKind::Boolean, lanes, validity)?
             }
-            Form::Numbers(kind, width) => {
-                self.lanes(width, dictionary, lanes)?;
+            PageForm::Numbers(kind, width) => {
+                self.decode_numbers(width, dictionary, lanes)?;
                 blocks::encode_lanes(kind, lanes, validity)?
             }
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the bits came from 32")]
-            Form::Single => {
-                self.lanes(Width::FourUnsigned, dictionary, lanes)?;
+            PageForm::Float32 => {
+                self.decode_numbers(PlainWidth::FourUnsigned, dictionary, lanes)?;
                 let values: Vec<f32> = lanes.iter().map(|bits| f32::from_bits(*bits as u32)).collect();
                 blocks::encode_f32(&values, validity)?
             }
-            Form::Double => {
-                self.lanes(Width::Eight, dictionary, lanes)?;
+            PageForm::Float64 => {
+                self.decode_numbers(PlainWidth::Eight, dictionary, lanes)?;
                 let values: Vec<f64> = lanes.iter().map(|bits| f64::from_bits(bits.cast_unsigned())).collect();
                 blocks::encode_f64(&values, validity)?
             }
@@ -102,25 +102,30 @@ impl<'a> PageValues<'a> {
     }
 
     /// Decodes numbers, one lane for each row; NULL rows get zero.
-    fn lanes(&self, width: Width, dictionary: Option<&ChunkDictionary>, lanes: &mut [i64]) -> Result<(), Malformed> {
-        let values = &mut lanes[..self.valid];
+    fn decode_numbers(
+        &self,
+        width: PlainWidth,
+        dictionary: Option<&ChunkDictionary>,
+        lanes: &mut [i64],
+    ) -> Result<(), Malformed> {
+        let values = &mut lanes[..self.valid_count];
         match self.encoding {
-            Encoding::PLAIN => numbers(self.bytes, width, values)?,
+            Encoding::PLAIN => decode_plain_numbers(self.bytes, width, values)?,
             Encoding::DELTA_BINARY_PACKED => {
                 delta::decode(self.bytes, values)?;
                 // Deltas between 32-bit numbers wrap in 32 bits.
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "upper bits are discarded")]
                 match width {
-                    Width::Four => values.iter_mut().for_each(|value| *value = i64::from(*value as i32)),
-                    Width::FourUnsigned => values.iter_mut().for_each(|value| *value = i64::from(*value as u32)),
-                    Width::Eight => {}
+                    PlainWidth::Four => values.iter_mut().for_each(|value| *value = i64::from(*value as i32)),
+                    PlainWidth::FourUnsigned => values.iter_mut().for_each(|value| *value = i64::from(*value as u32)),
+                    PlainWidth::Eight => {}
                 }
             }
             Encoding::RLE_DICTIONARY => {
-                let Some(ChunkDictionary::Lanes(known)) = dictionary else {
+                let Some(ChunkDictionary::Numbers(known)) = dictionary else {
                     return Err(Malformed("dictionary indices without a dictionary"));
                 };
-                self.codes(known.values().len(), values)?;
+                self.decode_codes(known.values().len(), values)?;
                 let known = known.values();
                 for value in values {
                     *value = known[usize::try_from(*value).expect("codes were checked against the dictionary")];
@@ -134,49 +139,53 @@ impl<'a> PageValues<'a> {
 
     /// Reads the values without packing them, for a page that is not cached; `None` if only a block can hold them.
     /// Values stay dictionary-encoded if evaluating a predicate on the dictionary is cheaper than on the rows.
-    pub(super) fn passing(&self, form: Form, dictionary: Option<&ChunkDictionary>) -> Result<Option<Passing>, Failure> {
+    pub(super) fn to_uncached(
+        &self,
+        form: PageForm,
+        dictionary: Option<&ChunkDictionary>,
+    ) -> Result<Option<UncachedPage>, Failure> {
         let rows = self.rows;
         match (form, self.encoding, dictionary) {
-            (Form::Numbers(..), Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Lanes(numbers)))
+            (PageForm::Numbers(..), Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Numbers(numbers)))
                 if (1..=rows).contains(&numbers.values().len()) =>
             {
-                let codes = self.passing_codes(numbers.values().len())?;
-                Ok(Some(Passing::of_number_codes(rows, codes, numbers, self.masks())))
+                let codes = self.decode_row_codes(numbers.values().len())?;
+                Ok(Some(UncachedPage::from_number_codes(rows, codes, numbers, self.masks())))
             }
-            (Form::Numbers(_, width), ..) => {
+            (PageForm::Numbers(_, width), ..) => {
                 let mut values = vec![0; rows];
-                self.lanes(width, dictionary, &mut values)?;
-                Ok(Some(Passing::of_numbers(values, self.masks())))
+                self.decode_numbers(width, dictionary, &mut values)?;
+                Ok(Some(UncachedPage::from_numbers(values, self.masks())))
             }
-            (Form::Text, Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Words(words)))
-                if 0 < words.len() && words.distinct() * REPEATED_MIN <= rows =>
+            (PageForm::Text, Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Strings(words)))
+                if 0 < words.len() && words.distinct() * DICTIONARY_REPEATS_MIN <= rows =>
             {
-                let codes = self.passing_codes(words.len())?;
-                Ok(Some(Passing::of_word_codes(rows, codes, &words.passing()?, self.masks())))
+                let codes = self.decode_row_codes(words.len())?;
+                Ok(Some(UncachedPage::from_string_codes(rows, codes, &words.sorted()?, self.masks())))
             }
-            (Form::Text, Encoding::PLAIN, _) => {
+            (PageForm::Text, Encoding::PLAIN, _) => {
                 let bytes = self.page.buffer().slice_ref(self.bytes);
                 let mut places = vec![0..0; self.rows];
-                text_places(&bytes, &mut places[..self.valid])?;
+                string_ranges(&bytes, &mut places[..self.valid_count])?;
                 if let Some(bits) = &self.validity {
-                    let mut left = self.valid;
+                    let mut left = self.valid_count;
                     for row in (0..self.rows).rev() {
                         let is_valid = bits[row / 8] >> (row % 8) & 1 == 1;
                         left -= usize::from(is_valid);
                         places[row] = if is_valid { places[left].clone() } else { 0..0 };
                     }
                 }
-                Ok(Some(Passing::of_texts(bytes, places, self.masks())))
+                Ok(Some(UncachedPage::from_strings(bytes, places, self.masks())))
             }
             _ => Ok(None),
         }
     }
 
     /// Decodes the dictionary index of each row, in complete vectors.
-    fn passing_codes(&self, entries: usize) -> Result<Vec<[u32; VECTOR_ROWS]>, Malformed> {
+    fn decode_row_codes(&self, entries: usize) -> Result<Vec<[u32; VECTOR_ROWS]>, Malformed> {
         let mut codes = vec![[0; VECTOR_ROWS]; self.rows.div_ceil(VECTOR_ROWS)];
         let lanes = codes.as_flattened_mut();
-        self.codes(entries, &mut lanes[..self.valid])?;
+        self.decode_codes(entries, &mut lanes[..self.valid_count])?;
         self.spread(lanes);
         Ok(codes)
     }
@@ -194,7 +203,7 @@ impl<'a> PageValues<'a> {
     }
 
     /// Decodes dictionary indices, one for each value that is not NULL, and checks that all are below `entries`.
-    fn codes<T: Lane + Into<i64>>(&self, entries: usize, codes: &mut [T]) -> Result<(), Malformed> {
+    fn decode_codes<T: Lane + Into<i64>>(&self, entries: usize, codes: &mut [T]) -> Result<(), Malformed> {
         let Some((width, bytes)) = self.bytes.split_first() else {
             return if codes.is_empty() { Ok(()) } else { Err(Malformed("dictionary indices that end early")) };
         };
@@ -208,7 +217,7 @@ impl<'a> PageValues<'a> {
     /// Moves the values, which lie side by side, to their rows; NULL rows get zero.
     fn spread<T: Copy + Default>(&self, lanes: &mut [T]) {
         let Some(bits) = &self.validity else { return };
-        let mut left = self.valid;
+        let mut left = self.valid_count;
         for row in (0..self.rows).rev() {
             if bits[row / 8] >> (row % 8) & 1 == 1 {
                 left -= 1;
@@ -220,28 +229,28 @@ impl<'a> PageValues<'a> {
     }
 
     /// Packs strings into a block.
-    fn texts(
+    fn strings_to_block(
         &self,
         dictionary: Option<&ChunkDictionary>,
         lanes: &mut [i64],
-        validity: Option<Bitmap<'_>>,
+        validity: Option<ValidityBitmap<'_>>,
     ) -> Result<ColumnBlock, Failure> {
         match (self.encoding, dictionary) {
             (Encoding::PLAIN, _) => {
-                let values = strings(self.bytes, self.valid)?;
+                let values = decode_plain_strings(self.bytes, self.valid_count)?;
                 let texts = match validity {
                     None => values,
                     Some(validity) => {
                         let mut values = values.into_iter();
-                        let text = |row| if validity.get(row) { values.next().unwrap_or_default() } else { &[] };
+                        let text = |row| if validity.is_valid(row) { values.next().unwrap_or_default() } else { &[] };
                         (0..self.rows).map(text).collect()
                     }
                 };
-                Ok(ColumnBlock::of_strings(&texts, validity)?)
+                Ok(ColumnBlock::from_strings(&texts, validity)?)
             }
-            (Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Words(words))) => {
-                self.codes(words.len(), &mut lanes[..self.valid])?;
-                self.words(words, lanes, validity)
+            (Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Strings(words))) => {
+                self.decode_codes(words.len(), &mut lanes[..self.valid_count])?;
+                self.dictionary_to_block(words, lanes, validity)
             }
             _ => Err(Malformed("an encoding of strings that the footer does not list").into()),
         }
@@ -249,53 +258,58 @@ impl<'a> PageValues<'a> {
 
     /// Packs dictionary-encoded strings: those that occur in the page get new codes in order, or are stored plainly if
     /// they rarely repeat.
-    fn words(&self, words: &Words, lanes: &mut [i64], validity: Option<Bitmap<'_>>) -> Result<ColumnBlock, Failure> {
+    fn dictionary_to_block(
+        &self,
+        words: &StringDictionary,
+        lanes: &mut [i64],
+        validity: Option<ValidityBitmap<'_>>,
+    ) -> Result<ColumnBlock, Failure> {
         let code = |lane: i64| usize::try_from(lane).expect("codes were checked against the dictionary");
         let mut is_used = vec![false; words.distinct()];
-        let values = &lanes[..self.valid];
+        let values = &lanes[..self.valid_count];
         values.iter().for_each(|lane| is_used[words.ranks[code(*lane)] as usize] = true);
         let used: Vec<usize> = (0..is_used.len()).filter(|rank| is_used[*rank]).collect();
-        if self.rows < used.len() * REPEATED_MIN {
+        if self.rows < used.len() * DICTIONARY_REPEATS_MIN {
             let mut values = values.iter().map(|lane| words.get(code(*lane)));
-            let is_valid = |row| validity.is_none_or(|validity| validity.get(row));
+            let is_valid = |row| validity.is_none_or(|validity| validity.is_valid(row));
             let text = |row| if is_valid(row) { values.next().unwrap_or_default() } else { &[] };
             let texts: Vec<&[u8]> = (0..self.rows).map(text).collect();
             let bytes = blocks::encode_text(&texts, validity, Compression::None)?;
             return Ok(ColumnBlock::Texts(Block::open(bytes)?));
         }
         // NULL rows refer to the empty string, which sorts first.
-        let has_nothing = used.first().is_some_and(|rank| words.ranked(*rank).is_empty());
+        let has_nothing = used.first().is_some_and(|rank| words.by_rank(*rank).is_empty());
         let nothing = (validity.is_some() && !has_nothing).then_some([].as_slice());
         let first = i64::from(nothing.is_some());
         let mut codes = vec![0; words.distinct()];
         for (code, rank) in (first..).zip(&used) {
             codes[*rank] = code;
         }
-        for lane in &mut lanes[..self.valid] {
+        for lane in &mut lanes[..self.valid_count] {
             *lane = codes[words.ranks[code(*lane)] as usize];
         }
         self.spread(lanes);
-        let strings = nothing.into_iter().chain(used.iter().map(|rank| words.ranked(*rank)));
-        let strings = Dictionary::of(&strings.collect::<Vec<_>>())?;
-        let codes = Block::open(blocks::encode_lanes(blocks::Kind::Code, lanes, validity)?)?;
-        Ok(ColumnBlock::of_codes(codes, strings))
+        let strings = nothing.into_iter().chain(used.iter().map(|rank| words.by_rank(*rank)));
+        let strings = Dictionary::from_sorted(&strings.collect::<Vec<_>>())?;
+        let codes = Block::open(blocks::encode_lanes(blocks::ValueKind::Code, lanes, validity)?)?;
+        Ok(ColumnBlock::from_codes(codes, strings))
     }
 }
 
 /// Decodes plain numbers.
-pub(super) fn numbers(bytes: &[u8], width: Width, lanes: &mut [i64]) -> Result<(), Malformed> {
+pub(super) fn decode_plain_numbers(bytes: &[u8], width: PlainWidth, lanes: &mut [i64]) -> Result<(), Malformed> {
     const CUT_SHORT: Malformed = Malformed("numbers that end early");
     match width {
-        Width::Four | Width::FourUnsigned => {
+        PlainWidth::Four | PlainWidth::FourUnsigned => {
             let values = bytes.as_chunks::<4>().0.get(..lanes.len()).ok_or(CUT_SHORT)?;
             for (lane, value) in lanes.iter_mut().zip(values) {
                 *lane = match width {
-                    Width::Four => i32::from_le_bytes(*value).into(),
+                    PlainWidth::Four => i32::from_le_bytes(*value).into(),
                     _ => u32::from_le_bytes(*value).into(),
                 };
             }
         }
-        Width::Eight => {
+        PlainWidth::Eight => {
             let values = bytes.as_chunks::<8>().0.get(..lanes.len()).ok_or(CUT_SHORT)?;
             for (lane, value) in lanes.iter_mut().zip(values) {
                 *lane = i64::from_le_bytes(*value);
@@ -306,10 +320,10 @@ pub(super) fn numbers(bytes: &[u8], width: Width, lanes: &mut [i64]) -> Result<(
 }
 
 /// Decodes plain strings, each preceded by its length.
-pub(super) fn strings(bytes: &[u8], count: usize) -> Result<Vec<&[u8]>, Malformed> {
+pub(super) fn decode_plain_strings(bytes: &[u8], count: usize) -> Result<Vec<&[u8]>, Malformed> {
     // Every string takes four bytes at least, so a count beyond that allocates nothing.
     let mut places = vec![0..0; count.min(bytes.len() / 4)];
-    text_places(bytes, &mut places)?;
+    string_ranges(bytes, &mut places)?;
     if places.len() < count {
         return Err(Malformed("strings that end early"));
     }
@@ -317,7 +331,7 @@ pub(super) fn strings(bytes: &[u8], count: usize) -> Result<Vec<&[u8]>, Malforme
 }
 
 /// Finds the byte range of each plain string and checks that all are valid UTF-8.
-fn text_places(bytes: &[u8], places: &mut [Range<u32>]) -> Result<(), Malformed> {
+fn string_ranges(bytes: &[u8], places: &mut [Range<u32>]) -> Result<(), Malformed> {
     const CUT_SHORT: Malformed = Malformed("strings that end early");
     if u32::try_from(bytes.len()).is_err() {
         return Err(Malformed("strings of more than 4 GB"));

@@ -6,17 +6,17 @@ use arrow::array::{
 };
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
-use blocks::{BLOCK_ROWS, Pattern, RowSet};
+use blocks::{BLOCK_ROWS, LikePattern, RowSet};
 use proptest::prelude::*;
 use types::SqlType;
 
-use super::{ChunkPages, delta, hybrid, unpack};
+use super::{ChunkPageReader, delta, hybrid, unpack};
 use crate::cache::block::ColumnBlock;
 use crate::cache::tests::shard;
 use crate::reader::tests::column;
-use crate::reader::{Pages, fetch};
+use crate::reader::{PageChecksums, fetch};
 use crate::writer::tests::bucket;
-use crate::{ColumnDef, Datum, Op, ShardReader, Test};
+use crate::{ColumnDef, CompareOp, Datum, ShardReader, Test};
 
 /// Decodes all pages of a column, to be cached or not; `None` if it goes through Arrow.
 async fn blocks_of(reader: &ShardReader, position: usize, def: &ColumnDef, is_kept: bool) -> Option<Vec<ColumnBlock>> {
@@ -24,15 +24,15 @@ async fn blocks_of(reader: &ShardReader, position: usize, def: &ColumnDef, is_ke
     let mut blocks = Vec::new();
     for row_group in 0..file.meta.row_groups.len() {
         let pages = file.page_rows(row_group, position);
-        let mut chunk = ChunkPages::open(file, row_group, position, &def.sql_type, &pages)?;
+        let mut chunk = ChunkPageReader::open(file, row_group, position, &def.sql_type, &pages)?;
         let ranges = chunk.ranges(&(0..usize::MAX));
-        let known = Pages::new(file, row_group, &[position], &Arc::default());
-        for (range, bytes) in ranges.iter().zip(fetch(reader.place(), file, &known, &ranges).await.unwrap()) {
-            chunk.take(range.start, bytes);
+        let known = PageChecksums::new(file, row_group, &[position], &Arc::default());
+        for (range, bytes) in ranges.iter().zip(fetch(reader.location(), file, &known, &ranges).await.unwrap()) {
+            chunk.add_fetched(range.start, bytes);
         }
         let mut lanes = Vec::new();
         for rows in &pages {
-            assert!(chunk.is_at(rows));
+            assert!(chunk.is_next(rows));
             blocks.push(chunk.next(is_kept, &mut lanes).unwrap().unwrap());
         }
     }
@@ -127,7 +127,7 @@ async fn pages_become_the_blocks_that_their_arrays_would() {
             for block in &blocks {
                 let rows = BLOCK_ROWS.min(batch.num_rows() - start);
                 let values = batch.column(position).slice(start, rows);
-                let expected = ColumnBlock::of(&values).unwrap();
+                let expected = ColumnBlock::from_array(&values).unwrap();
                 let all = RowSet::all(rows);
                 let form = values.data_type();
                 let found = block.gather(&all, form).unwrap();
@@ -160,10 +160,10 @@ async fn pages_that_pass_through_are_as_those_that_are_kept() {
             let passing = blocks_of(&reader, position, column, false).await.unwrap();
             let tests = tests_of(&column.sql_type);
             for (kept, passing) in kept.iter().zip(&passing) {
-                passing_pages += usize::from(matches!(passing, ColumnBlock::Passing(_)));
+                passing_pages += usize::from(matches!(passing, ColumnBlock::Uncached(_)));
                 let form = batch.column(position).data_type();
                 let all = RowSet::all(match passing {
-                    ColumnBlock::Passing(page) => page.rows(),
+                    ColumnBlock::Uncached(page) => page.rows(),
                     _ => continue,
                 });
                 let mut some = all.clone();
@@ -175,9 +175,9 @@ async fn pages_that_pass_through_are_as_those_that_are_kept() {
                     assert_eq!(&found, &kept.gather(set, form).unwrap(), "{}", column.name);
                     for test in &tests {
                         let (mut found, mut expected) = (set.clone(), set.clone());
-                        assert_eq!(passing.tells(test), kept.tells(test), "{} {test:?}", column.name);
-                        let told = passing.select(test, &mut found).unwrap();
-                        assert_eq!(told, kept.select(test, &mut expected).unwrap(), "{} {test:?}", column.name);
+                        assert_eq!(passing.can_evaluate(test), kept.can_evaluate(test), "{} {test:?}", column.name);
+                        let told = passing.filter(test, &mut found).unwrap();
+                        assert_eq!(told, kept.filter(test, &mut expected).unwrap(), "{} {test:?}", column.name);
                         assert_eq!(found, expected, "{} {test:?}", column.name);
                     }
                 }
@@ -196,16 +196,23 @@ fn tests_of(sql_type: &SqlType) -> Vec<Test> {
     };
     let mut tests = vec![Test::IsNull, Test::IsNotNull, Test::In(data.clone()), Test::In(Vec::new())];
     for datum in &data {
-        for op in [Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq] {
+        for op in [
+            CompareOp::Eq,
+            CompareOp::NotEq,
+            CompareOp::Less,
+            CompareOp::LessEq,
+            CompareOp::Greater,
+            CompareOp::GreaterEq,
+        ] {
             tests.push(Test::Compare(op, datum.clone()));
         }
         tests.push(Test::Between(data[0].clone(), datum.clone()));
-        tests.push(Test::Any(vec![Test::IsNull, Test::Compare(Op::Greater, datum.clone())]));
+        tests.push(Test::Any(vec![Test::IsNull, Test::Compare(CompareOp::Greater, datum.clone())]));
     }
     if *sql_type == SqlType::Text {
         // Lengths stand between a page's strings: some of them look like letters.
         for pattern in ["word 1%", "%1", "%rd 1%", "%1%7%", "%\u{7}%", "%name%9%", "% of -%1%"] {
-            let pattern = Pattern::parse(pattern).unwrap();
+            let pattern = LikePattern::parse(pattern).unwrap();
             tests.extend([false, true].map(|is_negated| Test::Like { pattern: pattern.clone(), is_negated }));
         }
     } else {
@@ -227,7 +234,7 @@ async fn what_has_no_form_here_goes_through_arrow() {
     let parquet = reader.file().metadata.parquet_schema();
     for leaf in 0..parquet.num_columns() {
         let def = &columns[parquet.get_column_root_idx(leaf)];
-        let chunk = ChunkPages::open(reader.file(), 0, leaf, &def.sql_type, &reader.file().page_rows(0, leaf));
+        let chunk = ChunkPageReader::open(reader.file(), 0, leaf, &def.sql_type, &reader.file().page_rows(0, leaf));
         assert_eq!(chunk.is_some(), direct(def), "{}", def.name);
     }
 }
@@ -264,7 +271,7 @@ proptest! {
         let _ = hybrid::decode(&bytes, width, &mut lanes);
         let _ = delta::decode(&bytes, &mut lanes);
         let _ = hybrid::first_run(&bytes, width);
-        let _ = super::page::strings(&bytes, rows);
+        let _ = super::page::decode_plain_strings(&bytes, rows);
     }
 }
 

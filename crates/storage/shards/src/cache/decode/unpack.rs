@@ -8,12 +8,12 @@ const READ_BYTES: usize = 16;
 /// Integer type that numbers are unpacked into.
 pub(super) trait Lane: Copy + Default {
     /// Returns the lowest bits of a number.
-    fn of(number: u64) -> Self;
+    fn from_bits(number: u64) -> Self;
 }
 
 impl Lane for i64 {
     #[inline]
-    fn of(number: u64) -> Self {
+    fn from_bits(number: u64) -> Self {
         number.cast_signed()
     }
 }
@@ -21,7 +21,7 @@ impl Lane for i64 {
 impl Lane for u32 {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "callers with 32-bit lanes unpack at most 32 bits")]
-    fn of(number: u64) -> Self {
+    fn from_bits(number: u64) -> Self {
         number as Self
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn unpack<T: Lane>(bytes: &[u8], width: u8, lanes: &mut [T]) {
         ($($width:literal)*) => {
             match width {
                 0 => lanes.fill(T::default()),
-                $($width => unpack_of::<$width, T>(bytes, lanes),)*
+                $($width => unpack_width::<$width, T>(bytes, lanes),)*
                 _ => unreachable!("callers check that a bit width is at most 64"),
             }
         };
@@ -41,7 +41,7 @@ pub(super) fn unpack<T: Lane>(bytes: &[u8], width: u8, lanes: &mut [T]) {
         33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64);
 }
 
-fn unpack_of<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T]) {
+fn unpack_width<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T]) {
     let packed_bytes = STRIDE * WIDTH / 8;
     let mut rest = bytes;
     let (strides, last) = lanes.as_chunks_mut::<STRIDE>();
@@ -82,6 +82,6 @@ fn unpack_stride<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T; STRI
             let word = (u128::from_le_bytes(bytes[byte..byte + 16].try_into().expect("sixteen bytes")) >> shift) as u64;
             word
         };
-        *lane = T::of(word & (u64::MAX >> (64 - WIDTH)));
+        *lane = T::from_bits(word & (u64::MAX >> (64 - WIDTH)));
     }
 }

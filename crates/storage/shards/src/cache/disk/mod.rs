@@ -29,81 +29,81 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use parking_lot::Mutex;
-use types::{Oid, Reserve};
+use types::{DiskReserve, Oid};
 
-use self::index::{Index, Place};
+use self::index::{DiskIndex, RecordLocation};
 pub(super) use self::record::{RecordHead, decode, encode};
 use self::writer::Writer;
 use super::block::ColumnBlock;
-use super::{BlockKey, CacheWishes, Memory, TierUse};
+use super::{BlockKey, MemoryTier, RetentionPolicy, TierStats};
 
 /// Queue length of the writing thread; further blocks are not written.
-const WAITING_MAX: usize = 64;
+const WRITE_QUEUE_LENGTH: usize = 64;
 
 /// Settings of the disk tier.
 #[derive(Debug, Clone)]
-pub struct CacheDisk {
+pub struct DiskTierSettings {
     /// Folder of the files; nothing else may be in it.
     pub folder: PathBuf,
     pub bytes_max: u64,
     /// Divisor: the files take at most this fraction of the free space, including their own; 1 allows all of it.
-    pub part: u64,
+    pub space_divisor: u64,
     /// Reserve of the folder's disk; the tier leaves twice as much free.
-    pub reserve: Reserve,
+    pub reserve: DiskReserve,
 }
 
-/// Share of the disk that the files may take: see [`CacheDisk`].
+/// Share of the disk that the files may take: see [`DiskTierSettings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DiskPart {
+pub struct DiskQuota {
     pub bytes_max: u64,
-    pub part: u64,
+    pub space_divisor: u64,
 }
 
 /// Disk tier in a folder.
 #[derive(Debug)]
-pub(super) struct Disk {
-    files: Arc<Files>,
+pub(super) struct DiskTier {
+    shared: Arc<SharedState>,
     /// Queue of the writing thread.
-    orders: SyncSender<Order>,
+    write_queue: SyncSender<WriteRequest>,
 }
 
 /// State shared between the writing thread and readers.
 #[derive(Debug)]
-struct Files {
-    settings: CacheDisk,
+struct SharedState {
+    settings: DiskTierSettings,
     /// Current quota.
-    most: Mutex<DiskPart>,
-    index: Mutex<Index>,
+    quota: Mutex<DiskQuota>,
+    index: Mutex<DiskIndex>,
     /// Current limit in bytes, from the quota and the free space.
     limit: AtomicU64,
 }
 
 /// Request to write a block.
 #[derive(Debug)]
-struct Order {
+struct WriteRequest {
     key: BlockKey,
     table: Oid,
     block: Arc<ColumnBlock>,
 }
 
-impl Disk {
+impl DiskTier {
     /// Opens the tier and starts its thread, which scans the files of an earlier run in the background.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(super) fn open(settings: CacheDisk, memory: &Arc<Mutex<Memory>>) -> io::Result<Self> {
-        let (orders, taken) = sync_channel(WAITING_MAX);
+    pub(super) fn open(settings: DiskTierSettings, memory: &Arc<Mutex<MemoryTier>>) -> io::Result<Self> {
+        let (orders, taken) = sync_channel(WRITE_QUEUE_LENGTH);
         let limit = AtomicU64::new(settings.bytes_max);
-        let most = Mutex::new(DiskPart { bytes_max: settings.bytes_max, part: settings.part });
-        let files = Arc::new(Files { settings, most, index: Mutex::new(Index::new()), limit });
+        let most = Mutex::new(DiskQuota { bytes_max: settings.bytes_max, space_divisor: settings.space_divisor });
+        let files = Arc::new(SharedState { settings, quota: most, index: Mutex::new(DiskIndex::new()), limit });
         let writer = Writer::new(Arc::clone(&files), Arc::downgrade(memory));
         std::thread::Builder::new().name("cache-writer".to_owned()).spawn(move || writer.run(&taken))?;
-        Ok(Self { files, orders })
+        Ok(Self { shared: files, write_queue: orders })
     }
 
     /// Deletes the files that an earlier run left in a folder.
     pub(super) fn clear(folder: &Path) -> io::Result<()> {
-        match segment::numbers(folder) {
+        match segment::list_numbers(folder) {
             Ok(numbers) => numbers.into_iter().try_for_each(|number| segment::remove(folder, number)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -111,53 +111,53 @@ impl Disk {
     }
 
     /// Looks up a block and counts a hit or miss for `table`.
-    pub(super) fn find(&self, key: &BlockKey, table: Oid) -> Option<Found> {
-        let place = self.files.index.lock().find(key, table)?;
-        Some(Found { files: Arc::clone(&self.files), key: *key, table, place })
+    pub(super) fn find(&self, key: &BlockKey, table: Oid) -> Option<DiskBlockHandle> {
+        let place = self.shared.index.lock().find(key, table)?;
+        Some(DiskBlockHandle { files: Arc::clone(&self.shared), key: *key, table, place })
     }
 
     /// Queues a block for writing; drops it if the queue is full.
-    pub(super) fn put(&self, key: BlockKey, table: Oid, block: &Arc<ColumnBlock>) {
-        match self.orders.try_send(Order { key, table, block: Arc::clone(block) }) {
+    pub(super) fn try_enqueue(&self, key: BlockKey, table: Oid, block: &Arc<ColumnBlock>) {
+        match self.write_queue.try_send(WriteRequest { key, table, block: Arc::clone(block) }) {
             Ok(()) | Err(TrySendError::Full(_)) => (),
             Err(TrySendError::Disconnected(_)) => tracing::debug!("cache writer has ended; blocks are not stored"),
         }
     }
 
     /// Queues a block for writing; waits while the queue is full.
-    pub(super) fn put_in_turn(&self, key: BlockKey, table: Oid, block: &Arc<ColumnBlock>) {
-        if self.orders.send(Order { key, table, block: Arc::clone(block) }).is_err() {
+    pub(super) fn enqueue(&self, key: BlockKey, table: Oid, block: &Arc<ColumnBlock>) {
+        if self.write_queue.send(WriteRequest { key, table, block: Arc::clone(block) }).is_err() {
             tracing::debug!("cache writer has ended; blocks are not stored");
         }
     }
 
     /// Drops blocks that no table references or wants, and rejects such blocks from now on.
-    pub(super) fn keep(&self, wishes: &Arc<CacheWishes>) {
-        self.files.index.lock().keep(wishes);
+    pub(super) fn apply_retention(&self, wishes: &Arc<RetentionPolicy>) {
+        self.shared.index.lock().apply_retention(wishes);
     }
 
     /// Changes the quota; files beyond it are deleted within a second.
-    pub(super) fn set_most(&self, most: DiskPart) {
-        *self.files.most.lock() = most;
+    pub(super) fn set_quota(&self, most: DiskQuota) {
+        *self.shared.quota.lock() = most;
     }
 
     /// Returns the statistics of the tier by table.
-    pub(super) fn usage(&self) -> TierUse {
-        let tables = self.files.index.lock().counts().by_table();
-        TierUse { tier: "disk", bytes_max: self.files.limit.load(Ordering::Relaxed), tables }
+    pub(super) fn stats(&self) -> TierStats {
+        let tables = self.shared.index.lock().counts().by_table();
+        TierStats { tier: "disk", bytes_max: self.shared.limit.load(Ordering::Relaxed), tables }
     }
 }
 
 /// Handle to a block that a file holds according to the index.
 #[derive(Debug)]
-pub(super) struct Found {
-    files: Arc<Files>,
+pub(super) struct DiskBlockHandle {
+    files: Arc<SharedState>,
     key: BlockKey,
     table: Oid,
-    place: Place,
+    place: RecordLocation,
 }
 
-impl Found {
+impl DiskBlockHandle {
     /// Reads the block, which must have `rows` rows; `None` if the file does not hold it after all. Blocks on disk I/O.
     pub(super) fn read(&self, rows: usize) -> Option<ColumnBlock> {
         let read = segment::read(&self.files.settings.folder, self.place);
@@ -169,7 +169,7 @@ impl Found {
             let (shard, segment) = (self.key.shard, self.place.segment);
             let error = read.err();
             tracing::debug!(%shard, segment, ?error, "could not read a cached block from disk; the object is read");
-            self.files.index.lock().was_wrong(&self.key, self.place, self.table);
+            self.files.index.lock().report_failed_read(&self.key, self.place, self.table);
         }
         block
     }

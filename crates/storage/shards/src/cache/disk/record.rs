@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use blocks::{Block, Dictionary, Kind};
+use blocks::{Block, Dictionary, ValueKind};
 use bytes::Bytes;
 use types::{ColumnId, Oid, ShardId};
 use uuid::Uuid;
@@ -26,7 +26,7 @@ pub(in crate::cache) struct RecordHead {
     pub(in crate::cache) key: BlockKey,
     /// Table whose scan brought the block.
     pub(in crate::cache) table: Oid,
-    form: Form,
+    kind: BlockKind,
     block_bytes: u64,
     dictionary_bytes: u64,
 }
@@ -34,7 +34,7 @@ pub(in crate::cache) struct RecordHead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 /// Variant of the stored block; numbers are part of the format.
-enum Form {
+enum BlockKind {
     Numbers = 0,
     Texts = 1,
     Codes = 2,
@@ -42,7 +42,7 @@ enum Form {
     Arrays = 4,
 }
 
-impl Form {
+impl BlockKind {
     const ALL: [Self; 5] = [Self::Numbers, Self::Texts, Self::Codes, Self::Bytes, Self::Arrays];
 }
 
@@ -66,10 +66,10 @@ impl RecordHead {
                 shard: ShardId(Uuid::from_bytes(array(head, 16))),
                 column: ColumnId(i32::from_le_bytes(array(head, 32))),
                 row_group: u32::from_le_bytes(array(head, 36)),
-                number: u32::from_le_bytes(array(head, 40)),
+                page: u32::from_le_bytes(array(head, 40)),
             },
             table: Oid(u32::from_le_bytes(array(head, 44))),
-            form: Form::ALL.into_iter().find(|form| *form as u8 == head[6])?,
+            kind: BlockKind::ALL.into_iter().find(|form| *form as u8 == head[6])?,
             block_bytes: u64::from_le_bytes(array(head, 48)),
             dictionary_bytes: u64::from_le_bytes(array(head, 56)),
         };
@@ -80,11 +80,11 @@ impl RecordHead {
         let mut head = [0; HEAD_BYTES];
         head[..4].copy_from_slice(&MAGIC);
         head[4..6].copy_from_slice(&VERSION.to_le_bytes());
-        head[6] = self.form as u8;
+        head[6] = self.kind as u8;
         head[16..32].copy_from_slice(self.key.shard.0.as_bytes());
         head[32..36].copy_from_slice(&self.key.column.0.to_le_bytes());
         head[36..40].copy_from_slice(&self.key.row_group.to_le_bytes());
-        head[40..44].copy_from_slice(&self.key.number.to_le_bytes());
+        head[40..44].copy_from_slice(&self.key.page.to_le_bytes());
         head[44..48].copy_from_slice(&self.table.0.to_le_bytes());
         head[48..56].copy_from_slice(&self.block_bytes.to_le_bytes());
         head[56..64].copy_from_slice(&self.dictionary_bytes.to_le_bytes());
@@ -102,15 +102,17 @@ pub(in crate::cache) fn encode(
     record: &mut Vec<u8>,
 ) -> Option<RecordHead> {
     let (form, block, dictionary): (_, Cow<'_, [u8]>, &[u8]) = match block {
-        ColumnBlock::Numbers(block) => (Form::Numbers, Cow::Borrowed(block.bytes()), &[]),
-        ColumnBlock::Texts(block) => (Form::Texts, texts::compressed(block)?, &[]),
-        ColumnBlock::Bytes(block) => (Form::Bytes, Cow::Borrowed(block.bytes()), &[]),
-        ColumnBlock::Codes { codes, strings, .. } => (Form::Codes, Cow::Borrowed(codes.bytes()), strings.bytes()),
-        ColumnBlock::Arrays(values) => (Form::Arrays, Cow::Owned(arrays::write(values)?), &[]),
-        ColumnBlock::Passing(_) => return None,
+        ColumnBlock::Numbers(block) => (BlockKind::Numbers, Cow::Borrowed(block.bytes()), &[]),
+        ColumnBlock::Texts(block) => (BlockKind::Texts, texts::compress(block)?, &[]),
+        ColumnBlock::Bytes(block) => (BlockKind::Bytes, Cow::Borrowed(block.bytes()), &[]),
+        ColumnBlock::Dictionary { codes, strings, .. } => {
+            (BlockKind::Codes, Cow::Borrowed(codes.bytes()), strings.bytes())
+        }
+        ColumnBlock::Arrays(values) => (BlockKind::Arrays, Cow::Owned(arrays::write(values)?), &[]),
+        ColumnBlock::Uncached(_) => return None,
     };
     let (block_bytes, dictionary_bytes) = (block.len() as u64, dictionary.len() as u64);
-    let head = RecordHead { key, table, form, block_bytes, dictionary_bytes };
+    let head = RecordHead { key, table, kind: form, block_bytes, dictionary_bytes };
     record.clear();
     record.extend_from_slice(&head.write());
     for part in [&*block, dictionary] {
@@ -130,21 +132,21 @@ pub(in crate::cache) fn decode(record: &Bytes, key: &BlockKey, rows: usize) -> O
     let part = |at: usize, bytes: u64| Some(record.slice(at..at.checked_add(usize::try_from(bytes).ok()?)?));
     let first = part(HEAD_BYTES, head.block_bytes)?;
     let block = || Block::open(first.clone()).ok().filter(|block| block.head().rows == rows);
-    match head.form {
-        Form::Numbers => {
-            block().filter(|block| !matches!(block.head().kind, Kind::Text | Kind::Code)).map(ColumnBlock::Numbers)
-        }
-        Form::Texts => block().and_then(texts::plain).map(ColumnBlock::Texts),
-        Form::Bytes => block().filter(|block| block.head().kind == Kind::Text).map(ColumnBlock::Bytes),
-        Form::Codes => {
+    match head.kind {
+        BlockKind::Numbers => block()
+            .filter(|block| !matches!(block.head().kind, ValueKind::Text | ValueKind::Code))
+            .map(ColumnBlock::Numbers),
+        BlockKind::Texts => block().and_then(texts::decompress).map(ColumnBlock::Texts),
+        BlockKind::Bytes => block().filter(|block| block.head().kind == ValueKind::Text).map(ColumnBlock::Bytes),
+        BlockKind::Codes => {
             let codes = block()?;
             let at = HEAD_BYTES + usize::try_from(aligned(head.block_bytes)).ok()?;
             let strings = Dictionary::open(part(at, head.dictionary_bytes)?).ok()?;
             let are_texts = (0..).map_while(|code| strings.get(code)).all(|string| str::from_utf8(string).is_ok());
-            let are_codes = codes.head().kind == Kind::Code && codes.head().max < (strings.len() as i128).max(1);
-            (are_texts && are_codes).then(|| ColumnBlock::of_codes(codes, strings))
+            let are_codes = codes.head().kind == ValueKind::Code && codes.head().max < (strings.len() as i128).max(1);
+            (are_texts && are_codes).then(|| ColumnBlock::from_codes(codes, strings))
         }
-        Form::Arrays => arrays::read(&first, rows).map(ColumnBlock::Arrays),
+        BlockKind::Arrays => arrays::read(&first, rows).map(ColumnBlock::Arrays),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::index::{Located, Place};
+use super::index::{RecordLocation, ScannedRecord};
 use super::record::{HEAD_BYTES, RecordHead};
 
 const SUFFIX: &str = ".blocks";
@@ -20,7 +20,7 @@ fn path(folder: &Path, number: u64) -> PathBuf {
 }
 
 /// Returns the numbers of the segments in a folder, ascending.
-pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
+pub(super) fn list_numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
@@ -47,7 +47,7 @@ pub(super) fn remove(folder: &Path, number: u64) -> io::Result<()> {
 }
 
 /// Scans the record heads of a segment; returns the records and the file's size. Stops at the first invalid head.
-pub(super) fn walk(folder: &Path, number: u64) -> io::Result<(Vec<Located>, u64)> {
+pub(super) fn scan_records(folder: &Path, number: u64) -> io::Result<(Vec<ScannedRecord>, u64)> {
     let mut file = File::open(path(folder, number))?;
     let length = file.metadata()?.len();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -56,7 +56,7 @@ pub(super) fn walk(folder: &Path, number: u64) -> io::Result<(Vec<Located>, u64)
         file.seek(SeekFrom::Start(at))?;
         file.read_exact(&mut bytes)?;
         let Some(head) = RecordHead::read(&bytes).filter(|head| at + head.record_bytes() <= length) else { break };
-        let place = Place { segment: number, at, bytes: head.record_bytes() };
+        let place = RecordLocation { segment: number, offset: at, bytes: head.record_bytes() };
         found.push((head.key, head.table, place));
         at += place.bytes;
     }
@@ -64,11 +64,11 @@ pub(super) fn walk(folder: &Path, number: u64) -> io::Result<(Vec<Located>, u64)
 }
 
 /// Reads a record into memory aligned to the head size, as filter kernels prefer.
-pub(super) fn read(folder: &Path, place: Place) -> io::Result<Bytes> {
+pub(super) fn read(folder: &Path, place: RecordLocation) -> io::Result<Bytes> {
     let wanted = usize::try_from(place.bytes).map_err(io::Error::other)?;
     let mut bytes = vec![0; wanted + HEAD_BYTES];
     let start = bytes.as_ptr().align_offset(HEAD_BYTES).min(HEAD_BYTES);
     let record = start..start + wanted;
-    File::open(path(folder, place.segment))?.read_exact_at(&mut bytes[record.clone()], place.at)?;
+    File::open(path(folder, place.segment))?.read_exact_at(&mut bytes[record.clone()], place.offset)?;
     Ok(Bytes::from(bytes).slice(record))
 }

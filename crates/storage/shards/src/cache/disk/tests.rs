@@ -12,7 +12,7 @@ use types::{CachePolicy, Clock, ColumnId, Disk as Room, Random, ShardId, SystemC
 use uuid::Uuid;
 
 use super::super::tests::{many_rows, read_cached, shard};
-use super::super::{BlockCache, CacheUse, CacheWishes};
+use super::super::{BlockCache, CacheStats, RetentionPolicy};
 use super::*;
 use crate::writer::tests::{bucket, every_type};
 use crate::{ColumnDef, ShardReader};
@@ -29,17 +29,22 @@ impl Room for Free {
     }
 }
 
-fn settings(folder: &TempDir, bytes_max: u64) -> CacheDisk {
+fn settings(folder: &TempDir, bytes_max: u64) -> DiskTierSettings {
     let disk = Arc::new(Free(AtomicU64::new(1 << 40)));
-    CacheDisk { folder: folder.path().join("cache"), bytes_max, part: 1, reserve: Reserve { disk, bytes: 0 } }
+    DiskTierSettings {
+        folder: folder.path().join("cache"),
+        bytes_max,
+        space_divisor: 1,
+        reserve: DiskReserve { disk, bytes: 0 },
+    }
 }
 
-fn cache(memory: u64, settings: CacheDisk) -> Arc<BlockCache> {
+fn cache(memory: u64, settings: DiskTierSettings) -> Arc<BlockCache> {
     Arc::new(BlockCache::with_disk(memory, settings).unwrap())
 }
 
-fn on_disk(cache: &BlockCache) -> CacheUse {
-    cache.disk.as_ref().unwrap().files.index.lock().counts().sum()
+fn on_disk(cache: &BlockCache) -> CacheStats {
+    cache.disk.as_ref().unwrap().shared.index.lock().counts().sum()
 }
 
 /// Waits until a condition holds that another thread brings about.
@@ -76,7 +81,7 @@ async fn blocks_outlive_memory_and_runs() {
         until(|| on_disk(&cache).blocks == 20).await;
         for round in 1..3 {
             assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
-            let (of_disk, of_memory) = (on_disk(&cache), cache.usage());
+            let (of_disk, of_memory) = (on_disk(&cache), cache.memory_stats());
             let from_disk = if memory == 1 { 20 * round } else { 20 };
             assert_eq!((of_disk.hits, of_disk.misses, of_disk.evictions), (from_disk, 0, 0));
             assert_eq!(of_memory.hits, 20 * round - from_disk);
@@ -157,7 +162,7 @@ async fn damaged_and_missing_files_change_no_answer() {
 
 #[test]
 fn a_record_is_that_block_or_none_whatever_its_bytes() {
-    let key = BlockKey { shard: ShardId(Uuid::from_u128(3)), column: ColumnId(2), row_group: 1, number: 4 };
+    let key = BlockKey { shard: ShardId(Uuid::from_u128(3)), column: ColumnId(2), row_group: 1, page: 4 };
     let numbers: ArrayRef = Arc::new((0..3000).map(|n| (n % 7 != 0).then_some(n * n)).collect::<Int64Array>());
     let words: ArrayRef = Arc::new((0..3000).map(|n| Some(["ä", "b", "cc"][n % 3])).collect::<StringViewArray>());
     let texts: ArrayRef = Arc::new((0..3000).map(|n| Some(format!("text {n}"))).collect::<StringViewArray>());
@@ -173,7 +178,7 @@ fn a_record_is_that_block_or_none_whatever_its_bytes() {
         .iter()
         .map(|values| {
             let mut record = Vec::new();
-            let head = encode(key, Oid(9), &ColumnBlock::of(values).unwrap(), &mut record).unwrap();
+            let head = encode(key, Oid(9), &ColumnBlock::from_array(values).unwrap(), &mut record).unwrap();
             assert_eq!(head.record_bytes(), record.len() as u64);
             assert_eq!(RecordHead::read(&record), Some(head));
             let whole = bytes::Bytes::from(record.clone());
@@ -181,7 +186,7 @@ fn a_record_is_that_block_or_none_whatever_its_bytes() {
             let read = decode(&whole, &key, 3000).unwrap().gather(&all, values.data_type()).unwrap();
             assert_eq!(&read, values);
             assert!(decode(&whole, &key, 2999).is_none(), "another number of rows");
-            assert!(decode(&whole, &BlockKey { number: 5, ..key }, 3000).is_none(), "another page");
+            assert!(decode(&whole, &BlockKey { page: 5, ..key }, 3000).is_none(), "another page");
             record
         })
         .collect();
@@ -205,10 +210,10 @@ fn a_record_is_that_block_or_none_whatever_its_bytes() {
 
 #[test]
 fn long_strings_are_compressed_on_disk_alone() {
-    let key = BlockKey { shard: ShardId(Uuid::from_u128(3)), column: ColumnId(2), row_group: 1, number: 4 };
+    let key = BlockKey { shard: ShardId(Uuid::from_u128(3)), column: ColumnId(2), row_group: 1, page: 4 };
     let long = (0..3000).map(|n| Some(format!("carefully final deposits {} sleep furiously", n * 7919 % 3000)));
     let short = (0..3000).map(|n| Some(format!("{}", n * 7919 % 3000)));
-    let texts = |texts: StringViewArray| ColumnBlock::of(&(Arc::new(texts) as ArrayRef)).unwrap();
+    let texts = |texts: StringViewArray| ColumnBlock::from_array(&(Arc::new(texts) as ArrayRef)).unwrap();
     for (block, is_smaller) in [(texts(long.collect()), true), (texts(short.collect()), false)] {
         let mut record = Vec::new();
         encode(key, Oid(9), &block, &mut record).unwrap();
@@ -227,24 +232,24 @@ async fn files_take_no_more_than_they_may() {
     let meta = shard(&objects, &columns, &batch).await;
     let reader = ShardReader::open(&objects, &meta).await.unwrap();
     let room = Arc::new(Free(AtomicU64::new(1 << 40)));
-    let reserve = Reserve { disk: Arc::clone(&room) as Arc<dyn Room>, bytes: 1 << 20 };
+    let reserve = DiskReserve { disk: Arc::clone(&room) as Arc<dyn Room>, bytes: 1 << 20 };
     let (limit, memory) = (4 << 20, 1);
-    let cache = cache(memory, CacheDisk { reserve, ..settings(&folder, limit) });
+    let cache = cache(memory, DiskTierSettings { reserve, ..settings(&folder, limit) });
     let bytes = || -> u64 {
         let files = fs::read_dir(folder.path().join("cache")).unwrap().flatten();
         files.map(|file| file.metadata().map_or(0, |file| file.len())).sum()
     };
     // One block stands for pages of many shards.
     let values = batch.column(0);
-    let block = Arc::new(ColumnBlock::of(&values.slice(0, blocks::BLOCK_ROWS)).unwrap());
-    let key = |number| BlockKey { shard: meta.id, column: ColumnId(1), row_group: 9, number };
-    let table = cache.of(Oid(1), CachePolicy::Normal);
+    let block = Arc::new(ColumnBlock::from_array(&values.slice(0, blocks::BLOCK_ROWS)).unwrap());
+    let key = |number| BlockKey { shard: meta.id, column: ColumnId(1), row_group: 9, page: number };
+    let table = cache.for_table(Oid(1), CachePolicy::Normal);
     for number in 0..60 {
-        table.put(key(number), &block);
-        until(|| cache.disk.as_ref().unwrap().files.index.lock().contains(&key(number))).await;
+        table.insert(key(number), &block);
+        until(|| cache.disk.as_ref().unwrap().shared.index.lock().contains(&key(number))).await;
         assert!(bytes() <= limit, "{} bytes after {number} blocks", bytes());
         // The first block is read all the time, and stays.
-        assert!(table.find(&key(0)).is_some_and(|found| found.read(blocks::BLOCK_ROWS).is_some()), "{number}");
+        assert!(table.find_on_disk(&key(0)).is_some_and(|found| found.read(blocks::BLOCK_ROWS).is_some()), "{number}");
     }
     assert!(0 < on_disk(&cache).evictions);
     assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
@@ -261,14 +266,14 @@ async fn files_take_no_more_than_they_may() {
 async fn what_no_table_has_is_neither_found_nor_kept() {
     let folder = TempDir::new().unwrap();
     let (_objects, columns, batch, reader) = filled(&folder).await;
-    let none = Arc::new(CacheWishes::default());
+    let none = Arc::new(RetentionPolicy::default());
     let other = cache(MEMORY, settings(&folder, 1 << 30));
-    other.keep(&none);
+    other.apply_retention(&none);
     assert_eq!(read_cached(&reader, &other, &columns, &[], None).await, batch);
     until(|| on_disk(&other).blocks == 20).await;
     assert_eq!(on_disk(&other).hits, 0);
-    other.keep(&none);
-    assert_eq!((on_disk(&other).blocks, on_disk(&other).bytes, other.usage().blocks), (0, 0, 0));
+    other.apply_retention(&none);
+    assert_eq!((on_disk(&other).blocks, on_disk(&other).bytes, other.memory_stats().blocks), (0, 0, 0));
     drop(other);
     // With a capacity of 0, the files are deleted.
     drop(cache(MEMORY, settings(&folder, 0)));

@@ -3,37 +3,37 @@
 
 use std::borrow::Cow;
 
-use blocks::{Bitmap, Block, Compression, Scheme, TextValues};
+use blocks::{Block, Compression, Encoding, TextValues, ValidityBitmap};
 
 /// Average length in bytes from which on strings are compressed.
 const LONG_BYTES: usize = 16;
 
 /// Returns the bytes to store for a block of strings; `None` if the block cannot be read.
-pub(super) fn compressed(block: &Block) -> Option<Cow<'_, [u8]>> {
+pub(super) fn compress(block: &Block) -> Option<Cow<'_, [u8]>> {
     if block.bytes().len() < block.head().rows * LONG_BYTES {
         return Some(Cow::Borrowed(block.bytes()));
     }
-    let bytes = encoded(&block.read_text().ok()?, Compression::Symbols)?;
+    let bytes = encode(&block.read_text().ok()?, Compression::Symbols)?;
     Some(Cow::Owned(bytes.into()))
 }
 
 /// Decompresses a stored block of strings; `None` if strings are not valid UTF-8, which readers rely on.
-pub(super) fn plain(block: Block) -> Option<Block> {
+pub(super) fn decompress(block: Block) -> Option<Block> {
     let texts = block.read_text().ok()?;
     let all = str::from_utf8(&texts.bytes).ok()?;
     if !texts.offsets.iter().all(|offset| all.is_char_boundary(*offset)) {
         return None;
     }
-    if block.head().scheme != Scheme::CompressedHeap {
+    if block.head().encoding != Encoding::CompressedHeap {
         return Some(block);
     }
-    Block::open(encoded(&texts, Compression::None)?).ok()
+    Block::open(encode(&texts, Compression::None)?).ok()
 }
 
 /// Encodes strings as a block.
-fn encoded(texts: &TextValues, compression: Compression) -> Option<bytes::Bytes> {
+fn encode(texts: &TextValues, compression: Compression) -> Option<bytes::Bytes> {
     let strings: Vec<&[u8]> = texts.offsets.windows(2).map(|ends| &texts.bytes[ends[0]..ends[1]]).collect();
     let bits: Option<Vec<u8>> =
         texts.validity.as_ref().map(|words| words.iter().flat_map(|word| word.to_le_bytes()).collect());
-    blocks::encode_text(&strings, bits.as_deref().map(|bits| Bitmap::new(bits, 0)), compression).ok()
+    blocks::encode_text(&strings, bits.as_deref().map(|bits| ValidityBitmap::new(bits, 0)), compression).ok()
 }

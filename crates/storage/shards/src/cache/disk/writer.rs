@@ -11,84 +11,84 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use types::Oid;
 
-use super::super::{BlockKey, Memory};
-use super::index::Place;
+use super::super::{BlockKey, MemoryTier};
+use super::index::RecordLocation;
 use super::record::{self, RecordHead};
-use super::{DiskPart, Files, Order, segment};
+use super::{DiskQuota, SharedState, WriteRequest, segment};
 
 /// Interval at which free disk space is checked.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Size at which a segment is full.
 const SEGMENT_BYTES: u64 = 32 << 20;
 /// A segment takes at most one part in this many of the limit, so that reclaiming one never loses much.
 const SEGMENTS_MIN: u64 = 8;
 /// Number of blocks that are skipped after a failed write.
-const LEFT_OUT: u32 = 1_000;
+const SKIPPED_AFTER_FAILURE: u32 = 1_000;
 /// The tier leaves this many times the reserve free: commits fail at the reserve, so the tier has to shrink before.
-const RESERVES: u64 = 2;
+const RESERVE_FACTOR: u64 = 2;
 
 /// Returns the limit for the files, which take `used` bytes, on a disk with `free` further bytes.
-fn limit(used: u64, free: u64, reserve: u64, most: DiskPart) -> u64 {
+fn limit(used: u64, free: u64, reserve: u64, most: DiskQuota) -> u64 {
     let room = used.saturating_add(free);
-    let left = reserve.saturating_mul(RESERVES);
-    room.saturating_sub(left).min(room / most.part.max(1)).min(most.bytes_max)
+    let left = reserve.saturating_mul(RESERVE_FACTOR);
+    room.saturating_sub(left).min(room / most.space_divisor.max(1)).min(most.bytes_max)
 }
 
 /// State of the thread.
 pub(super) struct Writer {
-    files: Arc<Files>,
+    files: Arc<SharedState>,
     /// Memory tier; blocks that are hot there are worth writing again.
-    memory: Weak<Mutex<Memory>>,
+    memory: Weak<Mutex<MemoryTier>>,
     /// Segment being filled.
-    current: Option<Filling>,
+    current: Option<OpenSegment>,
     /// Number of the next segment.
-    next: u64,
+    next_number: u64,
     /// Buffer for serialized records.
     record: Vec<u8>,
     /// Number of blocks still to be skipped after a failure.
-    left_out: u32,
+    skips_left: u32,
 }
 
 /// Segment being filled.
-struct Filling {
+struct OpenSegment {
     file: File,
     number: u64,
     bytes: u64,
 }
 
 impl Writer {
-    pub(super) fn new(files: Arc<Files>, memory: Weak<Mutex<Memory>>) -> Self {
-        Self { files, memory, current: None, next: 0, record: Vec::new(), left_out: 0 }
+    pub(super) fn new(files: Arc<SharedState>, memory: Weak<Mutex<MemoryTier>>) -> Self {
+        Self { files, memory, current: None, next_number: 0, record: Vec::new(), skips_left: 0 }
     }
 
     /// Writes blocks until the tier is dropped.
-    pub(super) fn run(mut self, orders: &Receiver<Order>) {
-        self.find_files();
+    pub(super) fn run(mut self, requests: &Receiver<WriteRequest>) {
+        self.recover_segments();
         loop {
-            let order = orders.recv_timeout(LOOK_EVERY);
+            let order = requests.recv_timeout(CHECK_INTERVAL);
             let done = match order {
                 Ok(order) => self.write(&order),
-                Err(RecvTimeoutError::Timeout) => self.make_room(),
+                Err(RecvTimeoutError::Timeout) => self.enforce_limit(),
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             if let Err(error) = done {
                 tracing::warn!(%error, "could not write a block to the cache's disk tier; the next blocks are skipped");
-                (self.current, self.left_out) = (None, LEFT_OUT);
+                (self.current, self.skips_left) = (None, SKIPPED_AFTER_FAILURE);
             }
         }
     }
 
     /// Scans the segments of an earlier run, newest first; deletes those without valid records.
-    fn find_files(&mut self) {
+    fn recover_segments(&mut self) {
         let folder = &self.files.settings.folder;
-        let numbers = match segment::numbers(folder) {
+        let numbers = match segment::list_numbers(folder) {
             Ok(numbers) => numbers,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return tracing::warn!(%error, "could not list the cache's folder; its files are not reused"),
         };
-        self.next = numbers.last().map_or(0, |newest| newest.saturating_add(1));
+        self.next_number = numbers.last().map_or(0, |newest| newest.saturating_add(1));
         for number in numbers.into_iter().rev() {
-            let (found, bytes) = segment::walk(folder, number).unwrap_or_else(|error| {
+            let (found, bytes) = segment::scan_records(folder, number).unwrap_or_else(|error| {
                 tracing::warn!(%error, number, "could not read a cache file; deleting it");
                 (Vec::new(), 0)
             });
@@ -97,14 +97,14 @@ impl Writer {
                 let _ = segment::remove(folder, number);
                 continue;
             }
-            self.files.index.lock().add_found(number, bytes, found);
+            self.files.index.lock().add_recovered_segment(number, bytes, found);
         }
     }
 
     /// Writes a block unless it is on disk or does not fit.
-    fn write(&mut self, order: &Order) -> io::Result<()> {
-        if 0 < self.left_out {
-            self.left_out -= 1;
+    fn write(&mut self, order: &WriteRequest) -> io::Result<()> {
+        if 0 < self.skips_left {
+            self.skips_left -= 1;
             return Ok(());
         }
         if self.files.index.lock().contains(&order.key) {
@@ -112,7 +112,7 @@ impl Writer {
         }
         let mut record = std::mem::take(&mut self.record);
         let written = match record::encode(order.key, order.table, &order.block, &mut record) {
-            Some(head) if self.has_room(head.record_bytes())? => self.append(order.key, order.table, &record),
+            Some(head) if self.reserve(head.record_bytes())? => self.append(order.key, order.table, &record),
             _ => Ok(()),
         };
         self.record = record;
@@ -120,8 +120,8 @@ impl Writer {
     }
 
     /// Reclaims segments until a record fits; returns false if it cannot.
-    fn has_room(&mut self, bytes: u64) -> io::Result<bool> {
-        let limit = self.look();
+    fn reserve(&mut self, bytes: u64) -> io::Result<bool> {
+        let limit = self.update_limit();
         if limit / SEGMENTS_MIN < bytes {
             return Ok(false);
         }
@@ -134,44 +134,44 @@ impl Writer {
     }
 
     /// Reclaims segments until the limit is met.
-    fn make_room(&mut self) -> io::Result<()> {
-        let limit = self.look();
+    fn enforce_limit(&mut self) -> io::Result<()> {
+        let limit = self.update_limit();
         while limit < self.files.index.lock().file_bytes() && self.reclaim(false)? {}
         Ok(())
     }
 
     /// Computes and publishes the current limit.
-    fn look(&self) -> u64 {
+    fn update_limit(&self) -> u64 {
         let settings = &self.files.settings;
         let used = self.files.index.lock().file_bytes();
         // If free space is unknown, only the configured maximum counts.
         let free = settings.reserve.disk.free_bytes().unwrap_or(u64::MAX);
-        let limit = limit(used, free, settings.reserve.bytes, *self.files.most.lock());
+        let limit = limit(used, free, settings.reserve.bytes, *self.files.quota.lock());
         self.files.limit.store(limit, Ordering::Relaxed);
         limit
     }
 
     /// Deletes the oldest segment; with `again`, its blocks worth keeping are written again, else lost. Returns false
     /// if there is no segment.
-    fn reclaim(&mut self, again: bool) -> io::Result<bool> {
+    fn reclaim(&mut self, rewrite: bool) -> io::Result<bool> {
         let memory = self.memory.upgrade();
-        let is_worth = |key: &BlockKey| memory.as_ref().is_some_and(|memory| memory.lock().blocks.is_kept(key));
+        let is_worth = |key: &BlockKey| memory.as_ref().is_some_and(|memory| memory.lock().blocks.is_hot(key));
         let Some(gone) = self.files.index.lock().reclaim(is_worth) else { return Ok(false) };
         if self.current.as_ref().is_some_and(|current| current.number == gone.segment) {
             self.current = None;
         }
         let folder = &self.files.settings.folder;
-        let read = |(key, place): &(BlockKey, Place)| {
-            let record = segment::read(folder, *place).ok().filter(|_| again)?;
+        let read = |(key, place): &(BlockKey, RecordLocation)| {
+            let record = segment::read(folder, *place).ok().filter(|_| rewrite)?;
             let head = RecordHead::read(&record).filter(|head| head.key == *key)?;
             Some((head, record))
         };
-        let records: Vec<_> = gone.kept.iter().map(read).collect();
+        let records: Vec<_> = gone.survivors.iter().map(read).collect();
         let mut done = segment::remove(folder, gone.segment);
-        for ((key, place), record) in gone.kept.iter().zip(records) {
+        for ((key, place), record) in gone.survivors.iter().zip(records) {
             match record.filter(|_| done.is_ok()) {
                 Some((head, record)) => done = self.append(*key, head.table, &record),
-                None => self.files.index.lock().lost(key, *place),
+                None => self.files.index.lock().remove_lost(key, *place),
             }
         }
         done.map(|()| true)
@@ -182,17 +182,17 @@ impl Writer {
         let bytes = record.len() as u64;
         let full_at = SEGMENT_BYTES.min(self.files.limit.load(Ordering::Relaxed) / SEGMENTS_MIN);
         if self.current.as_ref().is_none_or(|current| full_at < current.bytes + bytes) {
-            let number = self.next;
-            self.next += 1;
+            let number = self.next_number;
+            self.next_number += 1;
             let file = segment::create(&self.files.settings.folder, number)?;
             self.files.index.lock().add_segment(number);
-            self.current = Some(Filling { file, number, bytes: 0 });
+            self.current = Some(OpenSegment { file, number, bytes: 0 });
         }
         let current = self.current.as_mut().expect("a segment was opened above");
         current.file.write_all_at(record, current.bytes)?;
-        let place = Place { segment: current.number, at: current.bytes, bytes };
+        let place = RecordLocation { segment: current.number, offset: current.bytes, bytes };
         current.bytes += bytes;
-        self.files.index.lock().add(key, table, place);
+        self.files.index.lock().add_record(key, table, place);
         Ok(())
     }
 }
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn files_leave_twice_the_reserve_free_and_take_their_part_alone() {
-        let most = |bytes_max, part| DiskPart { bytes_max, part };
+        let most = |bytes_max, part| DiskQuota { bytes_max, space_divisor: part };
         assert_eq!(limit(10, 100, 30, most(1_000, 1)), 50);
         assert_eq!(limit(10, 40, 30, most(1_000, 1)), 0, "what is there goes");
         assert_eq!(limit(10, 100, 0, most(50, 1)), 50);

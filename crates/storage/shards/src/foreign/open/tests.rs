@@ -11,7 +11,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
 use futures::future::BoxFuture;
 use futures::{FutureExt, TryStreamExt};
-use objects::{Objects, Pace};
+use objects::{Objects, RequestLatency};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::data_type::{Int96, Int96Type};
@@ -24,7 +24,8 @@ use uuid::Uuid;
 use crate::reader::tests::{column, read_of};
 use crate::writer::tests::bucket;
 use crate::{
-    BlockCache, ColumnDef, Datum, Error, ForeignPlace, Op, Predicate, Result, RowGroupRead, ShardReader, Test, prune,
+    BlockCache, ColumnDef, CompareOp, Datum, Error, ForeignLocation, Predicate, Result, RowGroupRead, ShardReader,
+    Test, prune,
 };
 
 const ID: ShardId = ShardId(Uuid::from_u128(1));
@@ -54,9 +55,9 @@ impl Folder {
         self.0.path().join("a.parquet")
     }
 
-    fn put(&self, bytes: &[u8]) -> ForeignPlace {
+    fn put(&self, bytes: &[u8]) -> ForeignLocation {
         std::fs::write(self.path(), bytes).unwrap();
-        ForeignPlace::of_path(self.path()).unwrap()
+        ForeignLocation::from_path(self.path()).unwrap()
     }
 }
 
@@ -71,7 +72,7 @@ async fn read(
         let read = RowGroupRead { batch_rows: 1000, ..read_of(row_group, columns, predicates) };
         batches.extend(
             reader
-                .read_cached(&read, &cache.of(types::Oid(1), types::CachePolicy::Normal))?
+                .read_cached(&read, &cache.for_table(types::Oid(1), types::CachePolicy::Normal))?
                 .batches
                 .try_collect::<Vec<_>>()
                 .await?,
@@ -121,7 +122,7 @@ async fn files_of_any_layout_are_read_cold_and_hot() {
             for _ in 0..2 {
                 same_values(&read(&reader, &cache, &columns, &[]).await.unwrap(), &rows);
             }
-            assert!(0 < cache.usage().hits);
+            assert!(0 < cache.memory_stats().hits);
             let test = Test::Between(Datum::Int(70_000), Datum::Int(70_009));
             let some = read(&reader, &cache, &columns, &[Predicate { column: ColumnId(1), test }]).await.unwrap();
             let n = some.column(0).as_primitive::<Int64Type>();
@@ -140,9 +141,9 @@ async fn statistics_prune_files_and_row_groups() {
     let stats = reader.meta().column(ColumnId(1)).unwrap();
     assert_eq!((stats.min.clone(), stats.max.clone()), (Some(Datum::Int(1)), Some(Datum::Int(9_998))));
     assert_eq!((stats.nulls, stats.nulls_guessed), (910, false));
-    let beyond = [Predicate { column: ColumnId(1), test: Test::Compare(Op::Greater, Datum::Int(10_000)) }];
+    let beyond = [Predicate { column: ColumnId(1), test: Test::Compare(CompareOp::Greater, Datum::Int(10_000)) }];
     assert!(!prune::may_match(reader.meta(), &beyond, &columns));
-    let within = [Predicate { column: ColumnId(1), test: Test::Compare(Op::Less, Datum::Int(500)) }];
+    let within = [Predicate { column: ColumnId(1), test: Test::Compare(CompareOp::Less, Datum::Int(500)) }];
     assert!(prune::may_match(reader.meta(), &within, &columns));
     let pruned = |row_group| reader.read(&read_of(row_group, &columns, &within)).unwrap().pruning.is_row_group_pruned;
     assert_eq!((0..10).map(pruned).filter(|is_pruned| *is_pruned).count(), 9);
@@ -154,7 +155,7 @@ async fn what_footers_do_not_say_prunes_nothing() {
     let properties = WriterProperties::builder().set_statistics_enabled(EnabledStatistics::None);
     let folder = Folder::new();
     let reader = ShardReader::open_foreign(folder.put(&bytes(&rows, properties)), ID, &columns).await.unwrap();
-    for test in [Test::IsNull, Test::IsNotNull, Test::Compare(Op::Eq, Datum::Int(5))] {
+    for test in [Test::IsNull, Test::IsNotNull, Test::Compare(CompareOp::Eq, Datum::Int(5))] {
         let predicates = [Predicate { column: ColumnId(1), test }];
         assert!(prune::may_match(reader.meta(), &predicates, &columns));
         assert!(!reader.read(&read_of(0, &columns, &predicates)).unwrap().pruning.is_row_group_pruned);
@@ -194,10 +195,10 @@ async fn types_of_others_become_ours() {
     // Bounds are converted like values: one more digit of scale is a factor of ten.
     let price = Datum::Decimal(-250);
     assert_eq!(reader.meta().column(ColumnId(5)).unwrap().min, Some(price.clone()));
-    let equal = [Predicate { column: ColumnId(5), test: Test::Compare(Op::Eq, price) }];
+    let equal = [Predicate { column: ColumnId(5), test: Test::Compare(CompareOp::Eq, price) }];
     assert!(!reader.read(&read_of(0, &columns, &equal)).unwrap().pruning.is_row_group_pruned);
     // NaN is the greatest float and not included in the bounds.
-    let greater = [Predicate { column: ColumnId(6), test: Test::Compare(Op::Greater, Datum::Float(9.0)) }];
+    let greater = [Predicate { column: ColumnId(6), test: Test::Compare(CompareOp::Greater, Datum::Float(9.0)) }];
     assert!(!reader.read(&read_of(0, &columns, &greater)).unwrap().pruning.is_row_group_pruned);
 }
 
@@ -234,7 +235,7 @@ async fn columns_that_do_not_fit_are_told() {
 #[derive(Debug)]
 struct AtOnce;
 
-impl Pace for AtOnce {
+impl RequestLatency for AtOnce {
     fn wait(&self, _what: &'static str) -> BoxFuture<'static, ()> {
         ready(()).boxed()
     }
@@ -248,12 +249,12 @@ async fn objects_are_read_by_requests_that_are_worth_their_way() {
     bucket.put("a.parquet", bytes(&rows, properties).into()).await.unwrap();
     let (objects, counted) = bucket.with_faults(1, Arc::new(AtOnce), Arc::new(SystemClock::new()));
     let object = Arc::new(objects.head("a.parquet").await.unwrap());
-    let reader = ShardReader::open_foreign(ForeignPlace::Object { objects, object }, ID, &columns).await.unwrap();
+    let reader = ShardReader::open_foreign(ForeignLocation::Object { objects, object }, ID, &columns).await.unwrap();
     let cache = Arc::new(BlockCache::new(64 << 20));
     for wanted in [&columns[..], &columns[..1], &columns[1..]] {
         let before = counted.request_count();
         let read = read_of(0, wanted, &[]);
-        let table = cache.of(types::Oid(1), types::CachePolicy::Never);
+        let table = cache.for_table(types::Oid(1), types::CachePolicy::Never);
         let batches: Vec<_> = reader.read_cached(&read, &table).unwrap().batches.try_collect().await.unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1_000_000);
         let (requests, fetched) = (counted.request_count() - before, read.fetched_bytes.load(Ordering::Relaxed));
@@ -278,7 +279,7 @@ async fn a_file_that_changes_is_noticed() {
     let objects = Objects::open("memory:///", Arc::new(SystemClock::new()), Arc::new(SystemRandom)).unwrap();
     objects.put("a.parquet", file.clone().into()).await.unwrap();
     let object = Arc::new(objects.head("a.parquet").await.unwrap());
-    let place = ForeignPlace::Object { objects: objects.clone(), object };
+    let place = ForeignLocation::Object { objects: objects.clone(), object };
     let reader = ShardReader::open_foreign(place, ID, &columns).await.unwrap();
     same_values(&read(&reader, &off, &columns, &[]).await.unwrap(), &rows);
     objects.put("a.parquet", file.into()).await.unwrap();
@@ -292,9 +293,9 @@ async fn a_file_is_settled_once_its_time_has_passed() {
     let place = folder.put(b"x");
     let file = std::fs::File::options().write(true).open(folder.path()).unwrap();
     file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(100)).unwrap();
-    let place_then = ForeignPlace::of_path(folder.path()).unwrap();
+    let place_then = ForeignLocation::from_path(folder.path()).unwrap();
     assert!(!place.is_same(&place_then));
-    assert!(!place_then.is_settled(101_000_000) && place_then.is_settled(103_000_000));
+    assert!(!place_then.is_change_detectable(101_000_000) && place_then.is_change_detectable(103_000_000));
 }
 
 /// A damaged file gives an error, or is read without the damaged part; it never panics.
@@ -311,7 +312,7 @@ async fn no_damage_is_more_than_an_error() {
         damaged[at] ^= [0x01, 0x80, 0x08][at % 3];
         let place = folder.put(&damaged);
         let (columns, cache) = (columns.clone(), Arc::new(BlockCache::new(1 << 20)));
-        let predicates = [Predicate { column: ColumnId(1), test: Test::Compare(Op::Less, Datum::Int(100)) }];
+        let predicates = [Predicate { column: ColumnId(1), test: Test::Compare(CompareOp::Less, Datum::Int(100)) }];
         let done = tokio::spawn(async move {
             let reader = ShardReader::open_foreign(place, ID, &columns).await?;
             read(&reader, &cache, &columns, &predicates).await

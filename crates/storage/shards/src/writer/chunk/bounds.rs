@@ -9,7 +9,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 
 use crate::Datum;
 use crate::datum::{text_lower_bound, text_upper_bound};
-use crate::stats::Bounds;
+use crate::stats::MinMax;
 
 /// Bounds of the pages so far.
 pub(super) struct ChunkBounds {
@@ -17,9 +17,9 @@ pub(super) struct ChunkBounds {
     index: ColumnIndexBuilder,
     nulls: u64,
     /// Bounds of all values.
-    all: Option<Bounds>,
+    chunk: Option<MinMax>,
     /// Bounds of the last page with values.
-    last: Option<Bounds>,
+    last: Option<MinMax>,
     /// True while no page has lesser bounds than the one before; `descending` while none has greater ones.
     ascending: bool,
     descending: bool,
@@ -28,14 +28,14 @@ pub(super) struct ChunkBounds {
 impl ChunkBounds {
     pub(super) fn new(physical: Physical) -> Self {
         let index = ColumnIndexBuilder::new(physical);
-        Self { physical, index, nulls: 0, all: None, last: None, ascending: true, descending: true }
+        Self { physical, index, nulls: 0, chunk: None, last: None, ascending: true, descending: true }
     }
 
     /// Adds a page; `bounds` are `None` if it has NULLs only.
-    pub(super) fn add(&mut self, bounds: Option<&Bounds>, nulls: u64) {
+    pub(super) fn add(&mut self, bounds: Option<&MinMax>, nulls: u64) {
         self.nulls += nulls;
         let null_count = i64::try_from(nulls).expect("a page has fewer rows");
-        let Some(Bounds { min, max }) = bounds else {
+        let Some(MinMax { min, max }) = bounds else {
             return self.index.append(true, Vec::new(), Vec::new(), null_count);
         };
         let (lower, upper) = (lower(min, self.physical).0, upper(max, self.physical).0);
@@ -44,10 +44,10 @@ impl ChunkBounds {
             self.ascending &= last.min <= *min && last.max <= *max;
             self.descending &= *min <= last.min && *max <= last.max;
         }
-        let page = Bounds { min: min.clone(), max: max.clone() };
+        let page = MinMax { min: min.clone(), max: max.clone() };
         self.last = Some(page.clone());
-        self.all = Some(match self.all.take() {
-            Some(all) => all.and(page),
+        self.chunk = Some(match self.chunk.take() {
+            Some(all) => all.merge(page),
             None => page,
         });
     }
@@ -59,8 +59,8 @@ impl ChunkBounds {
             (false, true) => BoundaryOrder::DESCENDING,
             (false, false) => BoundaryOrder::UNORDERED,
         });
-        let min = self.all.as_ref().map(|all| lower(&all.min, self.physical));
-        let max = self.all.as_ref().map(|all| upper(&all.max, self.physical));
+        let min = self.chunk.as_ref().map(|all| lower(&all.min, self.physical));
+        let max = self.chunk.as_ref().map(|all| upper(&all.max, self.physical));
         let nulls = Some(self.nulls);
         let statistics = match self.physical {
             Physical::INT32 => Statistics::int32(four(min.as_ref()), four(max.as_ref()), None, nulls, false),

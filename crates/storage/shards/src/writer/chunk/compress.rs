@@ -10,14 +10,14 @@ use zstd::zstd_safe::compress_bound;
 use crate::writer::encodings::ZSTD_LEVEL;
 
 /// Largest output buffer that is reused for the next page.
-const ROOM_BYTES_MAX: usize = 8 << 20;
+const REUSED_BUFFER_BYTES_MAX: usize = 8 << 20;
 
 thread_local! {
     static COMPRESSOR: RefCell<(Option<Compressor<'static>>, Vec<u8>)> = const { RefCell::new((None, Vec::new())) };
 }
 
 /// Compresses a page with Zstandard.
-pub(super) fn compressed(page: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn compress(page: &[u8]) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| ParquetError::External(Box::new(error));
     COMPRESSOR.with_borrow_mut(|(compressor, room)| {
         let compressor = match compressor {
@@ -28,7 +28,7 @@ pub(super) fn compressed(page: &[u8]) -> Result<Vec<u8>> {
         room.reserve(compress_bound(page.len()));
         compressor.compress_to_buffer(page, room).map_err(failed)?;
         let bytes = room.as_slice().to_vec();
-        if ROOM_BYTES_MAX < room.capacity() {
+        if REUSED_BUFFER_BYTES_MAX < room.capacity() {
             *room = Vec::new();
         }
         Ok(bytes)

@@ -3,7 +3,7 @@
 use arrow::array::{Array, StringViewArray};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::form::Width;
+use super::form::NumberWidth;
 use crate::stats::mix;
 use crate::writer::encodings::DICTIONARY_BYTES_MAX;
 
@@ -12,15 +12,15 @@ const INLINE_BYTES_MAX: usize = 12;
 
 /// Dictionary of numbers, compared by their bits.
 #[derive(Default)]
-pub(super) struct Numbers {
-    slots: Slots,
+pub(super) struct NumberDictionaryBuilder {
+    slots: CodeTable,
     values: Vec<i64>,
 }
 
 /// Dictionary of strings.
 #[derive(Default)]
-pub(super) struct Texts {
-    slots: Slots,
+pub(super) struct StringDictionaryBuilder {
+    slots: CodeTable,
     /// Key of each string: the view of a short one, else length and hash.
     keys: Vec<u128>,
     /// End of each string in `plain`.
@@ -29,43 +29,43 @@ pub(super) struct Texts {
     plain: Vec<u8>,
 }
 
-impl Numbers {
+impl NumberDictionaryBuilder {
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 
     /// Appends the codes of all `lanes`. Returns false if the dictionary would become too large; then only `codes` has
     /// changed.
-    pub(super) fn append_codes(&mut self, lanes: &[i64], width: Width, codes: &mut Vec<u64>) -> bool {
-        let known = self.len();
+    pub(super) fn append_codes(&mut self, lanes: &[i64], width: NumberWidth, codes: &mut Vec<u64>) -> bool {
+        let entries_before = self.len();
         codes.reserve(lanes.len());
         for lane in lanes {
             let hash = mix(lane.cast_unsigned());
             let slot = match self.slots.find(hash, |code| self.values[code] == *lane) {
-                Found::Code(code) => {
+                Lookup::Code(code) => {
                     codes.push(code as u64);
                     continue;
                 }
-                Found::Free(slot) => slot,
+                Lookup::Free(slot) => slot,
             };
             if DICTIONARY_BYTES_MAX <= self.values.len() * width.bytes() {
-                self.values.truncate(known);
-                self.slots = Slots::of(self.hashes());
+                self.values.truncate(entries_before);
+                self.slots = CodeTable::from_hashes(self.hashes());
                 return false;
             }
             codes.push(self.values.len() as u64);
             self.values.push(*lane);
             if self.slots.fill(slot, self.values.len()) {
-                self.slots = Slots::of(self.hashes());
+                self.slots = CodeTable::from_hashes(self.hashes());
             }
         }
         true
     }
 
     /// Returns the content of the dictionary page.
-    pub(super) fn plain(&self, width: Width) -> Vec<u8> {
+    pub(super) fn plain(&self, width: NumberWidth) -> Vec<u8> {
         let mut bytes = Vec::new();
-        width.plain(&self.values, &mut bytes);
+        width.append_plain(&self.values, &mut bytes);
         bytes
     }
 
@@ -74,7 +74,7 @@ impl Numbers {
     }
 }
 
-impl Texts {
+impl StringDictionaryBuilder {
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
@@ -91,7 +91,7 @@ impl Texts {
         for part in values {
             for row in (0..part.len()).filter(|row| part.is_valid(*row)) {
                 let text = part.value(row).as_bytes();
-                let Some(code) = self.code(key(part.views()[row], text), text) else {
+                let Some(code) = self.find_or_insert(key(part.views()[row], text), text) else {
                     self.truncate(known);
                     return false;
                 };
@@ -103,11 +103,11 @@ impl Texts {
 
     /// Returns the code of a string, added if it is new; `None` if there is no room.
     #[inline]
-    fn code(&mut self, key: u128, text: &[u8]) -> Option<usize> {
+    fn find_or_insert(&mut self, key: u128, text: &[u8]) -> Option<usize> {
         let is_it = |code: usize| self.keys[code] == key && (text.len() <= INLINE_BYTES_MAX || self.get(code) == text);
         let slot = match self.slots.find(hash(key), is_it) {
-            Found::Code(code) => return Some(code),
-            Found::Free(slot) => slot,
+            Lookup::Code(code) => return Some(code),
+            Lookup::Free(slot) => slot,
         };
         if DICTIONARY_BYTES_MAX < self.plain.len() + 4 + text.len() {
             return None;
@@ -116,7 +116,7 @@ impl Texts {
         self.keys.push(key);
         self.ends.push(self.plain.len());
         if self.slots.fill(slot, self.keys.len()) {
-            self.slots = Slots::of(self.hashes());
+            self.slots = CodeTable::from_hashes(self.hashes());
         }
         Some(self.keys.len() - 1)
     }
@@ -134,7 +134,7 @@ impl Texts {
         self.plain.truncate(self.start(count));
         self.keys.truncate(count);
         self.ends.truncate(count);
-        self.slots = Slots::of(self.hashes());
+        self.slots = CodeTable::from_hashes(self.hashes());
     }
 
     fn hashes(&self) -> impl ExactSizeIterator<Item = u64> {
@@ -162,27 +162,27 @@ fn hash(key: u128) -> u64 {
 }
 
 /// Hash table from hashes to codes, with open addressing and linear probing.
-struct Slots {
+struct CodeTable {
     /// Code plus 1, or 0 in a free slot. At least half of the slots are free.
     slots: Vec<u32>,
 }
 
 /// Result of a lookup.
-enum Found {
+enum Lookup {
     Code(usize),
     /// Slot for the new code.
     Free(usize),
 }
 
-impl Default for Slots {
+impl Default for CodeTable {
     fn default() -> Self {
         Self { slots: vec![0; 1 << 8] }
     }
 }
 
-impl Slots {
+impl CodeTable {
     /// Builds the table of all codes in order, with room for as many more.
-    fn of(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
+    fn from_hashes(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
         let mask = (hashes.len() * 4).next_power_of_two().max(1 << 8) - 1;
         let mut slots = vec![0; mask + 1];
         for (hash, next) in hashes.zip(1..) {
@@ -196,13 +196,13 @@ impl Slots {
     }
 
     #[inline]
-    fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Found {
+    fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Lookup {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
         loop {
             match self.slots[slot] {
-                0 => return Found::Free(slot),
-                next if is_it(next as usize - 1) => return Found::Code(next as usize - 1),
+                0 => return Lookup::Free(slot),
+                next if is_it(next as usize - 1) => return Lookup::Code(next as usize - 1),
                 _ => slot = (slot + 1) & mask,
             }
         }

@@ -10,34 +10,34 @@ use types::SqlType;
 
 /// Physical form of values in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ChunkForm {
     /// Numbers, and floats as their bits.
-    Lanes(Width),
+    Numbers(NumberWidth),
     /// Strings.
     Texts,
 }
 
 /// Width of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Width {
+pub(super) enum NumberWidth {
     Four,
     Eight,
 }
 
-impl Form {
+impl ChunkForm {
     /// Returns the form of a column with this physical type; `None` if Parquet's own writer must encode it.
-    pub(super) fn of(sql_type: &SqlType, physical: Physical) -> Option<Self> {
+    pub(super) fn from_types(sql_type: &SqlType, physical: Physical) -> Option<Self> {
         match physical {
             _ if sql_type.element().is_some() => None,
-            Physical::INT32 | Physical::FLOAT => Some(Self::Lanes(Width::Four)),
-            Physical::INT64 | Physical::DOUBLE => Some(Self::Lanes(Width::Eight)),
+            Physical::INT32 | Physical::FLOAT => Some(Self::Numbers(NumberWidth::Four)),
+            Physical::INT64 | Physical::DOUBLE => Some(Self::Numbers(NumberWidth::Eight)),
             Physical::BYTE_ARRAY if *sql_type != SqlType::Bytea => Some(Self::Texts),
             _ => None,
         }
     }
 }
 
-impl Width {
+impl NumberWidth {
     pub(super) const fn bytes(self) -> usize {
         match self {
             Self::Four => 4,
@@ -48,7 +48,7 @@ impl Width {
     /// Truncates a difference to this width, as wrapping arithmetic would.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "numbers of 32 bits differ by 32 bits")]
-    pub(super) fn cut(self, lane: i64) -> i64 {
+    pub(super) fn truncate(self, lane: i64) -> i64 {
         match self {
             Self::Four => i64::from(lane as i32),
             Self::Eight => lane,
@@ -70,7 +70,7 @@ impl Width {
     }
 
     /// Appends plain numbers.
-    pub(super) fn plain(self, lanes: &[i64], bytes: &mut Vec<u8>) {
+    pub(super) fn append_plain(self, lanes: &[i64], bytes: &mut Vec<u8>) {
         bytes.reserve(lanes.len() * self.bytes());
         match self {
             Self::Four => lanes.iter().for_each(|lane| bytes.extend_from_slice(&lane.to_le_bytes()[..4])),

@@ -3,14 +3,14 @@
 
 use arrow::array::{Array, BooleanBufferBuilder};
 
-use super::pack::{pack, varint, width_of};
+use super::pack::{append_varint, bit_width, pack};
 
 /// Number of equal indices from which on they become a run; shorter runs are bit-packed with their neighbours.
 const RUN_MIN: usize = 64;
 
 /// Appends dictionary indices, preceded by their bit width.
 pub(super) fn append_codes(codes: &[u64], entries: usize, bytes: &mut Vec<u8>) {
-    let width = width_of(entries.saturating_sub(1) as u64);
+    let width = bit_width(entries.saturating_sub(1) as u64);
     bytes.push(width);
     // Indices from `packed` on are not written yet.
     let (mut packed, mut next) = (0, 0);
@@ -45,7 +45,7 @@ pub(super) fn append_levels<'a>(parts: impl Iterator<Item = &'a dyn Array> + Clo
             }
         }
         let groups = rows.div_ceil(8);
-        varint((groups as u64) << 1 | 1, bytes);
+        append_varint((groups as u64) << 1 | 1, bytes);
         bytes.extend_from_slice(&levels.as_slice()[..groups]);
     }
     let length = u32::try_from(bytes.len() - length_at - 4).expect("a page has fewer rows");
@@ -54,12 +54,12 @@ pub(super) fn append_levels<'a>(parts: impl Iterator<Item = &'a dyn Array> + Clo
 
 fn append_packed(codes: &[u64], width: u8, bytes: &mut Vec<u8>) {
     if !codes.is_empty() {
-        varint((codes.len().div_ceil(8) as u64) << 1 | 1, bytes);
+        append_varint((codes.len().div_ceil(8) as u64) << 1 | 1, bytes);
         pack(codes, width, bytes);
     }
 }
 
 fn append_run(value: u64, count: usize, width: u8, bytes: &mut Vec<u8>) {
-    varint((count as u64) << 1, bytes);
+    append_varint((count as u64) << 1, bytes);
     bytes.extend_from_slice(&value.to_le_bytes()[..usize::from(width).div_ceil(8)]);
 }

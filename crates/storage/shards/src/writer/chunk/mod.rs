@@ -28,53 +28,53 @@ use parquet::schema::types::ColumnDescPtr;
 use types::SqlType;
 
 use self::bounds::ChunkBounds;
-use self::dictionary::{Numbers, Texts, append_plain};
-use self::form::{Form, Width, append_lanes};
-use self::pages::Pages;
-use super::encodings::{PAGE_BYTES_MAX, Packing};
-use crate::stats::Bounds;
+use self::dictionary::{NumberDictionaryBuilder, StringDictionaryBuilder, append_plain};
+use self::form::{ChunkForm, NumberWidth, append_lanes};
+use self::pages::PageAssembler;
+use super::encodings::{ColumnEncoding, PAGE_BYTES_MAX};
+use crate::stats::MinMax;
 
 /// Column chunk under construction.
-pub(super) struct Chunk {
+pub(super) struct ChunkEncoder {
     column: ColumnDescPtr,
-    packing: Packing,
-    form: Form,
+    packing: ColumnEncoding,
+    form: ChunkForm,
     dictionary: Dictionary,
     /// True once the dictionary takes no more values.
-    is_full: bool,
+    is_dictionary_full: bool,
     bounds: Option<ChunkBounds>,
-    pages: Pages,
+    pages: PageAssembler,
 }
 
 /// Dictionary of a chunk.
 enum Dictionary {
     None,
-    Numbers(Numbers, Width),
-    Texts(Texts),
+    Numbers(NumberDictionaryBuilder, NumberWidth),
+    Texts(StringDictionaryBuilder),
 }
 
-impl Chunk {
+impl ChunkEncoder {
     /// Starts a chunk; `None` if the column is not supported here.
-    pub(super) fn begin(column: &ColumnDescPtr, sql_type: &SqlType, packing: Packing) -> Option<Self> {
-        let form = Form::of(sql_type, column.physical_type())?;
+    pub(super) fn begin(column: &ColumnDescPtr, sql_type: &SqlType, packing: ColumnEncoding) -> Option<Self> {
+        let form = ChunkForm::from_types(sql_type, column.physical_type())?;
         let dictionary = match form {
             _ if !packing.dictionary => Dictionary::None,
-            Form::Lanes(width) => Dictionary::Numbers(Numbers::default(), width),
-            Form::Texts => Dictionary::Texts(Texts::default()),
+            ChunkForm::Numbers(width) => Dictionary::Numbers(NumberDictionaryBuilder::default(), width),
+            ChunkForm::Texts => Dictionary::Texts(StringDictionaryBuilder::default()),
         };
         let bounds = packing.page_bounds.then(|| ChunkBounds::new(column.physical_type()));
-        let pages = Pages::new(packing.compressed);
-        Some(Self { column: Arc::clone(column), packing, form, dictionary, is_full: false, bounds, pages })
+        let pages = PageAssembler::new(packing.compressed);
+        Some(Self { column: Arc::clone(column), packing, form, dictionary, is_dictionary_full: false, bounds, pages })
     }
 
     /// Adds a page, or several if its strings are too long for one. `bounds` are the bounds of its values, if it has
     /// any.
-    pub(super) fn add(&mut self, values: &[ArrayRef], bounds: Option<&Bounds>) -> Result<()> {
+    pub(super) fn add(&mut self, values: &[ArrayRef], bounds: Option<&MinMax>) -> Result<()> {
         match self.form {
-            Form::Lanes(width) => self.add_numbers(values, width, bounds),
-            Form::Texts => {
+            ChunkForm::Numbers(width) => self.add_numbers(values, width, bounds),
+            ChunkForm::Texts => {
                 let values = values.iter().map(text).collect::<Result<Vec<_>>>()?;
-                cut(&values).iter().try_for_each(|page| self.add_texts(page, bounds))
+                split_pages(&values).iter().try_for_each(|page| self.add_texts(page, bounds))
             }
         }
     }
@@ -95,44 +95,44 @@ impl Chunk {
         self.pages.finish(self.column, dictionary, bounds)
     }
 
-    fn add_numbers(&mut self, values: &[ArrayRef], width: Width, bounds: Option<&Bounds>) -> Result<()> {
+    fn add_numbers(&mut self, values: &[ArrayRef], width: NumberWidth, bounds: Option<&MinMax>) -> Result<()> {
         let rows: usize = values.iter().map(|part| part.len()).sum();
         let mut lanes = Vec::with_capacity(rows);
         for part in values {
             append_lanes(part, &mut lanes).ok_or_else(|| unexpected(part))?;
         }
-        let mut bytes = self.levels(values.iter().map(AsRef::as_ref));
+        let mut bytes = self.encode_levels(values.iter().map(AsRef::as_ref));
         let encoding = 'encoded: {
             if let Dictionary::Numbers(numbers, width) = &mut self.dictionary
-                && !self.is_full
+                && !self.is_dictionary_full
             {
                 let mut codes = Vec::new();
-                self.is_full = !numbers.append_codes(&lanes, *width, &mut codes);
-                if !self.is_full {
+                self.is_dictionary_full = !numbers.append_codes(&lanes, *width, &mut codes);
+                if !self.is_dictionary_full {
                     hybrid::append_codes(&codes, numbers.len(), &mut bytes);
                     break 'encoded Encoding::RLE_DICTIONARY;
                 }
             }
             match self.packing.encoding {
                 Encoding::DELTA_BINARY_PACKED => delta::encode(&lanes, width, &mut bytes),
-                _ => width.plain(&lanes, &mut bytes),
+                _ => width.append_plain(&lanes, &mut bytes),
             }
             self.packing.encoding
         };
         self.add_page(rows, rows - lanes.len(), encoding, bytes, bounds)
     }
 
-    fn add_texts(&mut self, values: &[StringViewArray], bounds: Option<&Bounds>) -> Result<()> {
+    fn add_texts(&mut self, values: &[StringViewArray], bounds: Option<&MinMax>) -> Result<()> {
         let rows: usize = values.iter().map(Array::len).sum();
         let nulls: usize = values.iter().map(Array::null_count).sum();
-        let mut bytes = self.levels(values.iter().map(|part| part as &dyn Array));
+        let mut bytes = self.encode_levels(values.iter().map(|part| part as &dyn Array));
         let encoding = 'encoded: {
             if let Dictionary::Texts(texts) = &mut self.dictionary
-                && !self.is_full
+                && !self.is_dictionary_full
             {
                 let mut codes = Vec::with_capacity(rows);
-                self.is_full = !texts.append_codes(values, &mut codes);
-                if !self.is_full {
+                self.is_dictionary_full = !texts.append_codes(values, &mut codes);
+                if !self.is_dictionary_full {
                     hybrid::append_codes(&codes, texts.len(), &mut bytes);
                     break 'encoded Encoding::RLE_DICTIONARY;
                 }
@@ -150,7 +150,7 @@ impl Chunk {
     }
 
     /// Returns the start of a page: definition levels, if the column is nullable.
-    fn levels<'a>(&self, values: impl Iterator<Item = &'a dyn Array> + Clone) -> Vec<u8> {
+    fn encode_levels<'a>(&self, values: impl Iterator<Item = &'a dyn Array> + Clone) -> Vec<u8> {
         let mut bytes = Vec::new();
         if 0 < self.column.max_def_level() {
             hybrid::append_levels(values, &mut bytes);
@@ -164,7 +164,7 @@ impl Chunk {
         nulls: usize,
         encoding: Encoding,
         bytes: Vec<u8>,
-        bounds: Option<&Bounds>,
+        bounds: Option<&MinMax>,
     ) -> Result<()> {
         if let Some(all) = &mut self.bounds {
             all.add(bounds.filter(|_| nulls < rows), nulls as u64);
@@ -184,7 +184,7 @@ impl Dictionary {
 }
 
 /// Splits strings into pages of limited size; mostly one.
-fn cut(values: &[&StringViewArray]) -> Vec<Vec<StringViewArray>> {
+fn split_pages(values: &[&StringViewArray]) -> Vec<Vec<StringViewArray>> {
     let mut pages = vec![Vec::new()];
     let mut page_bytes = 0;
     for part in values {

@@ -23,7 +23,7 @@ pub(super) fn pack_stride(values: &[u64; STRIDE], width: u8, count: usize, bytes
         ($($width:literal)*) => {
             match width {
                 0 => return,
-                $($width => words_of::<$width>(values),)*
+                $($width => pack_words::<$width>(values),)*
                 _ => unreachable!("bit widths are at most 64"),
             }
         };
@@ -42,7 +42,7 @@ pub(super) fn pack_stride(values: &[u64; STRIDE], width: u8, count: usize, bytes
 }
 
 #[inline]
-fn words_of<const WIDTH: usize>(values: &[u64; STRIDE]) -> [u64; WORDS] {
+fn pack_words<const WIDTH: usize>(values: &[u64; STRIDE]) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     for (place, value) in values.iter().enumerate() {
         let (word, shift) = (place * WIDTH / 64, place * WIDTH % 64);
@@ -55,12 +55,12 @@ fn words_of<const WIDTH: usize>(values: &[u64; STRIDE]) -> [u64; WORDS] {
 }
 
 /// Returns the number of bits that a number takes.
-pub(super) fn width_of(number: u64) -> u8 {
+pub(super) fn bit_width(number: u64) -> u8 {
     u8::try_from(u64::BITS - number.leading_zeros()).expect("64 at most")
 }
 
 /// Appends an unsigned LEB128 number.
-pub(super) fn varint(mut number: u64, bytes: &mut Vec<u8>) {
+pub(super) fn append_varint(mut number: u64, bytes: &mut Vec<u8>) {
     while 0x7f < number {
         bytes.push(number as u8 | 0x80);
         number >>= 7;

@@ -11,14 +11,14 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::compress::compressed;
+use super::compress::compress;
 use crate::writer::encodings::ZSTD_LEVEL;
 
 /// Approximate size of a page header.
 const HEADER_BYTES: usize = 64;
 
 /// Data pages of a chunk, compressed if the column is.
-pub(super) struct Pages {
+pub(super) struct PageAssembler {
     is_compressed: bool,
     pages: Vec<DataPage>,
     bytes: usize,
@@ -33,7 +33,7 @@ struct DataPage {
     plain_bytes: usize,
 }
 
-impl Pages {
+impl PageAssembler {
     pub(super) fn new(is_compressed: bool) -> Self {
         Self { is_compressed, pages: Vec::new(), bytes: 0 }
     }
@@ -44,7 +44,7 @@ impl Pages {
 
     pub(super) fn add(&mut self, rows: usize, encoding: Encoding, bytes: Vec<u8>) -> Result<()> {
         let plain_bytes = bytes.len();
-        let bytes = self.packed(bytes)?;
+        let bytes = self.maybe_compress(bytes)?;
         self.bytes += bytes.len();
         self.pages.push(DataPage { rows, encoding, bytes, plain_bytes });
         Ok(())
@@ -60,13 +60,14 @@ impl Pages {
     ) -> Result<(Bytes, ColumnCloseResult)> {
         let is_used = self.pages.iter().any(|page| page.encoding == Encoding::RLE_DICTIONARY);
         let dictionary = match dictionary.filter(|_| is_used) {
-            Some((entries, plain)) => Some((entries, plain.len(), self.packed(plain)?)),
+            Some((entries, plain)) => Some((entries, plain.len(), self.maybe_compress(plain)?)),
             None => None,
         };
         let dictionary_bytes = dictionary.as_ref().map_or(0, |(.., bytes)| bytes.len());
         let room = self.bytes + dictionary_bytes + HEADER_BYTES * (self.pages.len() + 1);
         let mut sink = TrackedWrite::new(Vec::with_capacity(room));
-        let mut written = Written { writer: SerializedPageWriter::new(&mut sink), plain_bytes: 0, stats: Vec::new() };
+        let mut written =
+            ChunkPageWriter { writer: SerializedPageWriter::new(&mut sink), plain_bytes: 0, stats: Vec::new() };
         let mut dictionary_at = None;
         if let Some((entries, plain_bytes, bytes)) = dictionary {
             let page = Page::DictionaryPage {
@@ -98,7 +99,7 @@ impl Pages {
             offsets.append_offset_and_size(offset, bytes);
             offsets.append_row_count(page.rows as i64);
         }
-        let Written { plain_bytes, stats, .. } = written;
+        let ChunkPageWriter { plain_bytes, stats, .. } = written;
         let encodings = stats.iter().map(|pages| pages.encoding).chain([Encoding::RLE]).collect();
         let bytes = Bytes::from(sink.into_inner()?);
         let metadata = ColumnChunkMetaData::builder(column)
@@ -126,19 +127,19 @@ impl Pages {
     }
 
     /// Compresses a page if the column is compressed.
-    fn packed(&self, page: Vec<u8>) -> Result<Vec<u8>> {
-        if self.is_compressed { compressed(&page) } else { Ok(page) }
+    fn maybe_compress(&self, page: Vec<u8>) -> Result<Vec<u8>> {
+        if self.is_compressed { compress(&page) } else { Ok(page) }
     }
 }
 
 /// Writer of pages with their headers.
-struct Written<'a> {
+struct ChunkPageWriter<'a> {
     writer: SerializedPageWriter<'a, Vec<u8>>,
     plain_bytes: usize,
     stats: Vec<PageEncodingStats>,
 }
 
-impl Written<'_> {
+impl ChunkPageWriter<'_> {
     /// Writes a page; returns its offset and its size with the header.
     fn add(&mut self, page: Page, plain_bytes: usize) -> Result<(i64, i32)> {
         let (page_type, encoding) = (page.page_type(), page.encoding());

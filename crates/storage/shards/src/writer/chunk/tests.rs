@@ -127,10 +127,10 @@ fn pages_without_a_value_have_no_bounds() {
 fn strings_too_long_for_one_page_are_several() {
     let long = "x".repeat(PAGE_BYTES_MAX / 2);
     let texts = StringViewArray::from(vec![long.as_str(), "short", &long, "short"]);
-    let pages = cut(&[&texts]);
+    let pages = split_pages(&[&texts]);
     let rows: Vec<Vec<usize>> = pages.iter().map(|page| page.iter().map(Array::len).collect()).collect();
     assert_eq!(rows, [vec![2], vec![2]]);
-    assert!(cut(&[&StringViewArray::from(Vec::<&str>::new())]).is_empty());
+    assert!(split_pages(&[&StringViewArray::from(Vec::<&str>::new())]).is_empty());
 }
 
 #[test]

@@ -1,0 +1,180 @@
+//! MATERIALIZED WITH queries: each becomes a shared table of all of its rows.
+//!
+//! They are taken out of a plan before any other step, so that no filter is pushed into them, and so that correlated
+//! subqueries, which are planned separately, read the same rows.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
+use functions::external;
+use plan::any_expression;
+use types::SqlError;
+
+use super::materialize_clause::{MaterializeClause, written_name};
+use super::narrow::Readers;
+use super::subplans::Subplans;
+use super::table::{ScanName, SharedTable, with_unique_names};
+use super::{OptimizedPlan, SharedPlan, apply_rules, share_repeated};
+use crate::correlated_subqueries::is_correlated_call;
+use crate::estimate_relation;
+
+/// Replacement of a statement's MATERIALIZED WITH queries by scans of shared tables.
+pub(super) struct MaterializedQueries<'a> {
+    state: &'a SessionState,
+    /// Rewrite that precedes the optimizer's rules.
+    lower: &'a dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+    /// Tables by the relation names of their queries.
+    tables_by_query: Vec<(String, Arc<SharedTable>)>,
+    /// Names of volatile queries that cannot become tables and have been read once: a second reader would see other
+    /// rows.
+    volatile_queries: HashSet<String>,
+    /// Number of scans made so far.
+    scan_count: usize,
+    /// All tables, each after the tables that it reads.
+    pub(super) tables: Vec<SharedPlan>,
+}
+
+impl<'a> MaterializedQueries<'a> {
+    pub(super) fn new(state: &'a SessionState, lower: &'a dyn Fn(LogicalPlan) -> Result<LogicalPlan>) -> Self {
+        Self {
+            state,
+            lower,
+            tables_by_query: Vec::new(),
+            volatile_queries: HashSet::new(),
+            scan_count: 0,
+            tables: Vec::new(),
+        }
+    }
+
+    /// Replaces the MATERIALIZED WITH queries of a plan by scans of shared tables.
+    pub(super) fn replace_queries(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        if !has_materialized_queries(&plan)? {
+            return Ok(plan);
+        }
+        let taken = plan.transform_down_with_subqueries(|node| {
+            let LogicalPlan::SubqueryAlias(alias) = &node else { return Ok(Transformed::no(node)) };
+            if MaterializeClause::decode(alias.alias.table()) != Some(MaterializeClause::Materialized) {
+                return Ok(Transformed::no(node));
+            }
+            let Some(table) = self.table_for(alias)? else { return Ok(Transformed::no(node)) };
+            let all: Vec<usize> = (0..table.width()).collect();
+            self.scan_count += 1;
+            let scan = table.scan(ScanName::MaterializedQuery(self.scan_count), &all, alias.input.schema())?;
+            let alias = SubqueryAlias::try_new(Arc::new(scan), alias.alias.clone())?;
+            Ok(Transformed::new(LogicalPlan::SubqueryAlias(alias), true, TreeNodeRecursion::Jump))
+        });
+        taken.map(|taken| taken.data)
+    }
+
+    /// Returns the table of a query, planning it on first use; `None` for a query that depends on an outer row or on a
+    /// recursive query's step.
+    ///
+    /// # Errors
+    /// `0A000` if such a query is volatile and read more than once, and errors of planning it.
+    fn table_for(&mut self, alias: &SubqueryAlias) -> Result<Option<Arc<SharedTable>>> {
+        let name = alias.alias.table();
+        if let Some((_, table)) = self.tables_by_query.iter().find(|(known, _)| known == name) {
+            return Ok(Some(Arc::clone(table)));
+        }
+        let parts = Subplans::from_plan(&alias.input)?;
+        if !parts.is_uncorrelated() || is_recursive(&alias.input)? {
+            if is_volatile(&alias.input)? && !self.volatile_queries.insert(name.to_owned()) {
+                let what =
+                    "reading a WITH query with a volatile function more than once in a correlated or recursive query";
+                return Err(external(SqlError::unsupported(what)));
+            }
+            return Ok(None);
+        }
+        let body = self.replace_queries(alias.input.as_ref().clone())?;
+        let body = with_unique_names((self.lower)(body)?)?;
+        let fields = body.schema().fields().clone();
+        let OptimizedPlan { plan, shared } = share_repeated(body, self.state, self.next_number())?;
+        self.tables.extend(shared);
+        let estimate = estimate_relation(&plan);
+        let table = SharedTable::new(self.next_number(), Some(written_name(name)), plan, estimate);
+        let table = Arc::new(table.into_materialized(&fields, parts.is_ordered()));
+        self.tables.push(SharedPlan::with_all_columns(Arc::clone(&table)));
+        self.tables_by_query.push((name.to_owned(), Arc::clone(&table)));
+        Ok(Some(table))
+    }
+
+    /// Returns the number of the next table.
+    pub(super) fn next_number(&self) -> usize {
+        self.tables.iter().map(|shared| shared.table.number + 1).max().unwrap_or(0)
+    }
+
+    /// Adds these tables to an optimized plan, without the columns that nothing reads; tables come before their
+    /// readers.
+    pub(super) fn into_optimized(self, optimized: OptimizedPlan) -> Result<OptimizedPlan> {
+        let (mut readers, mut hides_readers) = (Readers::default(), false);
+        let after = std::iter::once(&optimized.plan).chain(optimized.shared.iter().map(|shared| &shared.plan));
+        for plan in after {
+            readers.add(plan)?;
+            hides_readers |= has_correlated_calls(plan)?;
+        }
+        let mut tables = Vec::with_capacity(self.tables.len() + optimized.shared.len());
+        for mut shared in self.tables.into_iter().rev() {
+            let table = &shared.table;
+            hides_readers |= has_correlated_calls(&table.plan)?;
+            if table.is_materialized() && !hides_readers && !is_volatile(&table.plan)? {
+                let Some(columns) = readers.columns(table) else { continue };
+                let plan = LogicalPlanBuilder::from(table.plan.clone());
+                let plan = plan.project(columns.iter().map(|column| Expr::Column(table.plan_column(*column))))?;
+                shared =
+                    SharedPlan { plan: apply_rules(plan.build()?, self.state)?, columns, table: Arc::clone(table) };
+            }
+            readers.add(&shared.plan)?;
+            tables.push(shared);
+        }
+        tables.reverse();
+        tables.extend(optimized.shared);
+        Ok(OptimizedPlan { plan: optimized.plan, shared: tables })
+    }
+}
+
+/// Returns whether a plan has MATERIALIZED WITH queries; few have.
+fn has_materialized_queries(plan: &LogicalPlan) -> Result<bool> {
+    let mut asks = false;
+    plan.apply_with_subqueries(|node| {
+        asks |= is_materialized_query(node);
+        Ok(if asks { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(asks)
+}
+
+/// Returns whether a node is the root of a MATERIALIZED WITH query.
+fn is_materialized_query(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::SubqueryAlias(alias) if MaterializeClause::decode(alias.alias.table()) == Some(MaterializeClause::Materialized))
+}
+
+/// Returns whether a plan contains a recursive query or reads one's work table. Recursion stops when its reader does,
+/// so its rows are not computed in advance.
+fn is_recursive(plan: &LogicalPlan) -> Result<bool> {
+    let mut steps = false;
+    plan.apply_with_subqueries(|node| {
+        steps |= match node {
+            LogicalPlan::RecursiveQuery(_) => true,
+            LogicalPlan::TableScan(scan) => {
+                source_as_provider(&scan.source).is_ok_and(|provider| provider.is::<CteWorkTable>())
+            }
+            _ => false,
+        };
+        Ok(if steps { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(steps)
+}
+
+fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    any_expression(plan, Expr::is_volatile_node)
+}
+
+/// Returns whether a plan calls correlated subqueries, whose plans, and the scans in them, a walk does not visit.
+pub(super) fn has_correlated_calls(plan: &LogicalPlan) -> Result<bool> {
+    any_expression(plan, is_correlated_call)
+}

@@ -1,0 +1,27 @@
+//! Constructors for the definitions of `pg_catalog`'s tables and views.
+
+use crate::definition::TableDefinition;
+use crate::rows::Rows;
+use crate::source::Source;
+
+pub(crate) const SCHEMA: &str = "pg_catalog";
+
+/// Declares a catalog with PostgreSQL's OID.
+pub(super) const fn catalog(
+    oid: u32,
+    name: &'static str,
+    columns: &'static str,
+    rows: fn(&Source<'_>, &mut Rows),
+) -> TableDefinition {
+    TableDefinition { schema: SCHEMA, name, oid, kind: "r", columns, rows }
+}
+
+/// Declares a view.
+pub(super) const fn view(
+    oid: u32,
+    name: &'static str,
+    columns: &'static str,
+    rows: fn(&Source<'_>, &mut Rows),
+) -> TableDefinition {
+    TableDefinition { schema: SCHEMA, name, oid, kind: "v", columns, rows }
+}
