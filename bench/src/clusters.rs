@@ -5,14 +5,14 @@ use std::time::Duration;
 use tokio_postgres::Client;
 use types::Clock;
 
-use crate::measure::Report;
+use crate::measure::MeasurementReport;
 use crate::measure::server::{Server, batch};
-use crate::run::{chosen, compute_all, timed};
-use crate::{Error, Options, answers, figure};
+use crate::run::{disable_fragment_cache, run_timed, selected_queries};
+use crate::{Error, QueryOptions, answers, score};
 
 /// Polling interval and maximum number of polls while waiting for workers to become ready.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 1200;
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const POLLS_MAX: usize = 1200;
 
 /// Clusters created by a benchmark, by name.
 pub struct Clusters {
@@ -24,7 +24,7 @@ impl Clusters {
     ///
     /// # Errors
     /// Server errors, and [`Error::Peer`] if the workers are not ready after a minute.
-    pub async fn make(client: &Client, count: usize, workers: usize, clock: &dyn Clock) -> Result<Self, Error> {
+    pub async fn create(client: &Client, count: usize, workers: usize, clock: &dyn Clock) -> Result<Self, Error> {
         let names: Vec<String> = (1..=count).map(|number| format!("bench_{number}")).collect();
         for name in &names {
             let sql = format!(
@@ -34,13 +34,13 @@ impl Clusters {
         }
         let (made, wanted) = (Self { names }, count * workers);
         let query = "SELECT count(*) FROM sys.worker WHERE state = 'ready' AND cluster LIKE 'bench\\_%'";
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..POLLS_MAX {
             let failed = |source| Error::Server { doing: "looking for workers".to_owned(), source };
             let ready: i64 = client.query_one(query, &[]).await.map_err(failed)?.get(0);
             if usize::try_from(ready).is_ok_and(|ready| wanted <= ready) {
                 return Ok(made);
             }
-            clock.sleep(LOOK_EVERY).await;
+            clock.sleep(POLL_INTERVAL).await;
         }
         Err(Error::Peer { peer: "clusters".to_owned(), reason: format!("{wanted} workers did not come") })
     }
@@ -68,7 +68,7 @@ impl Clusters {
 ///
 /// # Errors
 /// Server errors.
-pub(crate) async fn send_role_to(client: &Client, clusters: &[String]) -> Result<(), Error> {
+pub(crate) async fn set_default_clusters(client: &Client, clusters: &[String]) -> Result<(), Error> {
     let failed = |source| Error::Server { doing: "asking for the role".to_owned(), source };
     let role: String = client.query_one("SELECT quote_ident(current_user)", &[]).await.map_err(failed)?.get(0);
     let sql = if clusters.is_empty() {
@@ -83,17 +83,17 @@ pub(crate) async fn send_role_to(client: &Client, clusters: &[String]) -> Result
 ///
 /// # Errors
 /// Server errors.
-pub async fn beside(
+pub async fn compare_with_server(
     server: &Server,
-    options: &Options,
+    options: &QueryOptions,
     workers: usize,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
+) -> Result<MeasurementReport, Error> {
     let (alone, divided) = (server.connect().await?, server.connect().await?);
-    let clusters = Clusters::make(&alone, 1, workers, clock).await?;
+    let clusters = Clusters::create(&alone, 1, workers, clock).await?;
     batch(&divided, "choosing a cluster", &format!("USE CLUSTER {}", clusters.names()[0])).await?;
-    let mut report = Report {
+    let mut report = MeasurementReport {
         benchmark: "cluster",
         server: server.version.clone(),
         setting: format!("{} at scale {}, {workers} worker processes", options.suite, options.scale),
@@ -102,17 +102,17 @@ pub async fn beside(
         violations: Vec::new(),
     };
     for client in [&alone, &divided] {
-        compute_all(client).await?;
+        disable_fragment_cache(client).await?;
     }
     let (mut ratios, mut totals) = (Vec::new(), [Duration::ZERO; 2]);
-    for number in chosen(options) {
+    for number in selected_queries(options) {
         let sql = options.suite.queries()[number - 1];
         let mut least = [Duration::MAX; 2];
         // The first pair of runs fills the caches and does not count.
         for run in 0..=options.runs.max(1) {
             let mut answer = Vec::new();
             for (at, client) in [&alone, &divided].into_iter().enumerate() {
-                let (time, theirs) = timed(client, number, sql, clock).await?;
+                let (time, theirs) = run_timed(client, number, sql, clock).await?;
                 if 0 < run {
                     least[at] = least[at].min(time);
                 }
@@ -131,7 +131,7 @@ pub async fn beside(
         totals[1] += least[1];
     }
     let [one, many] = totals.map(|time| time.as_secs_f64());
-    let mean = figure::geometric_mean(ratios.into_iter()).unwrap_or(1.0);
+    let mean = score::geometric_mean(ratios.into_iter()).unwrap_or(1.0);
     say(&format!(
         "alone {one:.2} s, {workers} workers {many:.2} s: {:.2}x in total, geometric mean {mean:.2}",
         many / one

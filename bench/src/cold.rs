@@ -7,12 +7,12 @@ use tokio_postgres::Client;
 use types::Clock;
 
 use crate::peers::Mode;
-use crate::report::{Entry, Report};
-use crate::run::{Options, chosen, compute_all, show, start_peers, timed};
+use crate::report::{QueryReport, QueryResult};
+use crate::run::{QueryOptions, disable_fragment_cache, report_query, run_timed, selected_queries, start_peers};
 use crate::{Error, answers};
 
 /// Starts servers, one after the other, over the tables that [`crate::prepare`] has loaded.
-pub trait Servers {
+pub trait ServerStarter {
     /// Stops the previous server, starts a new one with empty caches, and returns a connection to it.
     fn start(&mut self) -> impl Future<Output = Result<Client, Error>> + Send;
 
@@ -24,22 +24,22 @@ pub trait Servers {
 ///
 /// The operating system's page cache is not cleared, for any of them.
 pub async fn run(
-    servers: &mut impl Servers,
-    options: &Options,
+    servers: &mut impl ServerStarter,
+    options: &QueryOptions,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
+) -> Result<QueryReport, Error> {
     let peers: Vec<String> = start_peers(options, Mode::Cold, say).iter().map(|peer| peer.name().to_owned()).collect();
     let mut entries = Vec::new();
-    for number in chosen(options) {
+    for number in selected_queries(options) {
         let sql = options.suite.queries()[number - 1];
-        let mut entry = Entry { query: number, kiln: Vec::new(), rows: 0, peers: Vec::new() };
+        let mut entry = QueryResult { query: number, kiln: Vec::new(), rows: 0, peers: Vec::new() };
         let mut answer = Vec::new();
         for _ in 0..options.runs.max(1) {
             let client = servers.start().await?;
-            compute_all(&client).await?;
+            disable_fragment_cache(&client).await?;
             let time;
-            (time, answer) = timed(&client, number, sql, clock).await?;
+            (time, answer) = run_timed(&client, number, sql, clock).await?;
             entry.kiln.push(time);
         }
         servers.stop().await?;
@@ -49,8 +49,8 @@ pub async fn run(
                 entry.add(peer.run(number, sql, 1, |theirs| answers::compare(theirs, &answer)));
             }
         }
-        show(&entry, &answer, options, say);
+        report_query(&entry, &answer, options, say);
         entries.push(entry);
     }
-    Ok(Report { suite: options.suite, scale: options.scale, tables: Vec::new(), peers, entries })
+    Ok(QueryReport { suite: options.suite, scale: options.scale, tables: Vec::new(), peers, entries })
 }

@@ -7,9 +7,9 @@ use types::Clock;
 
 use crate::Error;
 use crate::answers;
-use crate::figure::geometric_mean;
-use crate::measure::Report;
-use crate::run::{Options, compute_all, prepare, rest, timed};
+use crate::measure::MeasurementReport;
+use crate::run::{QueryOptions, disable_fragment_cache, prepare, run_timed, wait_until_idle};
+use crate::score::geometric_mean;
 
 /// Tiles of a dashboard over TPC-H's `lineitem`: name and query.
 const TILES: &[(&str, &str)] = &[
@@ -63,12 +63,12 @@ const TILES: &[(&str, &str)] = &[
 /// separately.
 pub async fn run(
     client: &Client,
-    options: &Options,
+    options: &QueryOptions,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
+) -> Result<MeasurementReport, Error> {
     prepare(client, options, clock, say).await?;
-    let mut report = Report {
+    let mut report = MeasurementReport {
         benchmark: "dashboard",
         server: String::new(),
         setting: format!("{} tiles over lineitem at scale {}", TILES.len(), options.scale),
@@ -77,15 +77,15 @@ pub async fn run(
         violations: Vec::new(),
     };
     // A page that is read twice enters the cache while the server is idle.
-    compute_all(client).await?;
+    disable_fragment_cache(client).await?;
     for _ in 0..2 {
-        pass(client, clock).await?;
-        rest(client, clock, say).await?;
+        run_pass(client, clock).await?;
+        wait_until_idle(client, clock, say).await?;
     }
-    let without = passes(client, options.runs, clock).await?;
+    let without = run_passes(client, options.runs, clock).await?;
     batch(client, "SET kiln.fragment_cache = on").await?;
-    let first = pass(client, clock).await?;
-    let with = passes(client, options.runs, clock).await?;
+    let first = run_pass(client, clock).await?;
+    let with = run_passes(client, options.runs, clock).await?;
 
     say(&format!("{:<12}{:>12}{:>14}{:>12}{:>10}", "tile", "without ms", "first with ms", "with ms", "ratio"));
     let mut ratios = Vec::new();
@@ -99,14 +99,14 @@ pub async fn run(
             }
         }
         let ratio = without.0.as_secs_f64() / with.0.as_secs_f64().max(1e-9);
-        say(&tile(name, [without.0, first.0, with.0], ratio));
+        say(&format_tile(name, [without.0, first.0, with.0], ratio));
         report.figures.push((format!("{name}, ratio"), ratio));
         ratios.push(ratio);
     }
     let all = |tiles: &[(Duration, Vec<answers::Row>)]| tiles.iter().map(|(time, _)| *time).sum::<Duration>();
     let (without, first, with) = (all(&without), all(&first), all(&with));
     let ratio = without.as_secs_f64() / with.as_secs_f64().max(1e-9);
-    say(&tile("all", [without, first, with], ratio));
+    say(&format_tile("all", [without, first, with], ratio));
     let mean = geometric_mean(ratios.into_iter()).unwrap_or(f64::NAN);
     say(&format!(
         "geometric mean of the ratios {mean:.1}; filling the cache took {:.2} of a pass without it",
@@ -118,23 +118,23 @@ pub async fn run(
     Ok(report)
 }
 
-type Tiles = Vec<(Duration, Vec<answers::Row>)>;
+type TileRuns = Vec<(Duration, Vec<answers::Row>)>;
 
 /// Runs all tiles `count` times; returns the fastest time of each tile and its last answer.
-async fn passes(client: &Client, count: usize, clock: &dyn Clock) -> Result<Tiles, Error> {
-    let mut least = pass(client, clock).await?;
+async fn run_passes(client: &Client, count: usize, clock: &dyn Clock) -> Result<TileRuns, Error> {
+    let mut least = run_pass(client, clock).await?;
     for _ in 1..count.max(1) {
-        for (known, (time, answer)) in least.iter_mut().zip(pass(client, clock).await?) {
+        for (known, (time, answer)) in least.iter_mut().zip(run_pass(client, clock).await?) {
             *known = (known.0.min(time), answer);
         }
     }
     Ok(least)
 }
 
-async fn pass(client: &Client, clock: &dyn Clock) -> Result<Tiles, Error> {
+async fn run_pass(client: &Client, clock: &dyn Clock) -> Result<TileRuns, Error> {
     let mut tiles = Vec::with_capacity(TILES.len());
     for (number, (_, sql)) in (1..).zip(TILES) {
-        tiles.push(timed(client, number, sql, clock).await?);
+        tiles.push(run_timed(client, number, sql, clock).await?);
     }
     Ok(tiles)
 }
@@ -143,7 +143,7 @@ async fn batch(client: &Client, sql: &str) -> Result<(), Error> {
     client.batch_execute(sql).await.map_err(|source| Error::Server { doing: sql.to_owned(), source })
 }
 
-fn tile(name: &str, times: [Duration; 3], ratio: f64) -> String {
+fn format_tile(name: &str, times: [Duration; 3], ratio: f64) -> String {
     let [without, first, with] = times.map(|time| time.as_secs_f64() * 1e3);
     format!("{name:<12}{without:>12.2}{first:>14.2}{with:>12.2}{ratio:>9.1}x")
 }

@@ -7,9 +7,9 @@ use tokio_postgres::{Client, Statement};
 use types::Clock;
 
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{CopyIn, Server, Storage, Value, batch, execute, prepare};
-use crate::measure::{self, Done, Report, Span, drive};
+use crate::measure::{self, CompletedOperation, MeasurementReport, MeasurementTime, drive};
+use crate::random::RandomGenerator;
 
 /// Rows per COPY.
 const COPY_ROWS: i64 = 100_000;
@@ -20,9 +20,9 @@ const SINGLE_CLIENTS: [usize; 3] = [1, 8, 64];
 
 /// Options of the ingestion benchmark.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct IngestOptions {
     /// Warm-up and measured time of each method.
-    pub span: Span,
+    pub span: MeasurementTime,
     /// Clients of the methods that insert many rows at a time.
     pub clients: usize,
     pub storage: Storage,
@@ -30,7 +30,7 @@ pub struct Options {
 
 /// Method of inserting rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum IngestMethod {
     Copy,
     Values,
     Unnest,
@@ -40,11 +40,11 @@ enum Way {
 /// Measures every method on an empty table; `say` receives progress lines.
 pub async fn run(
     server: &Server,
-    options: &Options,
+    options: &IngestOptions,
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
-    let mut report = Report {
+) -> Result<MeasurementReport, Error> {
+    let mut report = MeasurementReport {
         benchmark: "ingest",
         server: server.version.clone(),
         setting: format!("{} clients where not said otherwise, storage {:?}", options.clients, options.storage),
@@ -52,12 +52,12 @@ pub async fn run(
         figures: Vec::new(),
         violations: Vec::new(),
     };
-    let many = [("copy", Way::Copy), ("values", Way::Values), ("unnest", Way::Unnest)];
+    let many = [("copy", IngestMethod::Copy), ("values", IngestMethod::Values), ("unnest", IngestMethod::Unnest)];
     let many = many.map(|(name, way)| (name.to_owned(), way, options.clients));
-    let single = SINGLE_CLIENTS.map(|clients| (format!("single, {clients} clients"), Way::Single, clients));
+    let single = SINGLE_CLIENTS.map(|clients| (format!("single, {clients} clients"), IngestMethod::Single, clients));
     for (name, way, clients) in many.into_iter().chain(single) {
         let outcome = measure(server, options, way, clients, clock, &mut report.violations).await?;
-        say(&Report::table(&name, &outcome));
+        say(&MeasurementReport::table(&name, &outcome));
         report.figures.push((name.clone(), outcome.rows_per_second()));
         report.measurements.push((name, outcome));
     }
@@ -66,8 +66,8 @@ pub async fn run(
 
 async fn measure(
     server: &Server,
-    options: &Options,
-    way: Way,
+    options: &IngestOptions,
+    way: IngestMethod,
     clients: usize,
     clock: &Arc<dyn Clock>,
     violations: &mut Vec<String>,
@@ -82,25 +82,25 @@ async fn measure(
     let next = Arc::new(AtomicI64::new(0));
     let mut sources = Vec::with_capacity(clients);
     for number in 0..clients {
-        sources.push(Source::connect(server, way, &next, number as u64).await?);
+        sources.push(IngestClient::connect(server, way, &next, number as u64).await?);
     }
     let outcome = drive(sources, options.span, clock).await;
     let counted = client.query_one("SELECT count(*), count(DISTINCT id) FROM readings", &[]).await;
     let counted = counted.map_err(|source| Error::Server { doing: "counting the rows".to_owned(), source })?;
     let (rows, ids): (i64, i64) = (counted.get(0), counted.get(1));
     let given = next.load(Ordering::Relaxed);
-    if outcome.errors.is_empty() && outcome.stuck == 0 && (rows, ids) != (given, given) {
+    if outcome.errors.is_empty() && outcome.aborted_clients == 0 && (rows, ids) != (given, given) {
         violations.push(format!("{way:?}: {given} rows were acknowledged, {rows} with {ids} ids are there"));
     }
     Ok(outcome)
 }
 
 /// Client that inserts rows.
-struct Source {
+struct IngestClient {
     client: Client,
-    way: Way,
+    way: IngestMethod,
     next: Arc<AtomicI64>,
-    chance: Chance,
+    chance: RandomGenerator,
     /// Prepared INSERT; `None` for COPY.
     insert: Option<Statement>,
 }
@@ -114,14 +114,14 @@ struct Reading {
     note: String,
 }
 
-impl Source {
-    async fn connect(server: &Server, way: Way, next: &Arc<AtomicI64>, seed: u64) -> Result<Self, Error> {
+impl IngestClient {
+    async fn connect(server: &Server, way: IngestMethod, next: &Arc<AtomicI64>, seed: u64) -> Result<Self, Error> {
         let client = server.connect().await?;
         let sql = match way {
-            Way::Copy => None,
-            Way::Single => Some(values(1)),
-            Way::Values => Some(values(BATCH_ROWS)),
-            Way::Unnest => Some(
+            IngestMethod::Copy => None,
+            IngestMethod::Single => Some(insert_statement(1)),
+            IngestMethod::Values => Some(insert_statement(BATCH_ROWS)),
+            IngestMethod::Unnest => Some(
                 "INSERT INTO readings SELECT id, device, to_timestamp(at), value, note FROM \
                  unnest($1::bigint[], $2::integer[], $3::double precision[], $4::double precision[], $5::text[]) \
                  AS r (id, device, at, value, note)"
@@ -132,10 +132,10 @@ impl Source {
             Some(sql) => Some(prepare(&client, &sql).await?),
             None => None,
         };
-        Ok(Self { client, way, next: Arc::clone(next), chance: Chance::new(seed), insert })
+        Ok(Self { client, way, next: Arc::clone(next), chance: RandomGenerator::new(seed), insert })
     }
 
-    fn readings(&self, count: i64) -> Vec<Reading> {
+    fn next_readings(&self, count: i64) -> Vec<Reading> {
         let first = self.next.fetch_add(count, Ordering::Relaxed);
         let reading = |id| Reading {
             id,
@@ -148,11 +148,11 @@ impl Source {
     }
 
     async fn copy(&self) -> Result<u64, Error> {
-        let mut copy = CopyIn::into(&self.client, "readings").await?;
-        for row in self.readings(COPY_ROWS) {
+        let mut copy = CopyIn::begin(&self.client, "readings").await?;
+        for row in self.next_readings(COPY_ROWS) {
             let (seconds, hundredths) = (row.id / 100 % 60, row.id % 100);
             let (minute, hour, day) = (row.id / 6_000 % 60, row.id / 360_000 % 24, row.id / 8_640_000 % 28 + 1);
-            copy.row(&format!(
+            copy.write_row(&format!(
                 "{}\t{}\t2026-01-{day:02} {hour:02}:{minute:02}:{seconds:02}.{hundredths:02}+00\t{}\t{}",
                 row.id, row.device, row.value, row.note
             ))
@@ -162,8 +162,8 @@ impl Source {
     }
 
     async fn insert(&self, insert: &Statement) -> Result<u64, Error> {
-        let rows = self.readings(if self.way == Way::Single { 1 } else { BATCH_ROWS });
-        if self.way != Way::Unnest {
+        let rows = self.next_readings(if self.way == IngestMethod::Single { 1 } else { BATCH_ROWS });
+        if self.way != IngestMethod::Unnest {
             let mut given: Vec<&(dyn Value + Sync)> = Vec::with_capacity(rows.len() * 5);
             for row in &rows {
                 given.extend([&row.id as &(dyn Value + Sync), &row.device, &row.at, &row.value, &row.note]);
@@ -180,7 +180,7 @@ impl Source {
 }
 
 /// Returns an INSERT of `rows` rows of parameters.
-fn values(rows: i64) -> String {
+fn insert_statement(rows: i64) -> String {
     let row = |row: i64| {
         let place = |column: i64| row * 5 + column;
         format!(
@@ -195,19 +195,19 @@ fn values(rows: i64) -> String {
     format!("INSERT INTO readings VALUES {}", (0..rows).map(row).collect::<Vec<_>>().join(", "))
 }
 
-impl measure::Client for Source {
-    async fn step(&mut self) -> Result<Done, Error> {
+impl measure::BenchmarkClient for IngestClient {
+    async fn step(&mut self) -> Result<CompletedOperation, Error> {
         let (kind, rows) = match &self.insert {
             None => ("copy", self.copy().await?),
             Some(insert) => {
                 let kind = match self.way {
-                    Way::Values => "values",
-                    Way::Unnest => "unnest",
+                    IngestMethod::Values => "values",
+                    IngestMethod::Unnest => "unnest",
                     _ => "single",
                 };
                 (kind, self.insert(insert).await?)
             }
         };
-        Ok(Done { kind, retries: 0, rows })
+        Ok(CompletedOperation { kind, retries: 0, rows })
     }
 }

@@ -3,38 +3,38 @@
 //!
 //! Never measures without checking answers, and never starts a server: it connects to an address.
 //!
-//! - `run.rs`: one query benchmark, from data to score; `suite.rs` has the tables and queries, `figure.rs` the score.
+//! - `run.rs`: one query benchmark, from data to score; `suite.rs` has the tables and queries, `score.rs` the score.
 //! - Variants: `cold.rs` (cold caches), `streams.rs` (concurrent streams), `clusters.rs` (worker processes),
-//!   `dashboard.rs` (repeated queries, fragment cache), `unsettled.rs` (scans of unflushed rows), `loads.rs` (loading
-//!   files), `plans.rs` (planning time of the suites' queries), `planning.rs` (planning time of the long and deep
+//!   `dashboard.rs` (repeated queries, fragment cache), `unflushed.rs` (scans of unflushed rows), `load_files.rs` (loading
+//!   files), `explain.rs` (planning time of the suites' queries), `planning_growth.rs` (planning time of the long and deep
 //!   statements of `shapes.rs`).
 //! - `measure/mod.rs`: concurrent clients; `ycsb/`, `tpcc/` and `ingest.rs` use it.
 
 pub mod answers;
-mod chance;
 pub mod clusters;
 pub mod cold;
 pub mod dashboard;
-pub mod figure;
+pub mod explain;
 pub mod generate;
 pub mod ingest;
 pub mod load;
-pub mod loads;
+pub mod load_files;
 pub mod measure;
 pub mod peers;
-pub mod planning;
-pub mod plans;
+pub mod planning_growth;
 pub mod plot;
+mod random;
 pub mod report;
 pub mod run;
+pub mod score;
 pub mod shapes;
 pub mod streams;
 pub mod suite;
 pub mod tpcc;
-pub mod unsettled;
+pub mod unflushed;
 pub mod ycsb;
 
-pub use run::{Options, prepare, run};
+pub use run::{QueryOptions, prepare, run};
 pub use suite::Suite;
 
 /// Error of a benchmark.

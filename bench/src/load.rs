@@ -27,7 +27,7 @@ pub async fn load(
 ) -> Result<Vec<LoadedTable>, Error> {
     let creating = |source| Error::Server { doing: format!("creating the {suite} tables"), source };
     client.batch_execute(suite.schema()).await.map_err(creating)?;
-    fill(client, suite, scale, clock, progress).await
+    load_tables(client, suite, scale, clock, progress).await
 }
 
 /// Like [`load`], with tables distributed by their join keys.
@@ -41,10 +41,10 @@ pub async fn load_distributed(
     let creating = |source| Error::Server { doing: format!("creating the {suite} tables"), source };
     client.batch_execute(suite.schema()).await.map_err(creating)?;
     client.batch_execute(suite.distribution()).await.map_err(creating)?;
-    fill(client, suite, scale, clock, progress).await
+    load_tables(client, suite, scale, clock, progress).await
 }
 
-async fn fill(
+async fn load_tables(
     client: &Client,
     suite: Suite,
     scale: f64,
@@ -72,7 +72,7 @@ async fn load_table(
     let parallelism = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let copy = client.copy_in(&format!("COPY {table} FROM STDIN (FORMAT csv)")).await.map_err(failed)?;
     let mut copy = std::pin::pin!(copy);
-    let mut parts = std::pin::pin!(generate::csv(suite, table, scale, parallelism));
+    let mut parts = std::pin::pin!(generate::generate_csv(suite, table, scale, parallelism));
     let mut bytes = 0;
     while let Some(part) = parts.next().await {
         let part = part?;

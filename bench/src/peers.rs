@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::answers::Row;
-use crate::report::PeerRuns;
-use crate::{Error, Options};
+use crate::report::PeerResult;
+use crate::{Error, QueryOptions};
 
 /// Python driver that runs in the peer's process.
 const DRIVER: &str = include_str!("peer_driver.py");
@@ -23,7 +23,7 @@ const PACKAGES: &[(&str, &str)] = &[("duckdb", "duckdb"), ("datafusion", "datafu
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Queries on tables that the peer has loaded.
-    Hot,
+    Loaded,
     /// Queries on Parquet files, each in a new process with cold caches.
     Cold,
     /// Loading of files.
@@ -33,7 +33,7 @@ pub enum Mode {
 /// Running peer process.
 pub struct Peer {
     name: String,
-    described: String,
+    description: String,
     process: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -42,15 +42,15 @@ pub struct Peer {
 impl Peer {
     /// Starts a peer; its package is installed into a private Python environment under the workspace.
     ///
-    /// With [`Mode::Hot`] it loads the Parquet files of `folder`.
-    pub fn start(name: &str, options: &Options, mode: Mode, folder: &Path) -> Result<Self, Error> {
+    /// With [`Mode::Loaded`] it loads the Parquet files of `folder`.
+    pub fn start(name: &str, options: &QueryOptions, mode: Mode, folder: &Path) -> Result<Self, Error> {
         let failed = |reason: String| Error::Peer { peer: name.to_owned(), reason };
         let (_, package) = PACKAGES
             .iter()
             .find(|(known, _)| *known == name)
             .ok_or_else(|| failed("not known; duckdb, datafusion and clickhouse are".to_owned()))?;
-        let python =
-            environment(&options.workspace, package).map_err(|reason| failed(format!("is missing: {reason}")))?;
+        let python = prepare_environment(&options.workspace, package)
+            .map_err(|reason| failed(format!("is missing: {reason}")))?;
         let mut process = Command::new(python)
             .args(["-c", DRIVER, name])
             .arg(folder)
@@ -62,12 +62,12 @@ impl Peer {
             .map_err(|error| failed(error.to_string()))?;
         let requests = process.stdin.take().expect("stdin was asked for");
         let answers = BufReader::new(process.stdout.take().expect("stdout was asked for"));
-        let mut peer = Self { name: name.to_owned(), described: String::new(), process, requests, answers };
+        let mut peer = Self { name: name.to_owned(), description: String::new(), process, requests, answers };
         let ready = peer.receive().map_err(failed)?;
-        peer.described = format!("version {}", ready["version"].as_str().unwrap_or("?"));
-        if mode == Mode::Hot {
+        peer.description = format!("version {}", ready["version"].as_str().unwrap_or("?"));
+        if mode == Mode::Loaded {
             let load = ready["load"].as_f64().unwrap_or(f64::NAN);
-            write!(peer.described, ", loaded from Parquet in {load:.1} s").expect("strings grow");
+            write!(peer.description, ", loaded from Parquet in {load:.1} s").expect("strings grow");
         }
         Ok(peer)
     }
@@ -80,8 +80,8 @@ impl Peer {
 
     /// Version and load time, as text.
     #[must_use]
-    pub fn described(&self) -> &str {
-        &self.described
+    pub fn description(&self) -> &str {
+        &self.description
     }
 
     /// Runs `sql` `runs` times; `check` compares the rows with Kiln's answer.
@@ -91,7 +91,7 @@ impl Peer {
         sql: &str,
         runs: usize,
         check: impl Fn(&[Row]) -> Result<(), String>,
-    ) -> PeerRuns {
+    ) -> PeerResult {
         let answer = self.send(&json!({ "query": number, "sql": sql, "runs": runs })).and_then(|()| self.receive());
         let (runs, problem) = match answer {
             Ok(answer) => {
@@ -99,7 +99,7 @@ impl Peer {
             }
             Err(broken) => (Vec::new(), Some(broken)),
         };
-        PeerRuns { peer: self.name.clone(), runs, problem }
+        PeerResult { peer: self.name.clone(), runs, problem }
     }
 
     /// Loads all tables from `csv` or `parquet` files into a new database on disk and returns the time.
@@ -131,7 +131,7 @@ impl Mode {
     /// Returns the driver's name of the mode.
     fn name(self) -> &'static str {
         match self {
-            Self::Hot => "hot",
+            Self::Loaded => "hot",
             Self::Cold => "cold",
             Self::Load => "load",
         }
@@ -147,20 +147,20 @@ impl Drop for Peer {
 }
 
 /// Returns the Python interpreter of a private environment with `package`, created on first use.
-fn environment(workspace: &Path, package: &str) -> Result<PathBuf, String> {
+fn prepare_environment(workspace: &Path, package: &str) -> Result<PathBuf, String> {
     let folder = workspace.join("peers");
     let python = folder.join("bin/python");
     if !python.exists() {
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        run_command(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     }
-    let present = succeed(Command::new(&python).args(["-c", &format!("import {package}")]));
+    let present = run_command(Command::new(&python).args(["-c", &format!("import {package}")]));
     if present.is_err() {
-        succeed(Command::new(&python).args(["-m", "pip", "install", "--quiet", package, "pyarrow"]))?;
+        run_command(Command::new(&python).args(["-m", "pip", "install", "--quiet", package, "pyarrow"]))?;
     }
     Ok(python)
 }
 
-fn succeed(command: &mut Command) -> Result<(), String> {
+fn run_command(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
     if output.status.success() {
         return Ok(());

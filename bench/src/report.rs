@@ -6,42 +6,42 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Suite;
-use crate::figure::{figure, geometric_mean};
 use crate::load::LoadedTable;
+use crate::score::{geometric_mean, score};
 
 /// Results of a query benchmark.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct QueryReport {
     pub suite: Suite,
     pub scale: f64,
     pub tables: Vec<LoadedTable>,
     pub peers: Vec<String>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<QueryResult>,
 }
 
 /// Results of one query on Kiln and its peers.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct QueryResult {
     /// Number of the query, from 1.
     pub query: usize,
     /// Kiln's timed runs, in order.
     pub kiln: Vec<Duration>,
     pub rows: usize,
-    pub peers: Vec<PeerRuns>,
+    pub peers: Vec<PeerResult>,
 }
 
 /// Results of one query on one peer.
 #[derive(Debug, Clone)]
-pub struct PeerRuns {
+pub struct PeerResult {
     pub peer: String,
     pub runs: Vec<Duration>,
     /// Difference from Kiln's answer, or the error.
     pub problem: Option<String>,
 }
 
-impl Entry {
+impl QueryResult {
     /// Adds a peer's runs.
-    pub(crate) fn add(&mut self, ran: PeerRuns) {
+    pub(crate) fn add(&mut self, ran: PeerResult) {
         match self.peers.iter_mut().find(|runs| runs.peer == ran.peer) {
             Some(runs) => {
                 runs.runs.extend(ran.runs);
@@ -59,13 +59,14 @@ impl Entry {
     /// Formats a table line: query, rows, Kiln's fastest time, each peer's and the ratio of Kiln to peer.
     #[must_use]
     pub fn line(&self) -> String {
-        let mut line = format!("q{:02}{:>9} rows{}", self.query, self.rows, seconds(self.best()));
+        let mut line = format!("q{:02}{:>9} rows{}", self.query, self.rows, format_seconds(self.best()));
         for peer in &self.peers {
             let theirs = peer.runs.iter().min().copied();
             match (self.best(), theirs, &peer.problem) {
                 (Some(ours), Some(theirs), None) => {
                     let ratio = ours.as_secs_f64() / theirs.as_secs_f64().max(1e-9);
-                    write!(line, "   {}{}{ratio:>8.2}x", peer.peer, seconds(Some(theirs))).expect("strings grow");
+                    write!(line, "   {}{}{ratio:>8.2}x", peer.peer, format_seconds(Some(theirs)))
+                        .expect("strings grow");
                 }
                 (_, _, problem) => {
                     let problem = problem.as_deref().unwrap_or("did not run");
@@ -77,19 +78,19 @@ impl Entry {
     }
 }
 
-impl Report {
+impl QueryReport {
     /// Formats totals, scores (geometric mean without the slowest third) and the geometric means of the ratios.
     #[must_use]
     pub fn summary(&self) -> String {
-        let best: Vec<Duration> = self.entries.iter().filter_map(Entry::best).collect();
+        let best: Vec<Duration> = self.entries.iter().filter_map(QueryResult::best).collect();
         let every: Vec<Duration> = self.entries.iter().flat_map(|entry| entry.kiln.iter().copied()).collect();
         let total: Duration = best.iter().sum();
         let mut text = format!(
             "kiln {} sf {}: total{}, figure{}",
             self.suite,
             self.scale,
-            seconds(Some(total)),
-            seconds(figure(&every))
+            format_seconds(Some(total)),
+            format_seconds(score(&every))
         );
         for peer in &self.peers {
             let pairs: Vec<(Duration, Duration)> =
@@ -105,9 +106,9 @@ impl Report {
             write!(
                 text,
                 "\n{peer}: total{} over {} agreeing queries, figure{}, kiln/{peer} geometric mean {:.2}, worst {worst:.2}",
-                seconds(Some(total)),
+                format_seconds(Some(total)),
                 pairs.len(),
-                seconds(figure(&theirs)),
+                format_seconds(score(&theirs)),
                 ratio.unwrap_or(f64::NAN),
             )
             .expect("strings grow");
@@ -137,11 +138,11 @@ impl Report {
     }
 
     /// Returns queries that failed on a peer or whose answers differ.
-    pub fn differences(&self) -> impl Iterator<Item = &Entry> {
+    pub fn differences(&self) -> impl Iterator<Item = &QueryResult> {
         self.entries.iter().filter(|entry| entry.peers.iter().any(|peer| peer.problem.is_some()))
     }
 
-    fn pair(&self, entry: &Entry, peer: &str) -> Option<(Duration, Duration)> {
+    fn pair(&self, entry: &QueryResult, peer: &str) -> Option<(Duration, Duration)> {
         let theirs = entry.peers.iter().find(|runs| runs.peer == peer && runs.problem.is_none())?;
         Some((entry.best()?, theirs.runs.iter().min().copied()?))
     }
@@ -152,6 +153,6 @@ impl Report {
     }
 }
 
-fn seconds(duration: Option<Duration>) -> String {
+fn format_seconds(duration: Option<Duration>) -> String {
     duration.map_or_else(|| "        –".to_owned(), |duration| format!("{:>8.3} s", duration.as_secs_f64()))
 }

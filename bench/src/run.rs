@@ -10,24 +10,24 @@ use types::Clock;
 use crate::answers::{self, Row};
 use crate::load::{LoadedTable, load, load_distributed};
 use crate::peers::{Mode, Peer};
-use crate::report::{Entry, Report};
+use crate::report::{QueryReport, QueryResult};
 use crate::{Error, Suite};
 
 /// Polling interval, number of consecutive equal polls that mean idle, and maximum number of polls of the cache.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-const UNCHANGED: usize = 4;
-const LOOKS_MAX: usize = 1200;
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+const UNCHANGED_POLLS: usize = 4;
+const POLLS_MAX: usize = 1200;
 
 /// Options of a query benchmark.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct QueryOptions {
     pub suite: Suite,
     /// Scale factor: roughly gigabytes of data.
     pub scale: f64,
     /// Timed runs of each query, after the scan that warms the caches.
     pub runs: usize,
     /// Peers to compare with: `duckdb`, `datafusion`, `clickhouse`.
-    pub against: Vec<String>,
+    pub peers: Vec<String>,
     /// Numbers of the queries to run, from 1; empty for all.
     pub queries: Vec<usize>,
     /// Folder for the peers' data and their Python environment.
@@ -45,55 +45,55 @@ pub struct Options {
 /// Runs the benchmark over a connection to Kiln; `say` receives progress lines.
 pub async fn run(
     client: &Client,
-    options: &Options,
+    options: &QueryOptions,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
+) -> Result<QueryReport, Error> {
     let tables = prepare(client, options, clock, say).await?;
-    let mut peers = start_peers(options, Mode::Hot, say);
+    let mut peers = start_peers(options, Mode::Loaded, say);
     warm(client, options.suite).await?;
-    rest(client, clock, say).await?;
+    wait_until_idle(client, clock, say).await?;
 
     let mut entries = Vec::new();
-    for number in chosen(options) {
+    for number in selected_queries(options) {
         let sql = options.suite.queries()[number - 1];
-        let mut entry = Entry { query: number, kiln: Vec::new(), rows: 0, peers: Vec::new() };
+        let mut entry = QueryResult { query: number, kiln: Vec::new(), rows: 0, peers: Vec::new() };
         let mut answer = Vec::new();
         for _ in 0..options.runs.max(1) {
             let time;
-            (time, answer) = timed(client, number, sql, clock).await?;
+            (time, answer) = run_timed(client, number, sql, clock).await?;
             entry.kiln.push(time);
         }
         compare(&mut entry, &mut peers, sql, &answer, options, say);
         entries.push(entry);
     }
     let peers = peers.into_iter().map(|peer| peer.name().to_owned()).collect();
-    Ok(Report { suite: options.suite, scale: options.scale, tables, peers, entries })
+    Ok(QueryReport { suite: options.suite, scale: options.scale, tables, peers, entries })
 }
 
 /// Loads the tables, exports them to Parquet if there are peers, and returns statistics of the loaded tables.
 pub async fn prepare(
     client: &Client,
-    options: &Options,
+    options: &QueryOptions,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<LoadedTable>, Error> {
-    compute_all(client).await?;
+    disable_fragment_cache(client).await?;
     let tables = if options.loaded { Vec::new() } else { load_tables(client, options, clock, say).await? };
-    if !options.against.is_empty() {
+    if !options.peers.is_empty() {
         export(client, options).await?;
     }
     Ok(tables)
 }
 
 /// Disables the fragment cache, so that the server computes every answer in full.
-pub(crate) async fn compute_all(client: &Client) -> Result<(), Error> {
+pub(crate) async fn disable_fragment_cache(client: &Client) -> Result<(), Error> {
     let set = "SET kiln.fragment_cache = off";
     client.batch_execute(set).await.map_err(|source| Error::Server { doing: set.to_owned(), source })
 }
 
 /// Runs a query and returns its time and answer.
-pub(crate) async fn timed(
+pub(crate) async fn run_timed(
     client: &Client,
     number: usize,
     sql: &str,
@@ -101,17 +101,17 @@ pub(crate) async fn timed(
 ) -> Result<(Duration, Vec<Row>), Error> {
     let start = clock.monotonic();
     let answer =
-        query(client, sql).await.map_err(|source| Error::Server { doing: format!("query {number}"), source })?;
+        run_query(client, sql).await.map_err(|source| Error::Server { doing: format!("query {number}"), source })?;
     Ok((clock.monotonic() - start, answer))
 }
 
 /// Runs a query on the peers, compares their answers with Kiln's, and reports the result.
 pub(crate) fn compare(
-    entry: &mut Entry,
+    entry: &mut QueryResult,
     peers: &mut [Peer],
     sql: &str,
     answer: &[Row],
-    options: &Options,
+    options: &QueryOptions,
     say: &mut dyn FnMut(&str),
 ) {
     for peer in peers {
@@ -119,11 +119,11 @@ pub(crate) fn compare(
         entry.add(peer.run(entry.query, sql, options.runs.max(1), check));
     }
     entry.rows = answer.len();
-    show(entry, answer, options, say);
+    report_query(entry, answer, options, say);
 }
 
 /// Reports the result of a query.
-pub(crate) fn show(entry: &Entry, answer: &[Row], options: &Options, say: &mut dyn FnMut(&str)) {
+pub(crate) fn report_query(entry: &QueryResult, answer: &[Row], options: &QueryOptions, say: &mut dyn FnMut(&str)) {
     say(&entry.line());
     for row in answer.iter().take(options.show_rows) {
         let values: Vec<&str> = row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
@@ -132,7 +132,7 @@ pub(crate) fn show(entry: &Entry, answer: &[Row], options: &Options, say: &mut d
 }
 
 /// Runs `sql` and returns its rows as text.
-pub async fn query(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
+pub async fn run_query(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
     let messages = client.simple_query_raw(sql).await?;
     pin_mut!(messages);
     let mut rows = Vec::new();
@@ -146,13 +146,13 @@ pub async fn query(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgre
 
 async fn load_tables(
     client: &Client,
-    options: &Options,
+    options: &QueryOptions,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<LoadedTable>, Error> {
     let start = clock.monotonic();
     let mut loaded = |table: &LoadedTable| {
-        say(&format!("loaded {:<24}{:>12} rows{}", table.table, table.rows, rate(table.bytes, table.elapsed)));
+        say(&format!("loaded {:<24}{:>12} rows{}", table.table, table.rows, format_rate(table.bytes, table.elapsed)));
     };
     let tables = if options.distributed {
         load_distributed(client, options.suite, options.scale, clock, &mut loaded).await?
@@ -182,15 +182,19 @@ async fn warm(client: &Client, suite: Suite) -> Result<(), Error> {
 }
 
 /// Waits until the background cache filler is idle, so that it does not disturb the peers' measurements.
-pub(crate) async fn rest(client: &Client, clock: &dyn Clock, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+pub(crate) async fn wait_until_idle(
+    client: &Client,
+    clock: &dyn Clock,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
     let query = "SELECT coalesce(sum(blocks), 0)::int8 FROM sys.cache WHERE tier = 'memory'";
-    let (mut kept, mut unchanged, mut left) = (-1_i64, 0, LOOKS_MAX);
-    while unchanged < UNCHANGED && 0 < left {
+    let (mut kept, mut unchanged, mut left) = (-1_i64, 0, POLLS_MAX);
+    while unchanged < UNCHANGED_POLLS && 0 < left {
         let failed = |source| Error::Server { doing: "looking at the cache".to_owned(), source };
         let now: i64 = client.query_one(query, &[]).await.map_err(failed)?.get(0);
         unchanged = if now == kept { unchanged + 1 } else { 0 };
         (kept, left) = (now, left - 1);
-        clock.sleep(LOOK_EVERY).await;
+        clock.sleep(POLL_INTERVAL).await;
     }
     if left == 0 {
         say("the cache is not at rest after some minutes: peers are measured beside what fills it");
@@ -199,8 +203,8 @@ pub(crate) async fn rest(client: &Client, clock: &dyn Clock, say: &mut dyn FnMut
 }
 
 /// Writes each table to a Parquet file for the peers.
-pub(crate) async fn export(client: &Client, options: &Options) -> Result<(), Error> {
-    let folder = options.files()?;
+pub(crate) async fn export(client: &Client, options: &QueryOptions) -> Result<(), Error> {
+    let folder = options.ensure_export_folder()?;
     for table in options.suite.tables() {
         let path = folder.join(format!("{table}.parquet"));
         let copy = format!("COPY {table} TO '{}' (FORMAT parquet)", path.display());
@@ -211,13 +215,13 @@ pub(crate) async fn export(client: &Client, options: &Options) -> Result<(), Err
 }
 
 /// Starts the peers; those that cannot start are reported and left out.
-pub(crate) fn start_peers(options: &Options, mode: Mode, say: &mut dyn FnMut(&str)) -> Vec<Peer> {
+pub(crate) fn start_peers(options: &QueryOptions, mode: Mode, say: &mut dyn FnMut(&str)) -> Vec<Peer> {
     let mut peers = Vec::new();
-    for name in &options.against {
-        let started = options.files().and_then(|folder| Peer::start(name, options, mode, &folder));
+    for name in &options.peers {
+        let started = options.ensure_export_folder().and_then(|folder| Peer::start(name, options, mode, &folder));
         match started {
             Ok(peer) => {
-                say(&format!("{name}: {}", peer.described()));
+                say(&format!("{name}: {}", peer.description()));
                 peers.push(peer);
             }
             Err(missing) => say(&missing.to_string()),
@@ -226,9 +230,9 @@ pub(crate) fn start_peers(options: &Options, mode: Mode, say: &mut dyn FnMut(&st
     peers
 }
 
-impl Options {
+impl QueryOptions {
     /// Returns the folder of the exported files, which is created if missing.
-    pub(crate) fn files(&self) -> Result<PathBuf, Error> {
+    pub(crate) fn ensure_export_folder(&self) -> Result<PathBuf, Error> {
         let folder = self.workspace.join(format!("{}-{}", self.suite, self.scale));
         std::fs::create_dir_all(&folder)
             .map_err(|source| Error::File { path: folder.display().to_string(), source })?;
@@ -237,7 +241,7 @@ impl Options {
 }
 
 /// Returns the numbers of the queries to run.
-pub(crate) fn chosen(options: &Options) -> Vec<usize> {
+pub(crate) fn selected_queries(options: &QueryOptions) -> Vec<usize> {
     let all = 1..=options.suite.queries().len();
     if options.queries.is_empty() {
         all.collect()
@@ -246,7 +250,7 @@ pub(crate) fn chosen(options: &Options) -> Vec<usize> {
     }
 }
 
-fn rate(bytes: u64, elapsed: Duration) -> String {
+fn format_rate(bytes: u64, elapsed: Duration) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let megabytes = bytes as f64 / 1e6;
     format!("{:>10.2} s{:>10.1} MB/s", elapsed.as_secs_f64(), megabytes / elapsed.as_secs_f64().max(1e-9))

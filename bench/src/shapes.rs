@@ -64,7 +64,8 @@ fn chain(count: usize, next: impl Fn(&str) -> String) -> String {
 /// Returns all shapes.
 #[must_use]
 pub fn shapes() -> Vec<Shape> {
-    [set_operations(), joins(), conditions(), with_queries(), operators(), nests(), subqueries(), lists()].concat()
+    [set_operations(), joins(), conditions(), with_queries(), operators(), nested_expressions(), subqueries(), lists()]
+        .concat()
 }
 
 fn set_operations() -> Vec<Shape> {
@@ -201,7 +202,7 @@ fn operators() -> Vec<Shape> {
     ]
 }
 
-fn nests() -> Vec<Shape> {
+fn nested_expressions() -> Vec<Shape> {
     vec![
         shape("parentheses", |n| format!("select {} from t", nested("(", "i", ")", n))),
         shape("parentheses and sums", |n| format!("select {} from t", nested("(1 + ", "i", ")", n))),

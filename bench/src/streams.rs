@@ -8,18 +8,18 @@ use tokio_postgres::Client;
 use types::Clock;
 
 use crate::answers::{self, Row};
-use crate::clusters::{Clusters, send_role_to};
+use crate::clusters::{Clusters, set_default_clusters};
 use crate::measure::server::Server;
-use crate::measure::{self, Done, Report, Span, drive};
+use crate::measure::{self, CompletedOperation, MeasurementReport, MeasurementTime, drive};
 use crate::plot::Line;
-use crate::run::{chosen, compute_all, query, timed};
-use crate::{Error, Options};
+use crate::run::{disable_fragment_cache, run_query, run_timed, selected_queries};
+use crate::{Error, QueryOptions};
 
 /// Number of clients that run long queries beside the short one.
 const HEAVY_CLIENTS: usize = 8;
 
 /// Query with its time and answer in a single stream.
-struct Known {
+struct BaselineQuery {
     sql: &'static str,
     number: usize,
     time: Duration,
@@ -30,17 +30,17 @@ struct Known {
 /// query beside the longest ones.
 pub async fn run(
     server: &Server,
-    options: &Options,
+    options: &QueryOptions,
     streams: usize,
-    span: Span,
+    span: MeasurementTime,
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
+) -> Result<MeasurementReport, Error> {
     let setting = format!("{} at scale {}, {streams} streams", options.suite, options.scale);
-    let mut report = empty(server, setting);
-    let known = one_stream(server, options, clock).await?;
+    let mut report = new_report(server, setting);
+    let known = run_single_stream(server, options, clock).await?;
     let alone: Duration = known.iter().map(|query| query.time).sum();
-    let (together, wrong) = all_streams(server, &known, streams, clock).await?;
+    let (together, wrong) = run_streams(server, &known, streams, clock).await?;
     report.violations.extend(wrong);
     let per_hour = |passes: usize, time: Duration| (passes * known.len()) as f64 * 3600.0 / time.as_secs_f64();
     let (one, all) = (per_hour(1, alone), per_hour(streams, together));
@@ -48,7 +48,7 @@ pub async fn run(
     say(&format!("{streams} streams {:>9.2} s{all:>12.0} queries an hour   {:.2}x", together.as_secs_f64(), all / one));
     report.figures.push(("queries an hour, one stream".to_owned(), one));
     report.figures.push((format!("queries an hour, {streams} streams"), all));
-    short_among_heavy(server, known, span, clock, &mut report, say).await?;
+    measure_short_under_load(server, known, span, clock, &mut report, say).await?;
     Ok(report)
 }
 
@@ -71,14 +71,14 @@ pub struct Sweep {
 /// Server errors.
 pub async fn sweep(
     server: &Server,
-    options: &Options,
+    options: &QueryOptions,
     sweep: &Sweep,
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
-) -> Result<(Report, Vec<Line>), Error> {
+) -> Result<(MeasurementReport, Vec<Line>), Error> {
     let setting = format!("{} at scale {}, {:?} streams", options.suite, options.scale, sweep.streams);
-    let mut report = empty(server, setting);
-    let known = one_stream(server, options, clock).await?;
+    let mut report = new_report(server, setting);
+    let known = run_single_stream(server, options, clock).await?;
     let usual = [0];
     let counts = if sweep.clusters.is_empty() { usual.as_slice() } else { sweep.clusters.as_slice() };
     let client = server.connect().await?;
@@ -86,19 +86,19 @@ pub async fn sweep(
     for count in counts {
         let clusters = match count {
             0 => None,
-            _ => Some(Clusters::make(&client, *count, sweep.workers, &**clock).await?),
+            _ => Some(Clusters::create(&client, *count, sweep.workers, &**clock).await?),
         };
-        send_role_to(&client, clusters.as_ref().map_or(&[], Clusters::names)).await?;
+        set_default_clusters(&client, clusters.as_ref().map_or(&[], Clusters::names)).await?;
         let name = match count {
             0 => "the server".to_owned(),
             1 => format!("1 cluster of {}", sweep.workers),
             _ => format!("{count} clusters of {}", sweep.workers),
         };
         // Warms the caches of the new clusters.
-        all_streams(server, &known, 1, clock).await?;
+        run_streams(server, &known, 1, clock).await?;
         let mut points = Vec::new();
         for streams in &sweep.streams {
-            let (took, wrong) = all_streams(server, &known, (*streams).max(1), clock).await?;
+            let (took, wrong) = run_streams(server, &known, (*streams).max(1), clock).await?;
             report.violations.extend(wrong);
             let per_hour = ((*streams).max(1) * known.len()) as f64 * 3600.0 / took.as_secs_f64();
             say(&format!(
@@ -110,15 +110,15 @@ pub async fn sweep(
         }
         lines.push(Line { name, points });
         if let Some(clusters) = clusters {
-            send_role_to(&client, &[]).await?;
+            set_default_clusters(&client, &[]).await?;
             clusters.drop(&client).await?;
         }
     }
     Ok((report, lines))
 }
 
-fn empty(server: &Server, setting: String) -> Report {
-    Report {
+fn new_report(server: &Server, setting: String) -> MeasurementReport {
+    MeasurementReport {
         benchmark: "streams",
         server: server.version.clone(),
         setting,
@@ -129,34 +129,38 @@ fn empty(server: &Server, setting: String) -> Report {
 }
 
 /// Opens a connection with the fragment cache disabled.
-async fn connected(server: &Server) -> Result<Client, Error> {
+async fn connect(server: &Server) -> Result<Client, Error> {
     let client = server.connect().await?;
-    compute_all(&client).await?;
+    disable_fragment_cache(&client).await?;
     Ok(client)
 }
 
 /// Runs each query twice in one stream and records the second run.
-async fn one_stream(server: &Server, options: &Options, clock: &Arc<dyn Clock>) -> Result<Vec<Known>, Error> {
-    let client = connected(server).await?;
-    let numbers = chosen(options);
+async fn run_single_stream(
+    server: &Server,
+    options: &QueryOptions,
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<BaselineQuery>, Error> {
+    let client = connect(server).await?;
+    let numbers = selected_queries(options);
     let mut known = Vec::with_capacity(numbers.len());
     for number in numbers {
         let sql = options.suite.queries()[number - 1];
-        timed(&client, number, sql, &**clock).await?;
-        let (time, answer) = timed(&client, number, sql, &**clock).await?;
-        known.push(Known { sql, number, time, answer });
+        run_timed(&client, number, sql, &**clock).await?;
+        let (time, answer) = run_timed(&client, number, sql, &**clock).await?;
+        known.push(BaselineQuery { sql, number, time, answer });
     }
     Ok(known)
 }
 
 /// Runs all streams concurrently; returns the elapsed time and the answers that differ from those of a single stream.
-async fn all_streams(
+async fn run_streams(
     server: &Server,
-    known: &[Known],
+    known: &[BaselineQuery],
     streams: usize,
     clock: &Arc<dyn Clock>,
 ) -> Result<(Duration, Vec<String>), Error> {
-    let clients = try_join_all((0..streams).map(|_| connected(server))).await?;
+    let clients = try_join_all((0..streams).map(|_| connect(server))).await?;
     let start = clock.monotonic();
     let streams = clients.len();
     let running = clients.iter().enumerate().map(|(stream, client)| async move {
@@ -164,7 +168,7 @@ async fn all_streams(
         // Streams start at positions evenly spread over the list of queries.
         let first = stream * known.len() / streams;
         for query in known.iter().cycle().skip(first).take(known.len()) {
-            let (_, answer) = timed(client, query.number, query.sql, &**clock).await?;
+            let (_, answer) = run_timed(client, query.number, query.sql, &**clock).await?;
             if let Err(difference) = answers::compare(&query.answer, &answer) {
                 wrong.push(format!("query {} in stream {stream}: {difference}", query.number));
             }
@@ -176,12 +180,12 @@ async fn all_streams(
 }
 
 /// Measures the shortest query alone, then while other clients run the longest ones.
-async fn short_among_heavy(
+async fn measure_short_under_load(
     server: &Server,
-    mut known: Vec<Known>,
-    span: Span,
+    mut known: Vec<BaselineQuery>,
+    span: MeasurementTime,
     clock: &Arc<dyn Clock>,
-    report: &mut Report,
+    report: &mut MeasurementReport,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
     known.sort_by_key(|query| query.time);
@@ -191,14 +195,14 @@ async fn short_among_heavy(
     let mut p99 = Vec::new();
     for (name, count) in [("alone", 0), ("among heavy ones", HEAVY_CLIENTS)] {
         let mut clients =
-            vec![Repeated { client: connected(server).await?, kind: "short", queries: vec![short], next: 0 }];
+            vec![QueryLoop { client: connect(server).await?, kind: "short", queries: vec![short], next: 0 }];
         for first in 0..count {
-            let client = connected(server).await?;
-            clients.push(Repeated { client, kind: "heavy", queries: heavy.clone(), next: first });
+            let client = connect(server).await?;
+            clients.push(QueryLoop { client, kind: "heavy", queries: heavy.clone(), next: first });
         }
         let outcome = drive(clients, span, clock).await;
         let name = format!("q{number:02} {name}");
-        say(&Report::table(&name, &outcome));
+        say(&MeasurementReport::table(&name, &outcome));
         let time = outcome.kinds.get("short").map_or(Duration::ZERO, |kind| kind.latencies.percentile(0.99));
         report.figures.push((format!("{name}, p99 ms"), time.as_secs_f64() * 1e3));
         p99.push(time);
@@ -213,19 +217,19 @@ async fn short_among_heavy(
 }
 
 /// Client that runs its queries in a loop.
-struct Repeated {
+struct QueryLoop {
     client: Client,
     kind: &'static str,
     queries: Vec<&'static str>,
     next: usize,
 }
 
-impl measure::Client for Repeated {
-    async fn step(&mut self) -> Result<Done, Error> {
+impl measure::BenchmarkClient for QueryLoop {
+    async fn step(&mut self) -> Result<CompletedOperation, Error> {
         let sql = self.queries[self.next % self.queries.len()];
         self.next += 1;
         let failed = |source| Error::Server { doing: format!("a {} query", self.kind), source };
-        query(&self.client, sql).await.map_err(failed)?;
-        Ok(Done::once(self.kind))
+        run_query(&self.client, sql).await.map_err(failed)?;
+        Ok(CompletedOperation::single_row(self.kind))
     }
 }

@@ -3,32 +3,32 @@
 //! against a model.
 //!
 //! All code below a statement's plan is the real one; the disk, the clock and failures of the bucket are simulated.
-//! Actors that wait for time or storage block in [`pace::Pace`] until the driver resumes them, and commits wait until
+//! Actors that wait for time or storage block in [`scheduler::ActorScheduler`] until the driver resumes them, and commits wait until
 //! the driver runs the committer. So the seed determines everything that happens: a failed run prints the `KILN_SEED`
 //! that reproduces it.
 //!
 //! - `driver.rs`: the scheduler of a run; start here.
-//! - `history.rs`: the reference model.
-//! - `life.rs`: the simulated world and a server in it.
-//! - `client.rs` and `statement.rs`: actors and their statements; `pace.rs`: how they block.
-//! - `look.rs` and `check.rs`: reading and checking states.
+//! - `model.rs`: the reference model.
+//! - `world.rs`: the simulated world and a server in it.
+//! - `actors.rs` and `statement.rs`: actors and their statements; `actor_scheduler.rs`: how they block.
+//! - `state_reader.rs` and `invariants.rs`: reading and checking states.
 //! - `tests.rs`: the seeds, and proof that each mutation is detected.
 
 #[cfg(test)]
-mod check;
+mod actor_scheduler;
 #[cfg(test)]
-mod client;
+mod actors;
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
-mod history;
+mod invariants;
 #[cfg(test)]
-mod life;
+mod model;
 #[cfg(test)]
-mod look;
-#[cfg(test)]
-mod pace;
+mod state_reader;
 #[cfg(test)]
 mod statement;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod world;

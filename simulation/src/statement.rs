@@ -19,10 +19,10 @@ use txn::Transaction;
 use txn::locks::TableLock;
 use types::{CommitTs, Condition, SqlResult};
 
-use super::client::{Client, below};
-use super::history::{Row, Write, Writes};
-use super::life::{KEY, KEY_COLUMNS, TABLE, context};
-use super::look::{Seen, place_number, values};
+use super::actors::{Client, draw_below};
+use super::model::{Row, TransactionWrites, Write};
+use super::state_reader::{LocatedRow, decode_tuple, location_number};
+use super::world::{KEY, KEY_COLUMNS, TABLE, run_context};
 
 /// Number of different keys.
 const KEYS: u64 = 40;
@@ -37,35 +37,35 @@ pub(super) enum Statement {
         /// True to write a shard directly.
         into_shard: bool,
     },
-    Update(Which),
-    Delete(Which),
+    Update(RowFilter),
+    Delete(RowFilter),
     Truncate,
 }
 
 /// Condition on rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum RowFilter {
     Key(i32),
     /// Row numbers with this remainder (first) for this divisor (second).
-    Rest(i64, i64),
+    Remainder(i64, i64),
 }
 
 impl Statement {
     pub(super) fn draw(client: &Client) -> Self {
         let random = &client.random;
-        let key = || Which::Key(draw_key(client));
+        let key = || RowFilter::Key(draw_key(client));
         let some = || {
-            let divisor = 2 + i64::try_from(below(random, 6)).expect("small");
-            Which::Rest(i64::try_from(below(random, 100)).expect("small") % divisor, divisor)
+            let divisor = 2 + i64::try_from(draw_below(random, 6)).expect("small");
+            RowFilter::Remainder(i64::try_from(draw_below(random, 100)).expect("small") % divisor, divisor)
         };
-        match below(random, 32) {
-            0..10 => Self::Insert { rows: 1 + below(random, 3), into_shard: false },
-            10..12 => Self::Insert { rows: 1 + below(random, 6), into_shard: true },
+        match draw_below(random, 32) {
+            0..10 => Self::Insert { rows: 1 + draw_below(random, 3), into_shard: false },
+            10..12 => Self::Insert { rows: 1 + draw_below(random, 6), into_shard: true },
             12..19 => Self::Update(key()),
             19..24 => Self::Update(some()),
             24..28 => Self::Delete(key()),
             28..31 => Self::Delete(some()),
-            _ if below(random, 4) == 0 => Self::Truncate,
+            _ if draw_below(random, 4) == 0 => Self::Truncate,
             _ => Self::Update(some()),
         }
     }
@@ -77,7 +77,7 @@ impl Client {
         &self,
         statement: Statement,
         transaction: &mut Transaction,
-        writes: &mut Writes,
+        writes: &mut TransactionWrites,
     ) -> SqlResult<()> {
         for _ in 0..ATTEMPTS_MAX {
             transaction.refresh().map_err(from_txn)?;
@@ -90,7 +90,7 @@ impl Client {
             if attempt == Attempt::Done(()) {
                 return Ok(());
             }
-            self.life.stop("again").await;
+            self.life.block("again").await;
         }
         panic!("{statement:?} never comes to an end");
     }
@@ -100,23 +100,25 @@ impl Client {
         count: u64,
         into_shard: bool,
         transaction: &mut Transaction,
-        writes: &mut Writes,
+        writes: &mut TransactionWrites,
     ) -> SqlResult<Attempt<()>> {
         let life = &*self.life;
-        let (table, waits) = (&life.table, LockWaits::from_context(&context()));
+        let (table, waits) = (&life.table, LockWaits::from_context(&run_context()));
         let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.lock_wait());
         if waits.wait_for(locked).await?.waited {
             return Ok(Attempt::Conflict);
         }
         let keys: BTreeSet<i32> = (0..count).map(|_| draw_key(self)).collect();
-        let rows: Vec<(i64, Row)> =
-            keys.iter().map(|&key| (life.world.number(), Row { key, version: life.world.number() })).collect();
-        let columns = columns_of(&rows);
+        let rows: Vec<(i64, Row)> = keys
+            .iter()
+            .map(|&key| (life.world.draw_number(), Row { key, version: life.world.draw_number() }))
+            .collect();
+        let columns = to_columns(&rows);
         let new = encode_table_rows(table, &columns)?.into_iter().map(|tuple| CheckedRow { id: None, tuple });
         let new: Vec<CheckedRow> = new.collect();
         let begun = transaction.view().ts;
         let checked = check_constraints(life.execution.lookup(), table, &new, &[], None, transaction, &waits).await;
-        self.judge(&checked, &keys, begun, writes).await;
+        self.check_unique_violation(&checked, &keys, begun, writes).await;
         if checked? == Attempt::Conflict {
             return Ok(Attempt::Conflict);
         }
@@ -126,27 +128,35 @@ impl Client {
             let operators = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
             let load = life.execution.loader().new_load(table, transaction, 0);
             let task = Arc::new(TaskContext::default().with_runtime(life.execution.executor().runtime()));
-            let loaded = life.execution.executor().run_task(&context(), load.run(operators, task)).await?;
+            let loaded = life.execution.executor().run_task(&run_context(), load.run(operators, task)).await?;
             loaded.stage(transaction)?;
         } else {
             stage_rows(transaction, table, new.into_iter().map(|row| row.tuple).collect())?;
         }
-        writes.rows.extend(rows.into_iter().map(|(number, row)| (number, Write { seen: None, now: Some(row) })));
+        writes
+            .rows
+            .extend(rows.into_iter().map(|(number, row)| (number, Write { seen_version: None, new_row: Some(row) })));
         Ok(Attempt::Done(()))
     }
 
     /// Checks a unique violation: one of the keys must have existed since the statement began.
-    async fn judge<T>(&self, checked: &SqlResult<T>, keys: &BTreeSet<i32>, begun: CommitTs, writes: &Writes) {
+    async fn check_unique_violation<T>(
+        &self,
+        checked: &SqlResult<T>,
+        keys: &BTreeSet<i32>,
+        begun: CommitTs,
+        writes: &TransactionWrites,
+    ) {
         let Err(error) = checked else { return };
         if error.condition != Condition::UniqueViolation {
             return;
         }
-        let now = self.life.newest().ts;
+        let now = self.life.current_snapshot().ts;
         // A transaction that has just committed the key and released its lock gets a turn to report it.
-        self.life.stop("judge").await;
+        self.life.block("judge").await;
         let mut history = self.life.world.history.lock();
         let was_there = |key: &i32| {
-            let own = writes.rows.values().any(|write| write.now.is_some_and(|row| row.key == *key));
+            let own = writes.rows.values().any(|write| write.new_row.is_some_and(|row| row.key == *key));
             own || history.had_key(*key, begun, now)
         };
         assert!(keys.iter().any(was_there), "nobody has a key of {keys:?}: {error:?}");
@@ -154,26 +164,26 @@ impl Client {
 
     async fn modify(
         &self,
-        which: Which,
+        which: RowFilter,
         delete: bool,
         transaction: &mut Transaction,
-        writes: &mut Writes,
+        writes: &mut TransactionWrites,
     ) -> SqlResult<Attempt<()>> {
         let life = &*self.life;
-        let (table, waits) = (&life.table, LockWaits::from_context(&context()));
+        let (table, waits) = (&life.table, LockWaits::from_context(&run_context()));
         let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.lock_wait());
         if waits.wait_for(locked).await?.waited {
             return Ok(Attempt::Conflict);
         }
-        let targets = self.find(which, transaction, writes).await?;
+        let targets = self.find_rows(which, transaction, writes).await?;
         let mut used = BTreeSet::new();
         let changed: Vec<(i64, Row)> = targets
             .iter()
             .map(|seen| {
-                let moves = !delete && below(&self.random, 5) == 0;
+                let moves = !delete && draw_below(&self.random, 5) == 0;
                 let key = if moves { draw_key(self) } else { seen.row.key };
                 used.insert(key);
-                (seen.number, Row { key, version: life.world.number() })
+                (seen.number, Row { key, version: life.world.draw_number() })
             })
             .collect();
         let view = transaction.view();
@@ -182,70 +192,76 @@ impl Client {
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(Int8Array::from_value(action, targets.len())),
             Arc::new(targets.iter().map(|seen| seen.id.0.cast_signed()).collect::<Int64Array>()),
-            Arc::new(targets.iter().map(|seen| place_number(seen.place, rows)).collect::<Int64Array>()),
+            Arc::new(targets.iter().map(|seen| location_number(seen.location, rows)).collect::<Int64Array>()),
         ];
-        columns.extend(columns_of(&changed));
+        columns.extend(to_columns(&changed));
         let fields = columns.iter().map(|column| Field::new("", DataType::clone(column.data_type()), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batch = RecordBatch::try_new(schema, columns).expect("columns of one length");
         let begun = view.ts;
         drop(view);
         // Zero forces the bulk path.
-        let fresh_rows_max = if !delete && below(&self.random, 3) == 0 { 0 } else { usize::MAX };
+        let fresh_rows_max = if !delete && draw_below(&self.random, 3) == 0 { 0 } else { usize::MAX };
         let found =
             StatementChanges::from_batches_with_limit(fresh_rows_max, table, &[], false, vec![batch], transaction)?;
         let attempt = life.execution.dml().lock_and_check(table, &[], &found, transaction, &waits).await;
         let is_twice = used.len() < changed.len();
         if !is_twice {
-            self.judge(&attempt, &used, begun, writes).await;
+            self.check_unique_violation(&attempt, &used, begun, writes).await;
         }
         if attempt? == Attempt::Conflict {
             return Ok(Attempt::Conflict);
         }
         if found.goes_to_shards {
             let many = found.into_shard_rows(table, None, transaction)?;
-            life.execution.dml().write_shard_rows(table, many, transaction, &context()).await?;
+            life.execution.dml().write_shard_rows(table, many, transaction, &run_context()).await?;
         } else {
             let (changes, _) = found.into_changes(None, transaction)?;
             transaction.write_rows(table.oid, changes).map_err(from_txn)?;
         }
         for (seen, (number, row)) in targets.iter().zip(changed) {
-            let write = writes.rows.entry(number).or_insert(Write { seen: Some(seen.row.version), now: None });
-            write.now = (!delete).then_some(row);
+            let write =
+                writes.rows.entry(number).or_insert(Write { seen_version: Some(seen.row.version), new_row: None });
+            write.new_row = (!delete).then_some(row);
         }
         Ok(Attempt::Done(()))
     }
 
     /// Returns the rows that a statement affects, after checking them against the model.
-    async fn find(&self, which: Which, transaction: &Transaction, writes: &Writes) -> SqlResult<Vec<Seen>> {
+    async fn find_rows(
+        &self,
+        which: RowFilter,
+        transaction: &Transaction,
+        writes: &TransactionWrites,
+    ) -> SqlResult<Vec<LocatedRow>> {
         let life = &*self.life;
         let view = transaction.view();
         let rows = view.state.rows(TABLE);
-        let expected = writes.over(&life.world.history.lock().at(view.ts));
+        let expected = writes.apply_to(&life.world.history.lock().rows_at(view.ts));
         match which {
-            Which::Rest(rest, divisor) => {
+            RowFilter::Remainder(rest, divisor) => {
                 let mut seen = life.scanner.scan(&life.execution, &life.table, rows).await?;
                 let found = seen.iter().map(|seen| (seen.number, seen.row)).collect();
                 assert_eq!(expected, found, "what a transaction sees at commit {}", view.ts.0);
                 assert_eq!(expected.len(), seen.len(), "no row is there twice: {seen:?}");
                 seen.retain(|seen| seen.number % divisor == rest);
                 // Concurrent bulk updates lock rows in different orders.
-                if below(&self.random, 2) == 0 {
+                if draw_below(&self.random, 2) == 0 {
                     seen.reverse();
                 }
                 Ok(seen)
             }
-            Which::Key(key) => {
-                let model = encode_table_rows(&life.table, &columns_of(&[(0, Row { key, version: 0 })]))?;
+            RowFilter::Key(key) => {
+                let model = encode_table_rows(&life.table, &to_columns(&[(0, Row { key, version: 0 })]))?;
                 let (encoded, _) = life.table.index_key(&KEY_COLUMNS, &model[0]).expect("the key has no NULL");
                 let of = KeyColumns { table: &life.table, index: Some(KEY), columns: &KEY_COLUMNS };
                 let found = life.execution.lookup().find_rows(of, rows, &[encoded]).await?.remove(0);
                 let fetched = life.execution.lookup().fetch(&life.table, rows, &found).await?;
                 let seen = found.iter().zip(&fetched).map(|(found, tuple)| {
-                    let (number, row) = values(tuple);
-                    Seen { id: found.row, place: found.place, number, row }
+                    let (number, row) = decode_tuple(tuple);
+                    LocatedRow { id: found.row, location: found.place, number, row }
                 });
-                let seen: Vec<Seen> = seen.collect();
+                let seen: Vec<LocatedRow> = seen.collect();
                 let found: Vec<(i64, Row)> = seen.iter().map(|seen| (seen.number, seen.row)).collect();
                 let expected: Vec<(i64, Row)> = expected.into_iter().filter(|(_, row)| row.key == key).collect();
                 assert_eq!(expected, found, "the row with key {key} at commit {}", view.ts.0);
@@ -254,24 +270,24 @@ impl Client {
         }
     }
 
-    async fn truncate(&self, transaction: &mut Transaction, writes: &mut Writes) -> SqlResult<Attempt<()>> {
+    async fn truncate(&self, transaction: &mut Transaction, writes: &mut TransactionWrites) -> SqlResult<Attempt<()>> {
         let tables = BTreeSet::from([TABLE]);
-        if lock_tables(&tables, &BTreeSet::new(), false, transaction, &context()).await? {
+        if lock_tables(&tables, &BTreeSet::new(), false, transaction, &run_context()).await? {
             return Ok(Attempt::Conflict);
         }
-        let seen = self.life.world.history.lock().at(transaction.view().ts);
+        let seen = self.life.world.history.lock().rows_at(transaction.view().ts);
         transaction.stage(vec![Change::RemoveAllRows { table: TABLE }]).map_err(from_txn)?;
-        writes.emptied.get_or_insert(seen);
+        writes.truncated_rows.get_or_insert(seen);
         writes.rows.clear();
         Ok(Attempt::Done(()))
     }
 }
 
 fn draw_key(client: &Client) -> i32 {
-    i32::try_from(below(&client.random, KEYS)).expect("few keys")
+    i32::try_from(draw_below(&client.random, KEYS)).expect("few keys")
 }
 
-fn columns_of(rows: &[(i64, Row)]) -> Vec<ArrayRef> {
+fn to_columns(rows: &[(i64, Row)]) -> Vec<ArrayRef> {
     vec![
         Arc::new(rows.iter().map(|(number, _)| *number).collect::<Int64Array>()),
         Arc::new(rows.iter().map(|(_, row)| row.key).collect::<Int32Array>()),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use types::{Clock, Mutation, SystemClock};
 
-use super::driver::{Plan, Tally, run};
-use super::life::World;
+use super::driver::{RunParameters, RunStatistics, run};
+use super::world::World;
 
 const STEPS: usize = 800;
 /// Seeds of an ordinary run, which [`TIME_MAX`] limits, and of a nightly one.
@@ -14,14 +14,14 @@ const SEEDS: u64 = 300;
 const SEEDS_NIGHTLY: u64 = 5_000;
 const TIME_MAX: Duration = Duration::from_secs(45);
 /// Seeds within which a mutation must be detected.
-const SEEDS_TO_NOTICE: u64 = 60;
+const DETECTION_SEEDS_MAX: u64 = 60;
 
-fn plan(seed: u64) -> Plan {
-    Plan { seed, steps: STEPS, disk_lies: false }
+fn plan(seed: u64) -> RunParameters {
+    RunParameters { seed, steps: STEPS, disk_lies: false }
 }
 
 /// Runs a plan; after a failure it prints the last log lines and the seed.
-fn told(plan: Plan) -> Tally {
+fn run_reporting_failure(plan: RunParameters) -> RunStatistics {
     let world = World::new(plan.seed);
     catch_unwind(AssertUnwindSafe(|| run(plan, &world))).unwrap_or_else(|panic| {
         let last: Vec<String> = world.log.lock().drain(..).collect();
@@ -34,29 +34,29 @@ fn told(plan: Plan) -> Tally {
 #[test]
 fn seeds() {
     if let Some(seed) = std::env::var("KILN_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        println!("{:?}", told(plan(seed)));
+        println!("{:?}", run_reporting_failure(plan(seed)));
         return;
     }
     let is_night = std::env::var_os("KILN_NIGHTLY").is_some();
     let clock = SystemClock::new();
-    let mut all = Tally::default();
+    let mut all = RunStatistics::default();
     let mut seeds = 0;
     for seed in 1..=if is_night { SEEDS_NIGHTLY } else { SEEDS } {
         if !is_night && TIME_MAX < clock.monotonic() {
             break;
         }
-        let one = told(plan(seed));
+        let one = run_reporting_failure(plan(seed));
         seeds += 1;
         all.steps += one.steps;
         all.commits += one.commits;
         all.crashes += one.crashes;
-        all.losses += one.losses;
-        all.stale += one.stale;
+        all.lost_disks += one.lost_disks;
+        all.stale_starts += one.stale_starts;
         all.faults += one.faults;
     }
     println!("{seeds} seeds in {:?}: {all:?}", clock.monotonic());
     assert!(
-        0 < all.commits && 0 < all.crashes && 0 < all.losses && 0 < all.stale && 0 < all.faults,
+        0 < all.commits && 0 < all.crashes && 0 < all.lost_disks && 0 < all.stale_starts && 0 < all.faults,
         "something happens: {all:?}"
     );
 }
@@ -73,10 +73,10 @@ fn a_seed_is_a_history() {
 
 #[test]
 fn every_forgotten_rule_is_noticed() {
-    let lies = |seed| Plan { disk_lies: true, ..plan(seed) };
+    let lies = |seed| RunParameters { disk_lies: true, ..plan(seed) };
     let mut unnoticed = Vec::new();
-    let notice = |what: &str, plan: &dyn Fn(u64) -> Plan| {
-        let noticed = (1..=SEEDS_TO_NOTICE).find(|seed| {
+    let notice = |what: &str, plan: &dyn Fn(u64) -> RunParameters| {
+        let noticed = (1..=DETECTION_SEEDS_MAX).find(|seed| {
             let world = World::new(*seed);
             catch_unwind(AssertUnwindSafe(|| run(plan(*seed), &world))).is_err()
         });

@@ -43,7 +43,7 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
         assert_eq!(answers(&client).await, expected);
     }
     client.batch_execute("SELECT sum(n) FROM gone").await.expect("it is there");
-    let blocks = held(&client, "memory", "t").await.blocks;
+    let blocks = cache_stats(&client, "memory", "t").await.blocks;
     assert!(0 < blocks, "{COLUMNS} were read");
     until_on_disk(&client, blocks).await;
     client.batch_execute("DROP TABLE gone").await.expect("it is there");
@@ -54,9 +54,9 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
     let client = server.connect().await;
     until_on_disk(&client, blocks).await;
     assert_eq!(answers(&client).await, expected);
-    let disk = held(&client, "disk", "t").await;
+    let disk = cache_stats(&client, "disk", "t").await;
     assert_eq!((disk.hits, disk.misses), (blocks, 0), "what was read before is read from disk");
-    until_nothing_is_gone(&client).await;
+    wait_until_dropped_blocks_gone(&client).await;
     drop(client);
     assert!(server.stop(), "it ends cleanly");
 
@@ -74,7 +74,7 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
             damage(file, round, &random);
         }
         assert_eq!(answers(&client).await, expected, "round {round}");
-        let disk = held(&client, "disk", "t").await;
+        let disk = cache_stats(&client, "disk", "t").await;
         // A lost page is read from storage without being cached, and read again by the next query.
         assert!((blocks..=2 * blocks).contains(&(disk.hits + disk.misses)), "{disk:?}");
         // Lost pages are written again while the server is idle.
@@ -112,13 +112,13 @@ async fn scans_of_a_cold_table_leave_a_hot_one_in_memory() {
     for _ in 0..5 {
         read("hot").await;
     }
-    let before = held(&client, "memory", "hot").await;
+    let before = cache_stats(&client, "memory", "hot").await;
     assert!(0 < before.blocks && before.blocks <= before.hits, "it is hot: {before:?}");
     for round in 1..=3 {
         read("cold").await;
         read("hot").await;
         read("hot").await;
-        let now = held(&client, "memory", "hot").await;
+        let now = cache_stats(&client, "memory", "hot").await;
         assert_eq!((now.hits - before.hits, now.misses), (2 * round * before.blocks, before.misses), "{before:?}");
     }
     let evictions = "SELECT evictions FROM sys.cache WHERE tier = 'memory' AND table_name = 'cold'";
@@ -135,17 +135,17 @@ async fn answers(client: &Client) -> Vec<String> {
 }
 
 #[derive(Debug)]
-struct Held {
+struct CacheStats {
     blocks: i64,
     hits: i64,
     misses: i64,
 }
 
 /// Returns the cache statistics of a table in one tier.
-async fn held(client: &Client, tier: &str, table: &str) -> Held {
+async fn cache_stats(client: &Client, tier: &str, table: &str) -> CacheStats {
     let query = "SELECT blocks, hits, misses FROM sys.cache WHERE tier = $1 AND table_name = $2";
     let row = client.query_opt(query, &[&tier, &table]).await.expect("it is a table");
-    row.map_or(Held { blocks: 0, hits: 0, misses: 0 }, |row| Held {
+    row.map_or(CacheStats { blocks: 0, hits: 0, misses: 0 }, |row| CacheStats {
         blocks: row.get(0),
         hits: row.get(1),
         misses: row.get(2),
@@ -156,16 +156,16 @@ async fn held(client: &Client, tier: &str, table: &str) -> Held {
 async fn until_on_disk(client: &Client, blocks: i64) {
     let clock = SystemClock::new();
     for _ in 0..5_000 {
-        if held(client, "disk", "t").await.blocks == blocks {
+        if cache_stats(client, "disk", "t").await.blocks == blocks {
             return;
         }
         clock.sleep(Duration::from_millis(20)).await;
     }
-    panic!("{:?} are on disk, not {blocks}", held(client, "disk", "t").await);
+    panic!("{:?} are on disk, not {blocks}", cache_stats(client, "disk", "t").await);
 }
 
 /// Waits until the blocks of dropped tables are gone, which takes seconds.
-async fn until_nothing_is_gone(client: &Client) {
+async fn wait_until_dropped_blocks_gone(client: &Client) {
     let clock = SystemClock::new();
     let query = "SELECT sum(blocks)::int8 FROM sys.cache WHERE table_name IS NULL";
     for _ in 0..5_000 {

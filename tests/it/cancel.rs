@@ -41,7 +41,7 @@ const ENDLESS: [(&str, &str); 14] = [
 ];
 
 /// Settings that select the code that runs them.
-const WAYS: [(&str, &str); 2] = [("engine", "SET kiln.engine = on"), ("operators", "SET kiln.engine = off")];
+const ENGINES: [(&str, &str); 2] = [("engine", "SET kiln.engine = on"), ("operators", "SET kiln.engine = off")];
 
 /// Little memory, so that statements are spilling when they are cancelled. Each thread has its own buffers.
 const LITTLE: [&str; 4] = ["--memory-mb", "24", "--threads", "2"];
@@ -62,12 +62,12 @@ async fn what_is_cancelled_ends_at_once() {
         let tables = "CREATE TABLE big (n bigint, k bigint, v text); CREATE TABLE sink (n bigint, k bigint, v text); \
                       INSERT INTO big SELECT i, i % 100, 'text ' || i FROM generate_series(1, 100000) AS g(i)";
         client.batch_execute(tables).await.expect("the tables are new");
-        for (way, setting) in WAYS {
+        for (way, setting) in ENGINES {
             client.batch_execute(setting).await.expect("it is a setting");
             for (kind, sql) in ENDLESS {
                 let sql = &sql.replace("FOLDER", &server.folder().display().to_string());
                 for _ in 0..TIMES {
-                    let Some((waited, freed)) = cancelled(server, &client, sql).await else {
+                    let Some((waited, freed)) = cancel_and_measure(server, &client, sql).await else {
                         assert!(!room.is_empty(), "{kind}, {way}: there is memory");
                         continue;
                     };
@@ -77,7 +77,7 @@ async fn what_is_cancelled_ends_at_once() {
             }
         }
     }
-    let statements = 2 * WAYS.len() * ENDLESS.len() * TIMES as usize;
+    let statements = 2 * ENGINES.len() * ENDLESS.len() * TIMES as usize;
     assert!(statements * 3 / 4 < all.len(), "most are cancelled: {} of {statements}", all.len());
     all.sort_unstable();
     let (best, median, worst) = (all[0], all[all.len() / 2], all[all.len() - 1]);
@@ -91,7 +91,7 @@ async fn what_is_cancelled_ends_at_once() {
 /// Cancels a running statement; returns how long its client waited, and how long its memory stayed in use.
 ///
 /// `None` if it had no memory left before.
-async fn cancelled(server: &Server, client: &Client, sql: &str) -> Option<(Duration, Duration)> {
+async fn cancel_and_measure(server: &Server, client: &Client, sql: &str) -> Option<(Duration, Duration)> {
     let clock = SystemClock::new();
     let cancel = client.cancel_token();
     let onlooker = server.connect().await;

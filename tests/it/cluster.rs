@@ -32,13 +32,13 @@ async fn statements_wait_their_turn_and_are_cancelled_there() {
     let third = server.connect().await;
     let cancel = third.cancel_token();
     let (told, ()) = tokio::join!(third.query("SELECT count(*) FROM big", &[]), async {
-        until(&onlooker, "SELECT running = 2 AND queued = 1 FROM sys.cluster WHERE name = 'default'").await;
-        until(
+        wait_until(&onlooker, "SELECT running = 2 AND queued = 1 FROM sys.cluster WHERE name = 'default'").await;
+        wait_until(
             &onlooker,
             "SELECT state = 'queued' AND cluster = 'default' FROM sys.query WHERE query LIKE '%count(*) FROM big'",
         )
         .await;
-        until(
+        wait_until(
             &onlooker,
             "SELECT wait_event = 'ClusterAdmission' FROM pg_stat_activity WHERE query = 'SELECT count(*) FROM big'",
         )
@@ -58,14 +58,14 @@ async fn statements_wait_their_turn_and_are_cancelled_there() {
     assert_eq!(own.get::<_, i64>(0), 20_000);
 
     let (waited, ()) = tokio::join!(third.query_one("SELECT count(*), 1 FROM big", &[]), async {
-        until(&onlooker, "SELECT queued = 1 FROM sys.cluster WHERE name = 'default'").await;
+        wait_until(&onlooker, "SELECT queued = 1 FROM sys.cluster WHERE name = 'default'").await;
         first.batch_execute("COMMIT").await.expect("its cursor is closed");
     });
     assert_eq!(waited.expect("its turn has come").get::<_, i64>(0), 20_000);
     let sql = "SELECT acquire_resources_ms > 0 AND waiting_ms >= acquire_resources_ms AND worker IS NOT NULL \
                AND abs(total_ms - waiting_ms - working_ms) < 0.001 FROM sys.log_query \
                WHERE query = 'SELECT count(*), 1 FROM big' AND outcome = 'DONE'";
-    until(&onlooker, sql).await;
+    wait_until(&onlooker, sql).await;
     let cancelled = "SELECT count(*) FROM sys.log_query WHERE outcome = 'CANCEL' AND sqlstate = '57014' \
                      AND query = 'SELECT count(*) FROM big'";
     let cancelled = onlooker.query_one(cancelled, &[]).await.expect("the log is there");
@@ -105,7 +105,7 @@ async fn who_holds_up_others_does_not_wait_for_them() {
     first.batch_execute(locked).await.expect("nobody else is there");
     let (waited, ()) =
         tokio::join!(second.execute("UPDATE big SET v = v || ', second' WHERE i % 1000 = 7", &[]), async {
-            until(&onlooker, "SELECT running = 1 FROM sys.cluster WHERE name = 'default'").await;
+            wait_until(&onlooker, "SELECT running = 1 FROM sys.cluster WHERE name = 'default'").await;
             let updated = first.execute("UPDATE big SET v = v || ', again' WHERE i % 1000 = 7", &[]).await;
             assert_eq!(updated.expect("its turn would never come"), 20);
             first.batch_execute("COMMIT").await.expect("it is the first");
@@ -133,16 +133,17 @@ async fn clusters_and_their_roles_are_there_after_a_restart() {
         client.batch_execute(sql).await.expect("the statements run");
     }
     client.batch_execute("DROP ROLE bob").await.expect("it owns nothing");
-    until(&client, "SELECT count(*) = 1 FROM sys.cluster_event WHERE what = 'role_forgotten'").await;
+    wait_until(&client, "SELECT count(*) = 1 FROM sys.cluster_event WHERE what = 'role_forgotten'").await;
     server.kill();
 
     let server = Server::start_on(folder.path(), &[]);
     let client = server.connect().await;
-    until(&client, "SELECT ready_workers = 2 AND state = 'running' FROM sys.cluster WHERE name = 'etl'").await;
-    until(&client, "SELECT ready_workers = 0 AND state = 'suspended' FROM sys.cluster WHERE name = 'asleep'").await;
+    wait_until(&client, "SELECT ready_workers = 2 AND state = 'running' FROM sys.cluster WHERE name = 'etl'").await;
+    wait_until(&client, "SELECT ready_workers = 0 AND state = 'suspended' FROM sys.cluster WHERE name = 'asleep'")
+        .await;
     let ana = server.connect_as("user=ana dbname=kiln").await.expect("a role without a password comes in here");
     ana.query_one("SELECT count(*) FROM generate_series(1, 10) AS g(i)", &[]).await.expect("ana may use etl");
-    until(
+    wait_until(
         &client,
         "SELECT cluster = 'etl' FROM sys.log_query WHERE user_name = 'ana' AND query LIKE '%generate_series%'",
     )
@@ -169,26 +170,29 @@ async fn a_cluster_sleeps_once_its_statements_have_ended_and_wakes_for_the_next(
     client.batch_execute(BIG).await.expect("the table is new");
     client.batch_execute("CREATE CLUSTER c (NODE_COUNT = 2)").await.expect("it is new");
     client.batch_execute("USE CLUSTER c").await.expect("it is there");
-    until(&onlooker, "SELECT ready_workers = 2 FROM sys.cluster WHERE name = 'c'").await;
+    wait_until(&onlooker, "SELECT ready_workers = 2 FROM sys.cluster WHERE name = 'c'").await;
     client.batch_execute(OPEN).await.expect("it runs");
     onlooker.batch_execute("ALTER CLUSTER c SET (AUTO_SUSPEND = 1)").await.expect("it is there");
     onlooker.batch_execute("ALTER CLUSTER c SUSPEND").await.expect("it is awake");
-    until(&onlooker, "SELECT state = 'suspending' FROM sys.cluster WHERE name = 'c'").await;
+    wait_until(&onlooker, "SELECT state = 'suspending' FROM sys.cluster WHERE name = 'c'").await;
     // A statement counts on every worker of its cluster.
-    until(&onlooker, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'c' AND state = 'draining' AND running = 1")
-        .await;
+    wait_until(
+        &onlooker,
+        "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'c' AND state = 'draining' AND running = 1",
+    )
+    .await;
     client.batch_execute("FETCH 1000 FROM c").await.expect("what runs goes on");
     client.batch_execute("COMMIT").await.expect("the cursor is closed");
-    until(&onlooker, "SELECT state = 'suspended' AND running = 0 FROM sys.cluster WHERE name = 'c'").await;
+    wait_until(&onlooker, "SELECT state = 'suspended' AND running = 0 FROM sys.cluster WHERE name = 'c'").await;
 
     for _ in 0..3 {
         let row = client.query_one("SELECT count(*) FROM big", &[]).await.expect("no client sees that it slept");
         assert_eq!(row.get::<_, i64>(0), 20_000);
-        until(&onlooker, "SELECT state = 'suspended' FROM sys.cluster WHERE name = 'c'").await;
+        wait_until(&onlooker, "SELECT state = 'suspended' FROM sys.cluster WHERE name = 'c'").await;
     }
     let idle = "SELECT count(*) >= 3 FROM sys.cluster_event WHERE cluster = 'c' AND what = 'suspended' AND detail = 'idle' \
                 AND by IS NULL";
-    until(&onlooker, idle).await;
+    wait_until(&onlooker, idle).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,11 +206,11 @@ async fn what_does_not_end_in_time_is_cancelled_with_its_worker() {
     }
     cursor.batch_execute(OPEN).await.expect("it runs");
     let (told, ()) = tokio::join!(client.query(ENDLESS, &[]), async {
-        until(&onlooker, "SELECT running = 2 FROM sys.cluster WHERE name = 'c'").await;
+        wait_until(&onlooker, "SELECT running = 2 FROM sys.cluster WHERE name = 'c'").await;
         onlooker.batch_execute("ALTER CLUSTER c SUSPEND").await.expect("it is awake");
     });
     assert_eq!(told.expect_err("it never ends").code(), Some(&SqlState::ADMIN_SHUTDOWN));
-    until(&onlooker, "SELECT state = 'suspended' FROM sys.cluster WHERE name = 'c'").await;
+    wait_until(&onlooker, "SELECT state = 'suspended' FROM sys.cluster WHERE name = 'c'").await;
     let fetched = cursor.batch_execute("FETCH ALL FROM c").await.expect_err("its rows are not made any more");
     assert_eq!(fetched.code(), Some(&SqlState::ADMIN_SHUTDOWN));
     let asleep = client.query(ENDLESS, &[]).await.expect_err("nothing wakes it");
@@ -256,12 +260,12 @@ async fn clusters_change_and_go_under_load() {
         let error = ended.expect("every answer is right");
         assert_eq!(error.code(), Some(&SqlState::UNDEFINED_OBJECT), "{error:?}");
     }
-    until(&boss, "SELECT count(*) = 0 FROM sys.worker WHERE cluster IS NULL AND state <> 'gone'").await;
+    wait_until(&boss, "SELECT count(*) = 0 FROM sys.worker WHERE cluster IS NULL AND state <> 'gone'").await;
     boss.query_one("SELECT count(*) FROM big", &[]).await.expect("the others go on");
 }
 
 /// Waits until the single value that a query returns is true.
-pub(crate) async fn until(client: &Client, sql: &str) {
+pub(crate) async fn wait_until(client: &Client, sql: &str) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     loop {

@@ -6,7 +6,7 @@ use bench::{Suite, load, run};
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::server::Server;
 
 const SCALE: f64 = 0.3;
@@ -29,14 +29,14 @@ async fn what_is_hot_changes_hands_when_a_cluster_grows_and_when_it_shrinks() {
     for _ in 0..ROUNDS {
         all_queries(&client).await;
     }
-    let (before, _) = round(&boss, &client).await;
+    let (before, _) = run_round(&boss, &client).await;
 
     boss.batch_execute("ALTER CLUSTER c SET (NODE_COUNT = 3)").await.expect("it grows");
-    until(&boss, &READY.replace('$', "3")).await;
+    wait_until(&boss, &READY.replace('$', "3")).await;
     // The third worker owns nothing before its cache is warm.
     let third = "SELECT cache_bytes > 0 FROM sys.worker WHERE cluster = 'c' AND slot = 2 AND state = 'ready'";
-    until(&boss, third).await;
-    let (grown, places) = round(&boss, &client).await;
+    wait_until(&boss, third).await;
+    let (grown, places) = run_round(&boss, &client).await;
     println!("{:.0} % of blocks were found in memory with two, {:.0} % with three", before * 100.0, grown * 100.0);
     assert_eq!(places, "Runs: on 3 workers", "the third has a part of the work");
     assert!(0.8 < grown, "{grown} of the blocks that were asked for were there, {before} before");
@@ -46,8 +46,8 @@ async fn what_is_hot_changes_hands_when_a_cluster_grows_and_when_it_shrinks() {
         all_queries(&client).await;
     }
     boss.batch_execute("ALTER CLUSTER c SET (NODE_COUNT = 2)").await.expect("it shrinks");
-    until(&boss, "SELECT state = 'running' FROM sys.cluster WHERE name = 'c'").await;
-    let (shrunk, places) = round(&boss, &client).await;
+    wait_until(&boss, "SELECT state = 'running' FROM sys.cluster WHERE name = 'c'").await;
+    let (shrunk, places) = run_round(&boss, &client).await;
     println!("{:.0} % with two again", shrunk * 100.0);
     assert_eq!(places, "Runs: on 2 workers");
     assert!(0.8 < shrunk, "{shrunk} of the blocks that were asked for were there, {grown} before");
@@ -75,11 +75,11 @@ async fn what_is_loaded_is_in_the_caches_of_its_owners_before_a_query_asks() {
              FROM sys.worker WHERE cluster = 'c'"
         )
     };
-    until(&boss, &has_read(pages)).await;
-    let (hits, misses) = uses(&boss).await;
+    wait_until(&boss, &has_read(pages)).await;
+    let (hits, misses) = cache_uses(&boss).await;
     assert_eq!(sum(&client, "v", "t").await, 4 * 499_500_000);
-    let found = found_since(&boss, hits, misses).await;
-    let of_t = read_ahead(&boss).await;
+    let found = hit_rate_since(&boss, hits, misses).await;
+    let of_t = prefetched_blocks(&boss).await;
     println!("{:.0} % of the blocks of a column that was hot were found after a load", found * 100.0);
     assert!(share_of_owners(&of_t) - 0.15 < found, "{found} of the blocks were there before anybody asked: {of_t:?}");
     let read: i64 = of_t.iter().sum();
@@ -91,12 +91,12 @@ async fn what_is_loaded_is_in_the_caches_of_its_owners_before_a_query_asks() {
     // A pinned table is cached entirely, though no query has read it.
     let pinned = format!("CREATE TABLE p WITH (cache = pin) AS {}", rows(1, LOADED));
     boss.batch_execute(&pinned).await.expect("it is loaded");
-    until(&boss, &has_read(read + 3 * pages)).await;
-    let (hits, misses) = uses(&boss).await;
+    wait_until(&boss, &has_read(read + 3 * pages)).await;
+    let (hits, misses) = cache_uses(&boss).await;
     assert_eq!(sum(&client, "w", "p").await, LOADED / 7 * 21 + 1 + 2 + 3);
-    let found = found_since(&boss, hits, misses).await;
+    let found = hit_rate_since(&boss, hits, misses).await;
     println!("{:.0} % of the blocks of a pinned table were found after it was made", found * 100.0);
-    let of_p: Vec<i64> = read_ahead(&boss).await.iter().zip(&of_t).map(|(all, of_t)| all - of_t).collect();
+    let of_p: Vec<i64> = prefetched_blocks(&boss).await.iter().zip(&of_t).map(|(all, of_t)| all - of_t).collect();
     assert!(share_of_owners(&of_p) - 0.15 < found, "{found} of the blocks were there before anybody asked: {of_p:?}");
 }
 
@@ -109,9 +109,9 @@ async fn who_is_second_stands_in_for_an_owner_that_has_enough() {
     let client = two_workers(&server, &boss).await;
     client.batch_execute("RESET min_parallel_table_scan_size").await.expect("it is set");
     let whole = "SELECT sum(i) FROM small";
-    let owner = place(&client, whole).await;
+    let owner = execution_place(&client, whole).await;
     assert!(owner.starts_with("Runs: as a whole on "), "{owner}");
-    assert_eq!(place(&client, whole).await, owner, "the owner has time");
+    assert_eq!(execution_place(&client, whole).await, owner, "the owner has time");
 
     let cores = "SELECT ceil(min(cores))::int8 FROM sys.worker WHERE cluster = 'c'";
     let cores: i64 = boss.query_one(cores, &[]).await.expect("workers are shown").get(0);
@@ -122,14 +122,14 @@ async fn who_is_second_stands_in_for_an_owner_that_has_enough() {
         other.batch_execute(open).await.expect("the first row comes at once, and the last never");
         busy.push(other);
     }
-    let second = place(&client, whole).await;
+    let second = execution_place(&client, whole).await;
     assert!(second.starts_with("Runs: as a whole on ") && second != owner, "{second}, {owner}");
     for other in &busy {
         other.batch_execute("ROLLBACK").await.expect("its cursor is closed");
     }
     let clock = SystemClock::new();
     let begun = clock.monotonic();
-    while place(&client, whole).await != owner {
+    while execution_place(&client, whole).await != owner {
         assert!(clock.monotonic() - begun < Duration::from_secs(300), "the owner has nothing to do any more");
     }
 }
@@ -137,30 +137,30 @@ async fn who_is_second_stands_in_for_an_owner_that_has_enough() {
 /// Creates a cluster of two workers, and a session whose queries always run on both.
 async fn two_workers(server: &Server, boss: &Client) -> Client {
     boss.batch_execute(TWO).await.expect("a cluster can be made");
-    until(boss, &READY.replace('$', "2")).await;
+    wait_until(boss, &READY.replace('$', "2")).await;
     let client = server.connect().await;
     client.batch_execute(DIVIDED).await.expect("the cluster is there");
     client
 }
 
 /// Runs all queries again; returns the hit rate of their blocks, and where the first query ran.
-async fn round(boss: &Client, client: &Client) -> (f64, String) {
-    let (hits, misses) = uses(boss).await;
-    let place = place(client, Suite::Tpch.queries()[0]).await;
+async fn run_round(boss: &Client, client: &Client) -> (f64, String) {
+    let (hits, misses) = cache_uses(boss).await;
+    let place = execution_place(client, Suite::Tpch.queries()[0]).await;
     all_queries(client).await;
-    (found_since(boss, hits, misses).await, place)
+    (hit_rate_since(boss, hits, misses).await, place)
 }
 
 /// Returns the line of EXPLAIN that says where a query runs.
-async fn place(client: &Client, sql: &str) -> String {
-    let plan = run::query(client, &format!("EXPLAIN (ANALYZE) {sql}")).await.expect("it is explained");
+async fn execution_place(client: &Client, sql: &str) -> String {
+    let plan = run::run_query(client, &format!("EXPLAIN (ANALYZE) {sql}")).await.expect("it is explained");
     let line = plan.into_iter().flatten().flatten().find(|line| line.starts_with("Runs: "));
     line.expect("a cluster of processes says where")
 }
 
 async fn all_queries(client: &Client) {
     for sql in Suite::Tpch.queries().iter().filter(|sql| !sql.contains("CREATE")) {
-        run::query(client, sql).await.expect("each query has an answer");
+        run::run_query(client, sql).await.expect("each query has an answer");
     }
 }
 
@@ -170,7 +170,7 @@ async fn sum(client: &Client, column: &str, table: &str) -> i64 {
 }
 
 /// Returns the number of blocks that each worker has prefetched, by slot.
-async fn read_ahead(boss: &Client) -> Vec<i64> {
+async fn prefetched_blocks(boss: &Client) -> Vec<i64> {
     let rows =
         boss.query("SELECT ahead_blocks FROM sys.worker WHERE cluster = 'c' AND slot < 2 ORDER BY slot", &[]).await;
     rows.expect("workers are shown").iter().map(|row| row.get(0)).collect()
@@ -185,10 +185,10 @@ fn share_of_owners(owned: &[i64]) -> f64 {
 }
 
 /// Returns the hit rate of block reads since the given counts.
-async fn found_since(boss: &Client, hits: i64, misses: i64) -> f64 {
+async fn hit_rate_since(boss: &Client, hits: i64, misses: i64) -> f64 {
     let clock = SystemClock::new();
     loop {
-        let now = uses(boss).await;
+        let now = cache_uses(boss).await;
         let (hits, misses) = (now.0 - hits, now.1 - misses);
         if 0 < hits + misses {
             return hits as f64 / (hits + misses) as f64;
@@ -199,7 +199,7 @@ async fn found_since(boss: &Client, hits: i64, misses: i64) -> f64 {
 
 /// Returns hits and misses after all workers have reported: they do so every second, so two equal readings are
 /// needed.
-async fn uses(boss: &Client) -> (i64, i64) {
+async fn cache_uses(boss: &Client) -> (i64, i64) {
     let mut before = None;
     loop {
         SystemClock::new().sleep(Duration::from_millis(2_200)).await;

@@ -1,7 +1,7 @@
 //! A cursor left open on a cluster of worker processes, with far more rows than buffers hold, blocks no other
 //! statement.
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::server::Server;
 
 /// About 300 MB of hardly compressible rows: more than connections and buffers hold.
@@ -16,7 +16,7 @@ async fn an_open_cursor_holds_up_no_other_statement() {
     let (client, cursor) = (server.connect().await, server.connect().await);
     client.batch_execute(WIDE).await.expect("the table is new");
     client.batch_execute(CLUSTER).await.expect("a cluster can be made");
-    until(&client, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'two' AND state = 'ready'").await;
+    wait_until(&client, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'two' AND state = 'ready'").await;
     for client in [&client, &cursor] {
         client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
     }

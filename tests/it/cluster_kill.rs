@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::processes::children;
 use crate::server::{Server, nightly};
 
@@ -33,11 +33,11 @@ const CLUSTER: &str = "CREATE CLUSTER hit WITH (NODE_COUNT = 3, HARDWARE_INSTANC
 pub(crate) const THREE_READY: &str = "SELECT count(*) = 3 FROM sys.worker WHERE cluster = 'hit' AND state = 'ready'";
 pub(crate) const ON_WORKERS: &str = "USE CLUSTER hit; SET min_parallel_table_scan_size = 0";
 /// SQLSTATEs allowed for a statement that lost two workers, or one worker after its first rows.
-pub(crate) const LOST: [&str; 2] = ["58030", "57P01"];
+pub(crate) const LOST_WORKER_STATES: [&str; 2] = ["58030", "57P01"];
 
 /// Counts of the outcomes of a session's statements.
 #[derive(Debug, Default)]
-struct Endings {
+struct OutcomeCounts {
     right: usize,
     lost: usize,
     /// Wrong answers and unexpected errors.
@@ -47,10 +47,10 @@ struct Endings {
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_outlive_the_workers_that_run_them() {
     let server = Server::start_with(&["--worker-backoff", "0"], &[]);
-    let boss = loaded(&server).await;
+    let boss = load_with_cluster(&server).await;
     let mut known = BTreeMap::new();
     for (at, sql) in Suite::Tpch.queries().iter().enumerate().filter(|(_, sql)| !sql.contains("CREATE")) {
-        known.insert(at + 1, (*sql, run::query(&boss, sql).await.expect("each query has an answer")));
+        known.insert(at + 1, (*sql, run::run_query(&boss, sql).await.expect("each query has an answer")));
     }
     let known = Arc::new(known);
     let is_over = Arc::new(AtomicBool::new(false));
@@ -60,7 +60,7 @@ async fn queries_outlive_the_workers_that_run_them() {
         client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
         let ended = Arc::new(AtomicU64::new(0));
         counts.push(Arc::clone(&ended));
-        sessions.push(tokio::spawn(ask(client, Arc::clone(&known), number * 7, Arc::clone(&is_over), ended)));
+        sessions.push(tokio::spawn(run_queries(client, Arc::clone(&known), number * 7, Arc::clone(&is_over), ended)));
     }
     let random = SeededRandom::new(0x_5EED);
     let clock = SystemClock::new();
@@ -74,8 +74,8 @@ async fn queries_outlive_the_workers_that_run_them() {
         let killed = workers[(random.next_u64() % 3) as usize];
         let before = ended();
         kill(killed);
-        replaced(server.pid(), killed, &clock).await;
-        until(&boss, THREE_READY).await;
+        wait_until_replaced(server.pid(), killed, &clock).await;
+        wait_until(&boss, THREE_READY).await;
         let begun = clock.monotonic();
         while ended().iter().zip(&before).any(|(now, before)| now == before) {
             assert!(clock.monotonic() - begun < PATIENCE, "every session goes on");
@@ -83,7 +83,7 @@ async fn queries_outlive_the_workers_that_run_them() {
         }
     }
     is_over.store(true, Ordering::Relaxed);
-    let mut all = Endings::default();
+    let mut all = OutcomeCounts::default();
     for session in sessions {
         let endings = session.await.expect("a session does not panic");
         all.right += endings.right;
@@ -98,25 +98,27 @@ async fn queries_outlive_the_workers_that_run_them() {
 }
 
 /// Runs queries one after the other, starting with number `first`.
-async fn ask(
+async fn run_queries(
     client: Client,
     known: Arc<BTreeMap<usize, (&'static str, Vec<Row>)>>,
     first: usize,
     is_over: Arc<AtomicBool>,
     ended: Arc<AtomicU64>,
-) -> Endings {
-    let mut endings = Endings::default();
+) -> OutcomeCounts {
+    let mut endings = OutcomeCounts::default();
     for (number, (sql, expected)) in known.iter().cycle().skip(first) {
         if is_over.load(Ordering::Relaxed) {
             break;
         }
-        match run::query(&client, sql).await {
+        match run::run_query(&client, sql).await {
             Ok(found) => match answers::compare(expected, &found) {
                 Ok(()) => endings.right += 1,
                 Err(difference) => endings.wrong.push(format!("q{number:02}: {difference}")),
             },
             Err(error) => match error.as_db_error() {
-                Some(told) if LOST.contains(&told.code().code()) && told.hint().is_some() => endings.lost += 1,
+                Some(told) if LOST_WORKER_STATES.contains(&told.code().code()) && told.hint().is_some() => {
+                    endings.lost += 1
+                }
                 _ => endings.wrong.push(format!("q{number:02}: {error:?}")),
             },
         }
@@ -129,7 +131,7 @@ async fn ask(
 async fn a_load_that_workers_read_for_is_there_whole_or_not_at_all() {
     let folder = TempDir::with_prefix("kiln-test-").expect("a temporary folder can be made");
     let mut server = Server::start_on(folder.path(), &[]);
-    let boss = loaded(&server).await;
+    let boss = load_with_cluster(&server).await;
     boss.batch_execute("CREATE TABLE copied AS SELECT * FROM lineitem WHERE false").await.expect("it is new");
     let rows: i64 = boss.query_one("SELECT count(*) FROM lineitem", &[]).await.expect("it is loaded").get(0);
     let (clock, mut expected) = (SystemClock::new(), 0);
@@ -151,7 +153,7 @@ async fn a_load_that_workers_read_for_is_there_whole_or_not_at_all() {
         );
         doubtful += usize::from(found == expected);
         expected = found;
-        until(&boss, THREE_READY).await;
+        wait_until(&boss, THREE_READY).await;
     }
     println!("{doubtful} of 6 loads were not there");
     let client = server.connect().await;
@@ -163,7 +165,7 @@ async fn a_load_that_workers_read_for_is_there_whole_or_not_at_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_in_a_block_is_made_once_though_a_worker_of_it_is_lost() {
     let server = Server::start_with(&["--worker-backoff", "0"], &[]);
-    let boss = loaded(&server).await;
+    let boss = load_with_cluster(&server).await;
     boss.batch_execute(
         "CREATE TABLE round (number int);
          CREATE TABLE copied AS SELECT * FROM lineitem WHERE false;
@@ -202,12 +204,15 @@ async fn a_change_in_a_block_is_made_once_though_a_worker_of_it_is_lost() {
                 }
                 Err(error) => {
                     let code = error.code().map(|code| code.code().to_owned());
-                    assert!(code.is_some_and(|code| LOST.contains(&code.as_str())), "{change}: {error:?}");
+                    assert!(
+                        code.is_some_and(|code| LOST_WORKER_STATES.contains(&code.as_str())),
+                        "{change}: {error:?}"
+                    );
                     client.batch_execute("ROLLBACK").await.expect("it ends");
                 }
             }
-            replaced(server.pid(), killed, &clock).await;
-            until(&boss, THREE_READY).await;
+            wait_until_replaced(server.pid(), killed, &clock).await;
+            wait_until(&boss, THREE_READY).await;
         }
     }
     println!("{made:?} of 6 changes each were made");
@@ -218,16 +223,16 @@ async fn a_change_in_a_block_is_made_once_though_a_worker_of_it_is_lost() {
 }
 
 /// Loads TPC-H and creates a cluster of three worker processes.
-pub(crate) async fn loaded(server: &Server) -> Client {
+pub(crate) async fn load_with_cluster(server: &Server) -> Client {
     let client = server.connect().await;
     load::load(&client, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
     client.batch_execute(CLUSTER).await.expect("a cluster can be made");
-    until(&client, THREE_READY).await;
+    wait_until(&client, THREE_READY).await;
     client
 }
 
 /// Waits until another process has replaced the killed one.
-async fn replaced(server: u32, killed: u32, clock: &SystemClock) {
+async fn wait_until_replaced(server: u32, killed: u32, clock: &SystemClock) {
     let begun = clock.monotonic();
     loop {
         let workers = children(server);

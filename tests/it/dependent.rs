@@ -11,7 +11,7 @@ use crate::server::Server;
 const SESSIONS: usize = 200;
 
 /// Time after which a statement is considered deadlocked; generous for slow machines.
-const HANGS: Duration = Duration::from_secs(300);
+const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 
 const TABLES: &str = "CREATE TABLE big AS SELECT g AS id FROM generate_series(1, 100000) AS g; \
                       CREATE TABLE a (id int, v int); CREATE TABLE b (id int, v int); CREATE TABLE small (id int); \
@@ -35,7 +35,7 @@ async fn correlated_subqueries_of_several_tasks_never_stop_each_other() {
             clock.sleep(Duration::from_millis(50)).await;
         }
     };
-    let (counts, ()) = within(async { tokio::join!(all, onlooker) }, &sql).await;
+    let (counts, ()) = with_timeout(async { tokio::join!(all, onlooker) }, &sql).await;
     for count in counts {
         assert_eq!(count.expect("it answers").get::<_, i64>(0), 2);
     }
@@ -60,24 +60,24 @@ async fn they_answer_wherever_they_are_written() {
             4,
         ),
     ] {
-        let row = within(client.query_one(&sql, &[]), &sql).await;
+        let row = with_timeout(client.query_one(&sql, &[]), &sql).await;
         assert_eq!(row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get::<_, i64>(0), count, "{sql}");
     }
     let sql = format!("UPDATE big c SET id = -id WHERE id % 1000 = 7 AND EXISTS ({PAIR})");
-    assert_eq!(within(client.execute(&sql, &[]), &sql).await.expect("it answers"), 2);
+    assert_eq!(with_timeout(client.execute(&sql, &[]), &sql).await.expect("it answers"), 2);
     let sql = format!("DELETE FROM big c WHERE id % 1000 = 0 AND NOT EXISTS ({PAIR})");
-    assert_eq!(within(client.execute(&sql, &[]), &sql).await.expect("it answers"), 100);
+    assert_eq!(with_timeout(client.execute(&sql, &[]), &sql).await.expect("it answers"), 100);
     let sql = "WITH t AS (SELECT array[1] AS n UNION ALL SELECT array[2]) \
                SELECT n[1], (SELECT count(*) FROM t u WHERE u.n = t.n) FROM t ORDER BY 1";
-    let rows = within(client.query(sql, &[]), sql).await.expect("it answers");
+    let rows = with_timeout(client.query(sql, &[]), sql).await.expect("it answers");
     let rows: Vec<(i32, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(rows, [(1, 1), (2, 1)]);
 }
 
-async fn within<T>(work: impl Future<Output = T>, sql: &str) -> T {
+async fn with_timeout<T>(work: impl Future<Output = T>, sql: &str) -> T {
     let clock = SystemClock::new();
     tokio::select! {
         done = work => done,
-        () = clock.sleep(HANGS) => panic!("hangs: {sql}"),
+        () = clock.sleep(HANG_TIMEOUT) => panic!("hangs: {sql}"),
     }
 }

@@ -4,7 +4,7 @@
 use bench::run;
 use tokio_postgres::Client;
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::server::Server;
 
 const TABLES: &str = "CREATE TABLE a (k bigint, v int) DISTRIBUTE ON (k); CREATE TABLE b (k int, w text)";
@@ -23,28 +23,28 @@ async fn joins_on_the_key_stay_where_they_are() {
     boss.batch_execute(ROWS).await.expect("rows can be added");
     boss.batch_execute("VACUUM").await.expect("rows can settle");
     boss.batch_execute(TWO).await.expect("a cluster can be made");
-    until(&boss, &READY.replace('$', "2")).await;
+    wait_until(&boss, &READY.replace('$', "2")).await;
     let client = server.connect().await;
     client.batch_execute(SETTINGS).await.expect("the cluster is there");
-    let expected = run::query(&boss, JOINED).await.expect("the server answers");
+    let expected = run::run_query(&boss, JOINED).await.expect("the server answers");
 
     let plan = explained(&client).await;
     assert!(plan.contains("Runs: on 2 workers") && !plan.contains("co-located"), "{plan}");
-    assert_eq!(run::query(&client, JOINED).await.expect("workers answer"), expected);
+    assert_eq!(run::run_query(&client, JOINED).await.expect("workers answer"), expected);
     boss.batch_execute("ALTER TABLE b SET DISTRIBUTE ON (k)").await.expect("it can be distributed");
     let plan = explained(&client).await;
     assert!(plan.contains("1 of 1 shards written otherwise") && !plan.contains("co-located"), "{plan}");
     boss.batch_execute("VACUUM b").await.expect("it is written anew");
     for workers in [2, 3] {
         boss.batch_execute(&format!("ALTER CLUSTER pair SET (NODE_COUNT = {workers})")).await.expect("it grows");
-        until(&boss, &READY.replace('$', &workers.to_string())).await;
+        wait_until(&boss, &READY.replace('$', &workers.to_string())).await;
         let plan = explained(&client).await;
         assert!(plan.contains("Mode: co-located") && !plan.contains("Shuffle"), "{plan}");
-        assert_eq!(run::query(&client, JOINED).await.expect("workers answer"), expected);
+        assert_eq!(run::run_query(&client, JOINED).await.expect("workers answer"), expected);
     }
 }
 
 async fn explained(client: &Client) -> String {
-    let plan = run::query(client, &format!("EXPLAIN (ANALYZE) {JOINED}")).await.expect("it is explained");
+    let plan = run::run_query(client, &format!("EXPLAIN (ANALYZE) {JOINED}")).await.expect("it is explained");
     plan.into_iter().flatten().flatten().collect::<Vec<_>>().join("\n")
 }

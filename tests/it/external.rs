@@ -38,8 +38,8 @@ async fn files_answer_as_tables_do() {
         // Cold, then hot.
         for pass in ["cold", "hot"] {
             for (index, sql) in Suite::Tpch.queries().iter().enumerate() {
-                let expected = of_schema(&client, "public", sql).await;
-                let found = of_schema(&client, "files, public", sql).await;
+                let expected = query_in_schema(&client, "public", sql).await;
+                let found = query_in_schema(&client, "files, public", sql).await;
                 if let Err(difference) = answers::compare(&expected, &found) {
                     wrong.push(format!("q{:02}, engine {engine}, {pass}: {difference}", index + 1));
                 }
@@ -49,9 +49,9 @@ async fn files_answer_as_tables_do() {
     assert!(wrong.is_empty(), "{} answers differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-async fn of_schema(client: &Client, path: &str, sql: &str) -> Vec<answers::Row> {
+async fn query_in_schema(client: &Client, path: &str, sql: &str) -> Vec<answers::Row> {
     client.batch_execute(&format!("SET search_path = {path}")).await.expect("the path is set");
-    run::query(client, sql).await.unwrap_or_else(|error| panic!("of {path}: {sql}: {error:?}"))
+    run::run_query(client, sql).await.unwrap_or_else(|error| panic!("of {path}: {sql}: {error:?}"))
 }
 
 /// Once a file's pages and footer are cached, the file is not read: its bytes may change as long as its metadata does
@@ -112,7 +112,7 @@ async fn what_was_read_of_a_file_comes_from_disk_after_a_restart() {
     let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", file.display());
     client.batch_execute(&create).await.expect("the file is a table");
     let expected = sum(&client).await;
-    let (blocks, _, _) = held(&client, "memory").await;
+    let (blocks, _, _) = cache_stats(&client, "memory").await;
     assert!(0 < blocks, "what was read is kept");
     until_on_disk(&client, blocks).await;
     drop(client);
@@ -123,21 +123,21 @@ async fn what_was_read_of_a_file_comes_from_disk_after_a_restart() {
     // Cached files are also checked some seconds after the start, before anything has listed the table's files.
     until_on_disk(&client, blocks).await;
     SystemClock::new().sleep(Duration::from_secs(3)).await;
-    assert_eq!(held(&client, "disk").await, (blocks, 0, 0));
+    assert_eq!(cache_stats(&client, "disk").await, (blocks, 0, 0));
     assert_eq!(sum(&client).await, expected);
-    assert_eq!(held(&client, "disk").await, (blocks, blocks, 0), "what was read before is read from disk");
+    assert_eq!(cache_stats(&client, "disk").await, (blocks, blocks, 0), "what was read before is read from disk");
     // New contents are read, and the pages of the old ones are dropped.
     write(&client, 140_000).await;
     let changed = sum(&client).await;
     assert!(changed < expected);
-    let (_, hits, misses) = held(&client, "disk").await;
+    let (_, hits, misses) = cache_stats(&client, "disk").await;
     assert_eq!((hits, misses), (blocks, blocks), "as many pages, all of them new");
     until_on_disk(&client, blocks).await;
     assert_eq!(sum(&client).await, changed);
 }
 
 /// Returns blocks, hits and misses of the table in a tier.
-async fn held(client: &Client, tier: &str) -> (i64, i64, i64) {
+async fn cache_stats(client: &Client, tier: &str) -> (i64, i64, i64) {
     let query = "SELECT blocks, hits, misses FROM sys.cache WHERE tier = $1 AND table_name = 't'";
     let row = client.query_opt(query, &[&tier]).await.expect("it is a table");
     row.map_or((0, 0, 0), |row| (row.get(0), row.get(1), row.get(2)))
@@ -146,12 +146,12 @@ async fn held(client: &Client, tier: &str) -> (i64, i64, i64) {
 /// Waits for the background writing, checking and deletion of cache files.
 async fn until_on_disk(client: &Client, blocks: i64) {
     for _ in 0..5_000 {
-        if held(client, "disk").await.0 == blocks {
+        if cache_stats(client, "disk").await.0 == blocks {
             return;
         }
         SystemClock::new().sleep(Duration::from_millis(20)).await;
     }
-    panic!("{:?} are on disk, not {blocks}", held(client, "disk").await);
+    panic!("{:?} are on disk, not {blocks}", cache_stats(client, "disk").await);
 }
 
 /// Returns the bytes read by all scans of a plan.

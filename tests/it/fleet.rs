@@ -23,16 +23,16 @@ use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 use types::{Clock, Oid, SystemClock, SystemRandom};
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::server::{Server, kiln};
 
 /// Longest wait for an expected state.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Interval between polls of unresponsive workers.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Control plane over processes of the real program.
-struct Machine {
+struct TestFleet {
     runtime: Runtime,
     folder: TempDir,
     clock: Arc<dyn Clock>,
@@ -42,7 +42,7 @@ struct Machine {
     plane: Option<LocalControlPlane>,
 }
 
-impl Machine {
+impl TestFleet {
     fn new(variables: &[(&str, &str)]) -> Self {
         let machine = Resources { millicores: 2_000, memory_bytes: 256 << 20 };
         let mut patience = ReconcileSettings::new(env!("CARGO_PKG_VERSION"), machine);
@@ -129,7 +129,7 @@ impl Machine {
     }
 }
 
-impl TestEnvironment for Machine {
+impl TestEnvironment for TestFleet {
     fn plane(&self) -> &dyn ControlPlane {
         self.plane.as_ref().expect("it is open")
     }
@@ -140,7 +140,7 @@ impl TestEnvironment for Machine {
         self.runtime.block_on(async {
             tokio::select! {
                 _ = self.fleet().processes().changes().wait_for_newer(seen) => {}
-                () = self.clock.sleep(LOOK_EVERY) => {}
+                () = self.clock.sleep(POLL_INTERVAL) => {}
             }
         });
     }
@@ -157,7 +157,7 @@ impl TestEnvironment for Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for TestFleet {
     fn drop(&mut self) {
         if let Some(fleet) = self.fleet.take() {
             self.runtime.block_on(fleet.close());
@@ -167,12 +167,12 @@ impl Drop for Machine {
 
 #[test]
 fn the_control_plane_over_processes_conforms() {
-    conformance::run(&mut Machine::new(&[]), HardwareInstance::LOCAL);
+    conformance::run(&mut TestFleet::new(&[]), HardwareInstance::LOCAL);
 }
 
 #[test]
 fn a_frozen_worker_is_hung_and_replaced() {
-    let mut machine = Machine::new(&[]);
+    let mut machine = TestFleet::new(&[]);
     machine.patience.hung_after = Duration::from_secs(3);
     machine.patience.replace_hung_after = Duration::from_secs(5);
     machine.restart();
@@ -195,7 +195,7 @@ fn a_frozen_worker_is_hung_and_replaced() {
 
 #[test]
 fn workers_of_another_version_are_seen_and_get_no_work() {
-    let mut machine = Machine::new(&[("KILN_TEST_WORKER_VERSION", "0.0.1-other")]);
+    let mut machine = TestFleet::new(&[("KILN_TEST_WORKER_VERSION", "0.0.1-other")]);
     machine.create(ClusterOptions::default());
     let seen = machine.until("c", |workers| {
         workers.iter().any(|one| one.version.as_deref() == Some("0.0.1-other") && one.state != WorkerState::Starting)
@@ -215,15 +215,15 @@ async fn workers_outlive_a_server_that_is_killed_and_not_one_that_stops() {
     let client = server.connect().await;
     client.batch_execute(BIG).await.expect("the table is new");
     client.batch_execute("CREATE CLUSTER c (NODE_COUNT = 2)").await.expect("it is new");
-    until(&client, RUNNING).await;
+    wait_until(&client, RUNNING).await;
     check_statements(&client).await;
-    let before = ready(&client).await;
+    let before = ready_workers(&client).await;
     server.kill();
 
     let server = Server::start_on(folder.path(), &[]);
     let client = server.connect().await;
-    until(&client, RUNNING).await;
-    assert_eq!(ready(&client).await, before, "they are found again");
+    wait_until(&client, RUNNING).await;
+    assert_eq!(ready_workers(&client).await, before, "they are found again");
     check_statements(&client).await;
 
     // One worker dies.
@@ -232,16 +232,16 @@ async fn workers_outlive_a_server_that_is_killed_and_not_one_that_stops() {
     let replaced = format!(
         "SELECT count(*) = 1 FROM sys.worker WHERE worker = '{victim}' AND state = 'gone' AND detail LIKE 'ended%'"
     );
-    until(&client, &replaced).await;
-    until(&client, RUNNING).await;
-    let after = ready(&client).await;
+    wait_until(&client, &replaced).await;
+    wait_until(&client, RUNNING).await;
+    let after = ready_workers(&client).await;
     assert_eq!(after.iter().filter(|worker| before.contains(worker)).count(), 1, "{before:?}, then {after:?}");
     check_statements(&client).await;
 
     let living = pids(folder.path());
     assert_eq!(living.len(), 2);
     assert!(server.stop(), "it ends cleanly");
-    assert!(living.iter().all(|(_, pid)| !is_there(*pid)), "and takes its workers along");
+    assert!(living.iter().all(|(_, pid)| !is_running(*pid)), "and takes its workers along");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,10 +250,10 @@ async fn strangers_at_the_doors_disturb_nobody() {
     let client = server.connect().await;
     client.batch_execute(BIG).await.expect("the table is new");
     client.batch_execute("CREATE CLUSTER c (NODE_COUNT = 2)").await.expect("it is new");
-    until(&client, RUNNING).await;
-    let before = ready(&client).await;
+    wait_until(&client, RUNNING).await;
+    let before = ready_workers(&client).await;
     let mut doors: Vec<SocketAddr> =
-        vec![roster(server.folder())["address"].as_str().expect("it is text").parse().expect("it is one")];
+        vec![worker_registry(server.folder())["address"].as_str().expect("it is text").parse().expect("it is one")];
     for row in client
         .query("SELECT address FROM sys.worker WHERE state = 'ready' AND cluster = 'c'", &[])
         .await
@@ -270,9 +270,9 @@ async fn strangers_at_the_doors_disturb_nobody() {
         }
     }
     check_statements(&client).await;
-    assert_eq!(ready(&client).await, before);
+    assert_eq!(ready_workers(&client).await, before);
     // A worker that nobody has invited.
-    let join = format!("kiln://{}", roster(server.folder())["address"].as_str().expect("it is text"));
+    let join = format!("kiln://{}", worker_registry(server.folder())["address"].as_str().expect("it is text"));
     let uninvited = Command::new(kiln())
         .args(["worker", "--join", &join, "--patience", "1"])
         .env("KILN_JOIN_TICKET", "AAAA")
@@ -292,21 +292,21 @@ async fn check_statements(client: &Client) {
 }
 
 /// Returns the ready workers of the cluster.
-async fn ready(client: &Client) -> Vec<String> {
+async fn ready_workers(client: &Client) -> Vec<String> {
     let sql = "SELECT worker FROM sys.worker WHERE cluster = 'c' AND state = 'ready' ORDER BY slot";
     let rows = client.query(sql, &[]).await.expect("it is there");
     rows.iter().map(|row| row.get(0)).collect()
 }
 
 /// Reads the instance's persisted list of workers.
-fn roster(data: &Path) -> serde_json::Value {
+fn worker_registry(data: &Path) -> serde_json::Value {
     let bytes = std::fs::read(data.join("workers/roster")).expect("there are workers");
     serde_json::from_slice(&bytes).expect("it is written whole")
 }
 
 /// Returns the process ids of the workers.
 fn pids(data: &Path) -> Vec<(WorkerId, u32)> {
-    let roster = roster(data);
+    let roster = worker_registry(data);
     let workers = roster["workers"].as_array().expect("it is a list").iter();
     let number = |of: &serde_json::Value| of.as_u64().expect("it is a number");
     workers.map(|one| (WorkerId(number(&one["id"])), u32::try_from(number(&one["pid"])).expect("it is one"))).collect()
@@ -318,7 +318,7 @@ fn signal(name: &str, pid: u32) {
 }
 
 /// Returns true if a process runs; a zombie does not.
-fn is_there(pid: u32) -> bool {
+fn is_running(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => !stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z')),
         Err(error) => error.kind() != io::ErrorKind::NotFound,

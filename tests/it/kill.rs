@@ -15,7 +15,7 @@ use types::{Clock, Random, SystemClock};
 use crate::server::{Server, nightly};
 
 /// No time travel, so that unreferenced files are deleted immediately.
-pub(crate) const FORGETFUL: [&str; 4] = ["--retention", "0", "--max-wal-kb", "64"];
+pub(crate) const NO_RETENTION: [&str; 4] = ["--retention", "0", "--max-wal-kb", "64"];
 
 /// Servers killed in an ordinary run and in a nightly one.
 const KILLS: u64 = 20;
@@ -33,7 +33,7 @@ const CLEANING_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Expected loads of one table.
 #[derive(Debug, Default)]
-struct Expected {
+struct ExpectedLoads {
     /// Loads that must exist, by number, with their rows.
     present: BTreeMap<u64, u64>,
     /// Loads that were not acknowledged before the kill.
@@ -42,7 +42,7 @@ struct Expected {
 
 /// Outcome of a load, as its client saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum LoadOutcome {
     Acknowledged,
     /// The connection broke: the outcome is unknown.
     Unknown,
@@ -54,18 +54,19 @@ async fn killed_loads_are_there_whole_or_not_at_all_and_leave_no_files() {
     let random = SeededRandom::new(seed);
     let clock = SystemClock::new();
     let folder = TempDir::with_prefix("kiln-kill-").expect("a temporary folder can be made");
-    let mut server = Server::start_on(folder.path(), &FORGETFUL);
+    let mut server = Server::start_on(folder.path(), &NO_RETENTION);
     create_tables(&server.connect().await).await;
-    let mut expected: BTreeMap<&str, Expected> = TABLES.iter().map(|&table| (table, Expected::default())).collect();
+    let mut expected: BTreeMap<&str, ExpectedLoads> =
+        TABLES.iter().map(|&table| (table, ExpectedLoads::default())).collect();
 
-    let whole_load = time_of_one_load(&server, &mut expected, &clock).await;
+    let whole_load = measure_longest_load(&server, &mut expected, &clock).await;
     let kills = if nightly() { KILLS_NIGHTLY } else { KILLS };
     let mut interrupted = 0;
     for kill in 1..=kills {
         if kill % 5 == 0 {
             let table = TABLES[below(&random, TABLES.len() as u64) as usize];
             server.connect().await.batch_execute(&format!("TRUNCATE {table}")).await.expect("the server runs");
-            expected.insert(table, Expected::default());
+            expected.insert(table, ExpectedLoads::default());
         }
         let loads = TABLES.map(|table| (table, 1 + below(&random, ROWS_MAX)));
         let mut running = Vec::new();
@@ -80,14 +81,14 @@ async fn killed_loads_are_there_whole_or_not_at_all_and_leave_no_files() {
         for (table, rows, load) in running {
             let expected = expected.get_mut(table).expect("every table is there");
             match load.await.expect("a load does not panic") {
-                Ending::Acknowledged => drop(expected.present.insert(kill, rows)),
-                Ending::Unknown => {
+                LoadOutcome::Acknowledged => drop(expected.present.insert(kill, rows)),
+                LoadOutcome::Unknown => {
                     interrupted += 1;
                     expected.in_doubt.insert(kill, rows);
                 }
             }
         }
-        server = Server::start_on(folder.path(), &FORGETFUL);
+        server = Server::start_on(folder.path(), &NO_RETENTION);
         let client = server.connect().await;
         for (table, expected) in &mut expected {
             check_rows(&client, table, expected, &format!("seed {seed}, kill {kill}")).await;
@@ -110,18 +111,22 @@ async fn create_tables(client: &Client) {
 }
 
 /// Returns the time of the longest load without disturbance.
-async fn time_of_one_load(server: &Server, expected: &mut BTreeMap<&str, Expected>, clock: &SystemClock) -> Duration {
+async fn measure_longest_load(
+    server: &Server,
+    expected: &mut BTreeMap<&str, ExpectedLoads>,
+    clock: &SystemClock,
+) -> Duration {
     let client = server.connect().await;
     let start = clock.monotonic();
     for table in TABLES {
-        assert_eq!(load(&client, table, 0, ROWS_MAX).await, Ending::Acknowledged, "nobody kills this one");
+        assert_eq!(load(&client, table, 0, ROWS_MAX).await, LoadOutcome::Acknowledged, "nobody kills this one");
         expected.get_mut(table).expect("every table is there").present.insert(0, ROWS_MAX);
     }
     clock.monotonic() - start
 }
 
 /// Copies rows into a table; row n of load l is (l, n, some text).
-async fn load(client: &Client, table: &str, load: u64, rows: u64) -> Ending {
+async fn load(client: &Client, table: &str, load: u64, rows: u64) -> LoadOutcome {
     let copy = async {
         let sink = client.copy_in(&format!("COPY {table} FROM STDIN (FORMAT csv)")).await?;
         let mut sink = std::pin::pin!(sink);
@@ -135,18 +140,18 @@ async fn load(client: &Client, table: &str, load: u64, rows: u64) -> Ending {
     match copy.await {
         Ok(copied) => {
             assert_eq!(copied, rows, "the server counts what it is sent");
-            Ending::Acknowledged
+            LoadOutcome::Acknowledged
         }
         Err(error) => {
             // An error from the server would mean that the load failed for another reason.
             assert!(error.as_db_error().is_none(), "only the kill ends a load: {error:?}");
-            Ending::Unknown
+            LoadOutcome::Unknown
         }
     }
 }
 
 /// Checks each load of the table, and resolves those in doubt as they are found.
-async fn check_rows(client: &Client, table: &str, expected: &mut Expected, moment: &str) {
+async fn check_rows(client: &Client, table: &str, expected: &mut ExpectedLoads, moment: &str) {
     let sql = format!("SELECT load, count(*), sum(n)::bigint FROM {table} GROUP BY load");
     let rows = client.query(&sql, &[]).await.expect("the server answers");
     let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();

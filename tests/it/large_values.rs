@@ -16,7 +16,7 @@ const MEMORY_MB: &str = "512";
 /// single values may be copied.
 const RESIDENT_BYTES_MAX: u64 = 3 << 30;
 /// Time within which a stopped statement frees its threads, on any machine.
-const FREE: Duration = Duration::from_secs(30);
+const FREE_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Statements that would produce gigabytes from 8,000 rows, or from one.
 const STATEMENTS: [&str; 30] = [
@@ -75,12 +75,12 @@ async fn values_that_no_memory_holds_end_no_server() {
             }
             let counted = tokio::select! {
                 counted = other.query_one("SELECT count(*) FROM few", &[]) => counted,
-                () = clock.sleep(FREE) => panic!("{way}: {sql} keeps its thread"),
+                () = clock.sleep(FREE_TIME_MAX) => panic!("{way}: {sql} keeps its thread"),
             };
             assert_eq!(counted.expect("others go on").get::<_, i64>(0), 1);
             let peak = peak.load(Ordering::Relaxed);
             assert!(peak < RESIDENT_BYTES_MAX, "{way}: {sql}: {} MB", peak >> 20);
-            assert_eq!(server.ended().await, None, "{way}: {sql}");
+            assert_eq!(server.exit_status().await, None, "{way}: {sql}");
         }
     }
     is_over.store(true, Ordering::Relaxed);

@@ -14,10 +14,10 @@ fn bench(arguments: &[&str]) -> (String, TempDir) {
         .args(arguments)
         .output()
         .expect("the program starts");
-    (told(&output), workspace)
+    (output_text(&output), workspace)
 }
 
-fn told(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
     told

@@ -98,7 +98,7 @@ pub(crate) fn resident_bytes(pid: u32) -> u64 {
 const LITTLE: [&str; 6] = ["--memory-mb", "8", "--cache-memory-mb", "64", "--threads", "2"];
 
 /// Queries whose joins or aggregations exceed [`LITTLE`].
-const HUNGRY: [&str; 6] = [
+const SPILLING: [&str; 6] = [
     "SELECT count(*), sum(a.n), sum(length(b.v)) FROM big a JOIN big b ON a.k = b.k AND a.n <> b.n",
     "SELECT count(*), count(o.v), sum(b.n) FROM big b LEFT JOIN other o ON o.k = b.n",
     "SELECT count(*), sum(n) FROM big b WHERE NOT EXISTS (SELECT 1 FROM other o WHERE o.v = b.v)",
@@ -157,7 +157,7 @@ async fn what_has_no_room_spills_and_has_the_same_answer() {
             .await
             .expect("tables are made");
     }
-    let hungry = HUNGRY.into_iter().chain(ONE_KEY).map(|query| (query, "Spilled Parts"));
+    let hungry = SPILLING.into_iter().chain(ONE_KEY).map(|query| (query, "Spilled Parts"));
     for (query, spilled) in hungry.chain(SORTED.map(|query| (query, "Spilled Runs"))) {
         let expected = rows(&wide, query).await;
         let found = rows(&narrow, query).await;
@@ -173,21 +173,21 @@ async fn what_has_no_room_spills_and_has_the_same_answer() {
     for endless in ENDLESS.repeat(4) {
         let cancel = narrow.cancel_token();
         let goes_away = async {
-            until(|| files(&little.folder().join("spill")) != 0, "nothing is spilled").await;
+            wait_until(|| files(&little.folder().join("spill")) != 0, "nothing is spilled").await;
             cancel.cancel_query(NoTls).await.expect("it listens");
         };
         let (refused, ()) = tokio::join!(narrow.batch_execute(endless), goes_away);
         let error = refused.expect_err("it takes longer");
         assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
-        until(|| files(&little.folder().join("spill")) == 0, "files stay").await;
+        wait_until(|| files(&little.folder().join("spill")) == 0, "files stay").await;
     }
-    for query in [HUNGRY[0], SORTED[3]] {
+    for query in [SPILLING[0], SORTED[3]] {
         assert_eq!(rows(&narrow, query).await, rows(&wide, query).await);
     }
 }
 
 /// Waits until a condition is true.
-async fn until(condition: impl Fn() -> bool, or: &str) {
+async fn wait_until(condition: impl Fn() -> bool, or: &str) {
     let clock = SystemClock::new();
     while !condition() {
         assert!(clock.monotonic() < Duration::from_secs(300), "{or}");

@@ -9,7 +9,7 @@ use types::{Clock, SystemClock};
 use crate::server::Server;
 
 /// Time after which a statement hangs; generous for slow machines.
-const HANGS: Duration = Duration::from_secs(300);
+const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Queries over 8 * 10^12 joined rows, which take days.
 const ENDLESS: [&str; 4] = [
@@ -40,13 +40,13 @@ async fn a_batch_that_becomes_millions_holds_no_thread() {
                 clock.sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(HANGS, counting).await.expect("others do not wait");
+        tokio::time::timeout(HANG_TIMEOUT, counting).await.expect("others do not wait");
         for cancel in cancels {
             cancel.cancel_query(NoTls).await.expect("the server listens");
         }
         for ending in busy {
             let (query, ended) =
-                tokio::time::timeout(HANGS, ending).await.expect("a cancel is heeded").expect("no panic");
+                tokio::time::timeout(HANG_TIMEOUT, ending).await.expect("a cancel is heeded").expect("no panic");
             let error = ended.expect_err(query);
             assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{query}: {error:?}");
         }

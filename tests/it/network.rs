@@ -18,9 +18,9 @@ pub(crate) struct Network {
 
 /// Endpoint of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Endpoint {
     /// This machine.
-    Here,
+    ThisMachine,
     /// The host with this number.
     Host(u8),
 }
@@ -41,45 +41,48 @@ impl Network {
         let subnet = (0..=u8::MAX).find(is_free).ok_or("all addresses for tests are taken")?;
         // Created first, so that a failure below removes what exists.
         let network = Self { name, subnet, hosts };
-        network.make()?;
+        network.create()?;
         Ok(network)
     }
 
-    fn make(&self) -> Result<(), String> {
+    fn create(&self) -> Result<(), String> {
         let Self { name, .. } = self;
         ip(&format!("netns add {name}-hub"))?;
         ip(&format!("-n {name}-hub link add {BRIDGE} type bridge"))?;
         ip(&format!("-n {name}-hub link set {BRIDGE} up"))?;
-        for place in self.places() {
+        for place in self.all_hosts() {
             let port = match place {
-                Place::Here => {
+                Endpoint::ThisMachine => {
                     let mac = self.mac(place);
                     ip(&format!("link add {name} address {mac} type veth peer name here netns {name}-hub"))?;
                     "here".to_owned()
                 }
-                Place::Host(number) => {
+                Endpoint::Host(number) => {
                     let (mac, port) = (self.mac(place), format!("host{number}"));
                     ip(&format!("netns add {name}-{number}"))?;
                     let peer = format!("{LINK} address {mac} netns {name}-{number}");
                     ip(&format!("-n {name}-hub link add {port} type veth peer name {peer}"))?;
-                    self.at(place, "link set lo up")?;
+                    self.run_on(place, "link set lo up")?;
                     port
                 }
             };
             ip(&format!("-n {name}-hub link set {port} master {BRIDGE} up"))?;
             let (address, link) = (self.address(place), self.link(place));
-            self.at(place, &format!("addr add {address}/24 dev {link}"))?;
-            self.at(place, &format!("link set {link} up"))?;
+            self.run_on(place, &format!("addr add {address}/24 dev {link}"))?;
+            self.run_on(place, &format!("link set {link} up"))?;
         }
-        for from in self.places() {
+        for from in self.all_hosts() {
             // Static link addresses instead of ARP, so that a cut affects one direction only.
-            self.places().into_iter().filter(|to| *to != from).try_for_each(|to| self.lead(from, to, &self.mac(to)))?;
+            self.all_hosts()
+                .into_iter()
+                .filter(|to| *to != from)
+                .try_for_each(|to| self.set_neighbor(from, to, &self.mac(to)))?;
         }
         Ok(())
     }
 
     /// Returns the address of this machine or of a host.
-    pub(crate) fn address(&self, place: Place) -> Ipv4Addr {
+    pub(crate) fn address(&self, place: Endpoint) -> Ipv4Addr {
         Ipv4Addr::new(198, 18, self.subnet, number(place))
     }
 
@@ -89,51 +92,51 @@ impl Network {
     }
 
     /// Cuts the connection in one direction.
-    pub(crate) fn cut(&self, from: Place, to: Place) {
+    pub(crate) fn cut(&self, from: Endpoint, to: Endpoint) {
         let nobody = format!("02:00:00:{:02x}:ff:{:02x}", self.subnet, number(to));
-        self.lead(from, to, &nobody).expect("the network is there");
+        self.set_neighbor(from, to, &nobody).expect("the network is there");
     }
 
     /// Restores all connections.
     pub(crate) fn heal(&self) {
-        for from in self.places() {
-            for to in self.places().into_iter().filter(|to| *to != from) {
-                self.lead(from, to, &self.mac(to)).expect("the network is there");
+        for from in self.all_hosts() {
+            for to in self.all_hosts().into_iter().filter(|to| *to != from) {
+                self.set_neighbor(from, to, &self.mac(to)).expect("the network is there");
             }
         }
     }
 
-    fn lead(&self, from: Place, to: Place, mac: &str) -> Result<(), String> {
+    fn set_neighbor(&self, from: Endpoint, to: Endpoint, mac: &str) -> Result<(), String> {
         let (address, link) = (self.address(to), self.link(from));
-        self.at(from, &format!("neigh replace {address} lladdr {mac} nud permanent dev {link}"))
+        self.run_on(from, &format!("neigh replace {address} lladdr {mac} nud permanent dev {link}"))
     }
 
-    fn places(&self) -> Vec<Place> {
-        std::iter::once(Place::Here).chain((0..self.hosts).map(Place::Host)).collect()
+    fn all_hosts(&self) -> Vec<Endpoint> {
+        std::iter::once(Endpoint::ThisMachine).chain((0..self.hosts).map(Endpoint::Host)).collect()
     }
 
-    fn mac(&self, place: Place) -> String {
+    fn mac(&self, place: Endpoint) -> String {
         format!("02:00:00:{:02x}:00:{:02x}", self.subnet, number(place))
     }
 
-    fn link(&self, place: Place) -> &str {
-        if place == Place::Here { &self.name } else { LINK }
+    fn link(&self, place: Endpoint) -> &str {
+        if place == Endpoint::ThisMachine { &self.name } else { LINK }
     }
 
-    fn at(&self, place: Place, what: &str) -> Result<(), String> {
+    fn run_on(&self, place: Endpoint, what: &str) -> Result<(), String> {
         match place {
-            Place::Here => ip(what),
-            Place::Host(number) => ip(&format!("-n {}-{number} {what}", self.name)),
+            Endpoint::ThisMachine => ip(what),
+            Endpoint::Host(number) => ip(&format!("-n {}-{number} {what}", self.name)),
         }
         .map(drop)
     }
 }
 
 /// Returns the last byte of an address.
-fn number(place: Place) -> u8 {
+fn number(place: Endpoint) -> u8 {
     match place {
-        Place::Here => 1,
-        Place::Host(number) => number + 2,
+        Endpoint::ThisMachine => 1,
+        Endpoint::Host(number) => number + 2,
     }
 }
 

@@ -14,15 +14,15 @@ use crate::server::{Server, kiln};
 /// Versions with a packed warehouse.
 const VERSIONS: [&str; 1] = ["a105d92"];
 /// Retention long enough that nothing from the packed warehouse has expired.
-const KEEPING: [&str; 4] = ["--retention", "4000000000", "--token-retention", "4000000000"];
+const RETENTION_ARGUMENTS: [&str; 4] = ["--retention", "4000000000", "--token-retention", "4000000000"];
 
 /// Unpacked warehouse: the folders `data` and `storage`.
-struct House {
+struct OldWarehouse {
     folder: TempDir,
     version: &'static str,
 }
 
-impl House {
+impl OldWarehouse {
     fn unpack(version: &'static str) -> Self {
         let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("old_warehouse/{version}.tar.gz"));
         let folder = TempDir::with_prefix("kiln-old-").expect("a temporary folder can be made");
@@ -36,7 +36,7 @@ impl House {
     }
 
     fn arguments(&self) -> Vec<String> {
-        let mut arguments = KEEPING.map(str::to_owned).to_vec();
+        let mut arguments = RETENTION_ARGUMENTS.map(str::to_owned).to_vec();
         arguments.extend(["--storage".to_owned(), format!("file://{}", self.path("storage").display())]);
         arguments
     }
@@ -106,7 +106,7 @@ async fn run(client: &Client, sql: &str) {
 }
 
 /// Checks passwords, time travel and UNDROP, and that the warehouse accepts writes.
-async fn check_that_it_goes_on(house: &House, server: &Server) {
+async fn check_that_it_goes_on(house: &OldWarehouse, server: &Server) {
     let client = server.connect().await;
     let ana = server.connect_as("user=ana dbname=kiln password='open sesame'").await.expect("her password is the same");
     assert_eq!(ask(&ana, "select current_user, current_setting('search_path')").await, "ana|sales, public\n");
@@ -146,7 +146,7 @@ const EXPECTED: &str = "9.75|1000|31|1|500|2701\n";
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_warehouse_opens_answers_and_is_written_to() {
     for version in VERSIONS {
-        let house = House::unpack(version);
+        let house = OldWarehouse::unpack(version);
         let server = house.start("data");
         let client = server.connect().await;
         house.check(&client, "answers", "opened").await;
@@ -170,7 +170,7 @@ async fn an_old_warehouse_opens_answers_and_is_written_to() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_warehouse_is_restored_from_its_storage() {
     for version in VERSIONS {
-        let house = House::unpack(version);
+        let house = OldWarehouse::unpack(version);
         house.restore("set_back", &["--to", &house.snapshot()]);
         house.restore("restored", &[]);
         for (data, answers) in [("set_back", "earlier"), ("restored", "answers")] {
@@ -195,7 +195,7 @@ async fn an_upgrade_that_ends_at_any_moment_goes_on() {
     for version in VERSIONS {
         for &point in Failpoint::upgrading() {
             for time in [1, 5, 18] {
-                let house = House::unpack(version);
+                let house = OldWarehouse::unpack(version);
                 let set = format!("{}:{time}", point.name());
                 let log = house.try_start("data", &[("KILN_FAILPOINT", &set)]).err();
                 let log = log.unwrap_or_else(|| panic!("{set} is not met"));
@@ -210,11 +210,11 @@ async fn an_upgrade_that_ends_at_any_moment_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_copy_of_an_old_warehouse_is_refused_too() {
     for version in VERSIONS {
-        let house = House::unpack(version);
+        let house = OldWarehouse::unpack(version);
         let server = house.start("data");
         run(&server.connect().await, "insert into fresh values (1000)").await;
         assert!(server.stop());
-        let old = House::unpack(version);
+        let old = OldWarehouse::unpack(version);
         fs::rename(old.path("data"), house.path("old")).expect("it was unpacked");
         let log = house.try_start("old", &[]).err().expect("it is behind its storage");
         assert!(log.contains("refusing to serve"), "{log}");

@@ -12,10 +12,10 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 use types::{Clock, SystemClock};
 
-use crate::cluster::until;
-use crate::cluster_kill::{LOST, ON_WORKERS, THREE_READY, loaded};
+use crate::cluster::wait_until;
+use crate::cluster_kill::{LOST_WORKER_STATES, ON_WORKERS, THREE_READY, load_with_cluster};
+use crate::network::Endpoint::{self, Host, ThisMachine};
 use crate::network::Network;
-use crate::network::Place::{self, Here, Host};
 use crate::server::{Server, nightly};
 
 /// Number of workers, each on its own host.
@@ -35,22 +35,22 @@ const WITHOUT_IT: Duration = Duration::from_secs(10);
 const WITHOUT_IT_TIMES: u32 = 5;
 /// Time after which a condition is considered never to become true.
 const PATIENCE: Duration = Duration::from_secs(180);
-const ALL_WELL: &str = "SELECT count(*) = 3 FROM sys.worker WHERE cluster = 'hit' AND state = 'ready' AND NOT hung AND address IS NOT NULL";
+const ALL_HEALTHY: &str = "SELECT count(*) = 3 FROM sys.worker WHERE cluster = 'hit' AND state = 'ready' AND NOT hung AND address IS NOT NULL";
 const ENDLESS: &str =
     "SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_orderkey + b.l_partkey + c.l_suppkey = -1";
 
 /// Network cut around one worker, and its duration.
 struct Cut {
     name: &'static str,
-    ways: Vec<(Place, Place)>,
+    ways: Vec<(Endpoint, Endpoint)>,
     victims: Vec<u8>,
-    until: Until,
+    until: ExpectedRecovery,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Until {
+enum ExpectedRecovery {
     /// The worker is excluded, statements continue without it, and the same worker comes back.
-    LeftOut,
+    Excluded,
     /// A new worker replaces it.
     Replaced,
 }
@@ -60,26 +60,26 @@ fn cuts(round: usize) -> Vec<Cut> {
     let both = |one, other| [(one, other), (other, one)];
     let all_of = |number: u8| {
         let others = (0..WORKERS).filter(move |other| *other != number).map(Host);
-        std::iter::once(Here).chain(others).flat_map(move |other| both(Host(number), other)).collect::<Vec<_>>()
+        std::iter::once(ThisMachine).chain(others).flat_map(move |other| both(Host(number), other)).collect::<Vec<_>>()
     };
-    let until = if round == 0 { Until::LeftOut } else { Until::Replaced };
+    let until = if round == 0 { ExpectedRecovery::Excluded } else { ExpectedRecovery::Replaced };
     vec![
         Cut { name: "a host from all others", ways: all_of(0), victims: vec![0], until },
-        Cut { name: "what is sent to a worker", ways: vec![(Here, Host(1))], victims: vec![1], until },
-        Cut { name: "what a worker sends", ways: vec![(Host(2), Here)], victims: vec![2], until },
+        Cut { name: "what is sent to a worker", ways: vec![(ThisMachine, Host(1))], victims: vec![1], until },
+        Cut { name: "what a worker sends", ways: vec![(Host(2), ThisMachine)], victims: vec![2], until },
         Cut {
             name: "two workers from each other",
             ways: both(Host(0), Host(1)).to_vec(),
             victims: vec![0, 1],
-            until: Until::LeftOut,
+            until: ExpectedRecovery::Excluded,
         },
-        Cut { name: "a host for long", ways: all_of(1), victims: vec![1], until: Until::Replaced },
+        Cut { name: "a host for long", ways: all_of(1), victims: vec![1], until: ExpectedRecovery::Replaced },
     ]
 }
 
 /// Counts of the sessions' answers so far.
 #[derive(Debug, Default)]
-struct Told {
+struct AnswerCounts {
     right: AtomicUsize,
     lost: AtomicUsize,
     longest_ms: AtomicUsize,
@@ -92,19 +92,19 @@ async fn workers_that_are_cut_off_are_left_out_and_come_back() {
         Ok(network) => network,
         Err(why) => return println!("skipped: no network of namespaces can be made here: {why}"),
     };
-    let (door, launcher) = (network.address(Here).to_string(), network.launcher());
+    let (door, launcher) = (network.address(ThisMachine).to_string(), network.launcher());
     let options = ["--worker-door", &door, "--worker-launcher", &launcher, "--worker-backoff", "1"];
     let server = Server::start_with(&options, &[]);
-    let boss = loaded(&server).await;
+    let boss = load_with_cluster(&server).await;
     check_addresses(&boss, &network).await;
     let mut known = BTreeMap::new();
     for (at, sql) in Suite::Tpch.queries().iter().enumerate().filter(|(_, sql)| !sql.contains("CREATE")) {
-        known.insert(at + 1, (*sql, run::query(&boss, sql).await.expect("each query has an answer")));
+        known.insert(at + 1, (*sql, run::run_query(&boss, sql).await.expect("each query has an answer")));
     }
-    let (known, told, mut sessions) = (Arc::new(known), Arc::new(Told::default()), Vec::new());
+    let (known, told, mut sessions) = (Arc::new(known), Arc::new(AnswerCounts::default()), Vec::new());
     for number in 0..CLIENTS {
         let client = on_workers(&server).await;
-        sessions.push(tokio::spawn(ask(client, Arc::clone(&known), number * 7, Arc::clone(&told))));
+        sessions.push(tokio::spawn(run_queries(client, Arc::clone(&known), number * 7, Arc::clone(&told))));
     }
     let mut made = 0;
     for round in 0..if nightly() { ROUNDS_NIGHTLY } else { 1 } {
@@ -127,7 +127,7 @@ async fn workers_that_are_cut_off_are_left_out_and_come_back() {
     // A slow machine answers few statements, so each cut may hit one per session.
     assert!(lost * 20 <= right || lost <= made * CLIENTS, "of {right} answered statements {lost} were lost");
     // Nothing is still running for the lost connections.
-    until(&boss, "SELECT sum(running) = 0 FROM sys.worker WHERE cluster = 'hit'").await;
+    wait_until(&boss, "SELECT sum(running) = 0 FROM sys.worker WHERE cluster = 'hit'").await;
 }
 
 /// Makes a cut, and checks which workers are excluded, that statements continue, and that all workers are back
@@ -137,7 +137,7 @@ async fn check_cut(cut: &Cut, network: &Network, server: &Server, boss: &Client)
     let (name, begun) = (cut.name, clock.monotonic());
     let before = workers(boss).await;
     let asked = clock.monotonic();
-    run::query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("all are there");
+    run::run_query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("all are there");
     let without_it = WITHOUT_IT.max(WITHOUT_IT_TIMES * (clock.monotonic() - asked));
     let since = text(boss, "SELECT clock_timestamp()::text").await;
     let happened = |what: &str| {
@@ -150,31 +150,33 @@ async fn check_cut(cut: &Cut, network: &Network, server: &Server, boss: &Client)
     };
     cut.ways.iter().for_each(|(from, to)| network.cut(*from, *to));
     check_cancel(server, name).await;
-    becomes(boss, &happened("worker_hung"), name).await;
+    wait_until_true(boss, &happened("worker_hung"), name).await;
     let found = clock.monotonic() - begun;
     let hung =
         text(boss, "SELECT count(*)::text FROM sys.worker WHERE cluster = 'hit' AND hung AND state = 'ready'").await;
     // New statements do not wait for the worker.
     let asked = clock.monotonic();
-    run::query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("others are there");
+    run::run_query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("others are there");
     let took = clock.monotonic() - asked;
     assert!(took < without_it, "{name}: a statement took {took:?} when it was left out");
-    if cut.until == Until::Replaced {
-        becomes(boss, &happened("worker_failed"), name).await;
-        becomes(boss, &happened("worker_starting"), name).await;
+    if cut.until == ExpectedRecovery::Replaced {
+        wait_until_true(boss, &happened("worker_failed"), name).await;
+        wait_until_true(boss, &happened("worker_starting"), name).await;
     }
     network.heal();
     let healed = clock.monotonic();
-    becomes(boss, ALL_WELL, name).await;
-    let told_back = if cut.until == Until::Replaced { "worker_ready" } else { "worker_recovered" };
-    becomes(boss, &happened(told_back), name).await;
+    wait_until_true(boss, ALL_HEALTHY, name).await;
+    let told_back = if cut.until == ExpectedRecovery::Replaced { "worker_ready" } else { "worker_recovered" };
+    wait_until_true(boss, &happened(told_back), name).await;
     let back = clock.monotonic() - healed;
     println!("{name}: found after {found:?} ({hung} left out), all well {back:?} after it was over");
     let after = workers(boss).await;
     let is_same = |slot: &u8| before.get(slot) == after.get(slot);
     match cut.until {
-        Until::LeftOut => assert!((0..WORKERS).all(|slot| is_same(&slot)), "{name}: {before:?}, then {after:?}"),
-        Until::Replaced => {
+        ExpectedRecovery::Excluded => {
+            assert!((0..WORKERS).all(|slot| is_same(&slot)), "{name}: {before:?}, then {after:?}")
+        }
+        ExpectedRecovery::Replaced => {
             assert!(cut.victims.iter().all(|slot| !is_same(slot)), "{name}: {before:?}, then {after:?}");
         }
     }
@@ -209,7 +211,7 @@ async fn check_use(server: &Server, name: &str) {
     let begun = clock.monotonic();
     let explain = format!("EXPLAIN (ANALYZE) {}", Suite::Tpch.queries()[0]);
     loop {
-        match run::query(&client, &explain).await {
+        match run::run_query(&client, &explain).await {
             Ok(plan) if plan.iter().flatten().flatten().any(|line| line == "Runs: on 3 workers") => return,
             // A worker without a connection yet is excluded again.
             ran => assert!(clock.monotonic() - begun < PATIENCE, "{name}: {ran:?}"),
@@ -231,11 +233,11 @@ async fn check_addresses(boss: &Client, network: &Network) {
 }
 
 /// Runs queries one after the other, starting with number `first`; returns wrong answers.
-async fn ask(
+async fn run_queries(
     client: Client,
     known: Arc<BTreeMap<usize, (&'static str, Vec<Row>)>>,
     first: usize,
-    told: Arc<Told>,
+    told: Arc<AnswerCounts>,
 ) -> Vec<String> {
     let (mut wrong, clock) = (Vec::new(), SystemClock::new());
     for (number, (sql, expected)) in known.iter().cycle().skip(first) {
@@ -244,7 +246,7 @@ async fn ask(
         }
         let begun = clock.monotonic();
         let answer = tokio::select! {
-            answer = run::query(&client, sql) => answer,
+            answer = run::run_query(&client, sql) => answer,
             () = clock.sleep(STATEMENT_MAX) => {
                 wrong.push(format!("q{number:02}: no answer after {STATEMENT_MAX:?}"));
                 break;
@@ -258,7 +260,7 @@ async fn ask(
                 Err(difference) => wrong.push(format!("q{number:02}: {difference}")),
             },
             Err(error) => match error.as_db_error() {
-                Some(db) if LOST.contains(&db.code().code()) && db.hint().is_some() => {
+                Some(db) if LOST_WORKER_STATES.contains(&db.code().code()) && db.hint().is_some() => {
                     told.lost.fetch_add(1, Ordering::Relaxed);
                 }
                 _ => wrong.push(format!("q{number:02} after {took} ms: {error:?}")),
@@ -276,7 +278,7 @@ async fn on_workers(server: &Server) -> Client {
 
 /// Returns the workers by slot.
 async fn workers(boss: &Client) -> BTreeMap<u8, String> {
-    until(boss, THREE_READY).await;
+    wait_until(boss, THREE_READY).await;
     let sql = "SELECT slot, worker FROM sys.worker WHERE cluster = 'hit' AND state = 'ready'";
     let rows = boss.query(sql, &[]).await.expect("workers are shown");
     rows.iter().map(|row| (u8::try_from(row.get::<_, i32>(0)).expect("there are few"), row.get(1))).collect()
@@ -287,7 +289,7 @@ async fn text(boss: &Client, sql: &str) -> String {
 }
 
 /// Waits until the single value that a query returns is true.
-async fn becomes(boss: &Client, sql: &str, name: &str) {
+async fn wait_until_true(boss: &Client, sql: &str, name: &str) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     while !boss.query_one(sql, &[]).await.expect("the server is there").get::<_, bool>(0) {

@@ -15,12 +15,12 @@ use crate::server::Server;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Client that sends and reads raw protocol messages.
-struct Raw {
+struct RawClient {
     stream: TcpStream,
     pid: i32,
 }
 
-impl Raw {
+impl RawClient {
     fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
@@ -113,7 +113,7 @@ async fn rows(client: &Client) -> Vec<i32> {
 /// Sends each pipeline; returns its answers and the table's rows after it.
 async fn transcripts(port: u16, client: &Client) -> Vec<(Vec<String>, Vec<i32>)> {
     client.batch_execute("CREATE TABLE t (a int)").await.expect("a table");
-    let mut raw = Raw::connect(port);
+    let mut raw = RawClient::connect(port);
     let mut transcripts = Vec::new();
     for pipeline in PIPELINES {
         client.batch_execute("DELETE FROM t").await.expect("no rows are left");
@@ -150,8 +150,8 @@ async fn commit_and_rollback_end_the_transaction_of_a_pipeline() {
 }
 
 /// Terminates a session that is idle or runs `sql`; returns the messages that it gets.
-async fn terminated(port: u16, other: &Client, sql: Option<&str>) -> Vec<String> {
-    let mut raw = Raw::connect(port);
+async fn terminate_session(port: u16, other: &Client, sql: Option<&str>) -> Vec<String> {
+    let mut raw = RawClient::connect(port);
     if let Some(sql) = sql {
         raw.query(sql);
         let running = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'active'";
@@ -168,14 +168,14 @@ async fn a_session_that_is_terminated_is_told_once() {
     let server = Server::start();
     let client = server.connect().await;
     let once = ["FATAL 57P01", "closed"];
-    assert_eq!(terminated(server.pg_port, &client, None).await, once);
-    assert_eq!(terminated(server.pg_port, &client, Some("SELECT pg_sleep(60)")).await, once);
+    assert_eq!(terminate_session(server.pg_port, &client, None).await, once);
+    assert_eq!(terminate_session(server.pg_port, &client, Some("SELECT pg_sleep(60)")).await, once);
     assert_eq!(
-        terminated(server.pg_port, &client, Some("BEGIN; SELECT pg_sleep(60)")).await,
+        terminate_session(server.pg_port, &client, Some("BEGIN; SELECT pg_sleep(60)")).await,
         ["BEGIN", "FATAL 57P01", "closed"]
     );
     let Some(postgres) = Postgres::start() else { return };
     let client = postgres.connect().await;
-    assert_eq!(terminated(postgres.port, &client, None).await, once);
-    assert_eq!(terminated(postgres.port, &client, Some("SELECT pg_sleep(60)")).await, once);
+    assert_eq!(terminate_session(postgres.port, &client, None).await, once);
+    assert_eq!(terminate_session(postgres.port, &client, Some("SELECT pg_sleep(60)")).await, once);
 }

@@ -10,7 +10,7 @@ use types::{Clock, SystemClock};
 use crate::server::Server;
 
 /// Time after which a statement hangs; generous for slow machines.
-const HANGS: Duration = Duration::from_secs(300);
+const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Returns statements that are slow to parse or plan, each in another way.
 fn long_texts() -> Vec<(&'static str, String)> {
@@ -47,7 +47,7 @@ async fn nobody_waits_for_the_text_of_another() {
             busy.push(tokio::spawn(async move { (what, client.batch_execute(&text).await) }));
         }
     }
-    within("others", async {
+    with_timeout("others", async {
         for _ in 0..50 {
             onlooker.batch_execute("SELECT 1").await.expect("others are answered");
         }
@@ -60,7 +60,7 @@ async fn nobody_waits_for_the_text_of_another() {
         cancel.cancel_query(NoTls).await.expect("the server listens");
     }
     for task in busy {
-        let (what, outcome) = within("cancelled", task).await.expect("it ends");
+        let (what, outcome) = with_timeout("cancelled", task).await.expect("it ends");
         if let Err(error) = outcome {
             let code = error.code();
             let is_expected = [&SqlState::QUERY_CANCELED, &SqlState::STATEMENT_TOO_COMPLEX].map(Some).contains(&code);
@@ -75,7 +75,7 @@ async fn the_time_of_a_statement_includes_its_planning() {
     let client = server.connect().await;
     client.batch_execute("SET statement_timeout = '50ms'").await.expect("it is a setting");
     let (_, text) = long_texts().swap_remove(2);
-    let error = within("planned", client.batch_execute(&text)).await;
+    let error = with_timeout("planned", client.batch_execute(&text)).await;
     if let Err(error) = error {
         let code = error.code();
         assert!([Some(&SqlState::QUERY_CANCELED), Some(&SqlState::STATEMENT_TOO_COMPLEX)].contains(&code), "{error:?}");
@@ -89,7 +89,7 @@ async fn what_would_be_large_is_not_made_to_plan() {
     let client = server.connect().await;
     for call in ["repeat('x', 500000000)", "lpad('x', 200000000)", "format('%900000000s', 'x')"] {
         let sql = format!("EXPLAIN (COSTS off) SELECT length({call})");
-        within(call, client.batch_execute(&sql)).await.expect("it is planned");
+        with_timeout(call, client.batch_execute(&sql)).await.expect("it is planned");
     }
     let peak = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("the server runs");
     let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");
@@ -105,18 +105,18 @@ async fn large_values_are_computed_where_they_can_be_cancelled() {
     // Writing that much takes longer everywhere. The size limit of lpad in PostgreSQL is a quarter of repeat's.
     for call in ["repeat('x', 500000000)", "lpad('x', 260000000)"] {
         let sql = format!("SELECT length({call})");
-        let error = within(call, client.batch_execute(&sql)).await.expect_err("it takes longer");
+        let error = with_timeout(call, client.batch_execute(&sql)).await.expect_err("it takes longer");
         assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
     }
     let sql = "SELECT length(repeat($1::text, $2::int))";
-    let error = within(sql, client.query(sql, &[&"x", &500_000_000_i32])).await.expect_err("it takes longer");
+    let error = with_timeout(sql, client.query(sql, &[&"x", &500_000_000_i32])).await.expect_err("it takes longer");
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
 }
 
-async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+async fn with_timeout<T>(what: &str, work: impl Future<Output = T>) -> T {
     let clock = SystemClock::new();
     tokio::select! {
         done = work => done,
-        () = clock.sleep(HANGS) => panic!("hangs: {what}"),
+        () = clock.sleep(HANG_TIMEOUT) => panic!("hangs: {what}"),
     }
 }

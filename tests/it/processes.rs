@@ -5,15 +5,15 @@ use std::process::Command;
 
 /// Process identified by its PID and its start time in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct ProcessHandle {
     pid: u32,
-    began: u64,
+    start_time: u64,
 }
 
-impl Known {
+impl ProcessHandle {
     /// Kills the process unless it has ended.
     pub(crate) fn kill(&self) {
-        if seen(self.pid).is_some_and(|seen| seen.began == self.began) {
+        if read_process(self.pid).is_some_and(|seen| seen.start_time == self.start_time) {
             // It may be ending right now.
             let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).output();
         }
@@ -21,13 +21,13 @@ impl Known {
 }
 
 /// Process attributes from `/proc`.
-struct Seen {
+struct ProcessStat {
     parent: u32,
-    began: u64,
+    start_time: u64,
 }
 
 /// Reads the attributes; `None` for an ended process.
-fn seen(pid: u32) -> Option<Seen> {
+fn read_process(pid: u32) -> Option<ProcessStat> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // State and parent follow the name, which may contain anything.
     let mut fields = stat.rsplit(") ").next()?.split(' ');
@@ -35,29 +35,29 @@ fn seen(pid: u32) -> Option<Seen> {
         return None;
     }
     let parent = fields.next()?.parse().ok()?;
-    Some(Seen { parent, began: fields.nth(17)?.parse().ok()? })
+    Some(ProcessStat { parent, start_time: fields.nth(17)?.parse().ok()? })
 }
 
 /// Returns the running children of a process.
 pub(crate) fn children(parent: u32) -> Vec<u32> {
     let listed = std::fs::read_dir("/proc").expect("the system shows its processes");
     let pids = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| seen(*pid).is_some_and(|seen| seen.parent == parent)).collect()
+    pids.filter(|pid| read_process(*pid).is_some_and(|seen| seen.parent == parent)).collect()
 }
 
 /// Returns the workers of a server: those persisted in its data folder, and children of the running server `running`.
-pub(crate) fn workers(running: Option<u32>, data: &Path) -> Vec<Known> {
+pub(crate) fn workers(running: Option<u32>, data: &Path) -> Vec<ProcessHandle> {
     let kept = std::fs::read(data.join("workers/roster")).unwrap_or_default();
     let kept: serde_json::Value = serde_json::from_slice(&kept).unwrap_or_default();
     let number = |worker: &serde_json::Value, name: &str| worker.get(name)?.as_u64();
     let of_entry = |worker: &serde_json::Value| {
-        Some(Known { pid: u32::try_from(number(worker, "pid")?).ok()?, began: number(worker, "began")? })
+        Some(ProcessHandle { pid: u32::try_from(number(worker, "pid")?).ok()?, start_time: number(worker, "began")? })
     };
     let found = kept["workers"].as_array().into_iter().flatten().filter_map(of_entry);
     let started = running
         .map(children)
         .unwrap_or_default()
         .into_iter()
-        .filter_map(|pid| Some(Known { pid, began: seen(pid)?.began }));
+        .filter_map(|pid| Some(ProcessHandle { pid, start_time: read_process(pid)?.start_time }));
     started.chain(found).collect()
 }

@@ -6,7 +6,7 @@ use crate::postgres::Postgres;
 use crate::server::Server;
 
 /// Objects created on both servers.
-const SHOP: &str = include_str!("psql/shop.sql");
+const SCHEMA: &str = include_str!("psql/shop.sql");
 
 /// Commands with identical output.
 const SAME: [&str; 62] = [
@@ -121,8 +121,8 @@ async fn psql_describes_kiln_as_postgres() {
         return;
     };
     let server = Server::start();
-    postgres.connect().await.batch_execute(SHOP).await.expect("PostgreSQL has a shop");
-    server.connect().await.batch_execute(SHOP).await.expect("Kiln has a shop");
+    postgres.connect().await.batch_execute(SCHEMA).await.expect("PostgreSQL has a shop");
+    server.connect().await.batch_execute(SCHEMA).await.expect("Kiln has a shop");
     let mut differences = Vec::new();
     for command in SAME.iter().chain(&DIFFERENT) {
         let expected = normalized(&psql(postgres.port, command));

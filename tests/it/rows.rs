@@ -44,7 +44,7 @@ async fn money_is_neither_lost_nor_made_while_rows_settle_and_the_server_is_kill
         let settler = tokio::spawn(async move { while settling.batch_execute("VACUUM account").await.is_ok() {} });
         let looked = Arc::clone(&looks);
         let reader = tokio::spawn(async move {
-            while let Some(found) = total(&looking).await {
+            while let Some(found) = read_totals(&looking).await {
                 let look = looked.fetch_add(1, Ordering::Relaxed);
                 assert_eq!(found, (ACCOUNTS * MONEY, ACCOUNTS, ACCOUNTS), "kill {kill}, look {look}");
             }
@@ -65,7 +65,7 @@ async fn money_is_neither_lost_nor_made_while_rows_settle_and_the_server_is_kill
         settler.await.expect("VACUUM goes on until the server is gone");
         reader.await.expect("every look adds up");
         server = Server::start_on(folder.path(), &[]);
-        let found = total(&server.connect().await).await;
+        let found = read_totals(&server.connect().await).await;
         assert_eq!(found, Some((ACCOUNTS * MONEY, ACCOUNTS, ACCOUNTS)), "after kill {kill}");
     }
 }
@@ -99,7 +99,7 @@ async fn transfer(client: &Client, seed: u64, done: &AtomicU64) {
 }
 
 /// Returns the sum of money, the number of rows, and the number of accounts; `None` when the server is gone.
-async fn total(client: &Client) -> Option<(i64, i64, i64)> {
+async fn read_totals(client: &Client) -> Option<(i64, i64, i64)> {
     let row = client.query_one("SELECT sum(money)::bigint, count(*), count(DISTINCT id) FROM account", &[]).await;
     row.ok().map(|row| (row.get(0), row.get(1), row.get(2)))
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 use types::{Clock, SystemClock};
 
-use crate::processes::{self, Known};
+use crate::processes::{self, ProcessHandle};
 
 /// Longest start of a server, in seconds.
 const START_SECONDS_MAX: u64 = 60;
@@ -30,7 +30,7 @@ pub(crate) struct Server {
 
 enum Data {
     Owned(TempDir),
-    Given(PathBuf),
+    External(PathBuf),
 }
 
 impl Server {
@@ -48,7 +48,7 @@ impl Server {
 
     /// Starts a server on a folder that outlives it.
     pub(crate) fn start_on(folder: &Path, arguments: &[&str]) -> Self {
-        Self::spawn(folder, Data::Given(folder.to_owned()), arguments, &[]).expect("the server starts")
+        Self::spawn(folder, Data::External(folder.to_owned()), arguments, &[]).expect("the server starts")
     }
 
     /// Like `start_on`; returns the log of a server that ends before it is ready.
@@ -62,7 +62,7 @@ impl Server {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<Self, String> {
-        Self::spawn(folder, Data::Given(folder.to_owned()), arguments, variables)
+        Self::spawn(folder, Data::External(folder.to_owned()), arguments, variables)
     }
 
     fn spawn(folder: &Path, data: Data, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self, String> {
@@ -120,7 +120,7 @@ impl Server {
     pub(crate) fn folder(&self) -> &Path {
         match &self.data {
             Data::Owned(folder) => folder.path(),
-            Data::Given(folder) => folder,
+            Data::External(folder) => folder,
         }
     }
 
@@ -135,7 +135,7 @@ impl Server {
     }
 
     /// Returns the exit status if the server ends by itself within a moment.
-    pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) async fn exit_status(&mut self) -> Option<ExitStatus> {
         for _ in 0..20 {
             let ended = self.process.try_wait().expect("it is our child");
             if ended.is_some() {
@@ -182,7 +182,7 @@ impl Drop for Server {
         let workers = if self.leaves_workers { Vec::new() } else { processes::workers(running, self.folder()) };
         let _ = self.process.kill();
         let _ = self.process.wait();
-        workers.iter().for_each(Known::kill);
+        workers.iter().for_each(ProcessHandle::kill);
     }
 }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::lifecycle::get;
 use crate::server::Server;
 
@@ -48,7 +48,7 @@ async fn a_service_that_panics_is_started_again_and_does_its_work() {
     client.batch_execute("CREATE TABLE t (n int); INSERT INTO t VALUES (1), (2), (3)").await.expect("rows are taken");
     let settler = wait_for(&client, "settler", |settler| settler.restarts == 1).await;
     assert_eq!(settler.last_error.as_deref(), Some("it panicked: injected at sealed"));
-    until(&client, "SELECT shards = 1 AND (SELECT sum(n) FROM t) = 6 FROM sys.table WHERE table_name = 't'").await;
+    wait_until(&client, "SELECT shards = 1 AND (SELECT sum(n) FROM t) = 6 FROM sys.table WHERE table_name = 't'").await;
     assert_eq!(service(&client, "settler").await.state, "running");
     assert!(server.log().contains("a service has ended; it is started again"), "{}", server.log());
 }
@@ -86,5 +86,5 @@ async fn services_whose_work_fails_are_named_until_it_succeeds() {
         assert!(!get(server.http_port, "/readyz").contains(name), "{name}");
     }
     let settled = "SELECT shards = 1 FROM sys.table WHERE table_name = 't'";
-    until(&client, settled).await;
+    wait_until(&client, settled).await;
 }

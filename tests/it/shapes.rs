@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::processes::children;
 use crate::server::{Server, nightly};
 
@@ -32,17 +32,17 @@ const LONG_EACH: usize = 50;
 /// Cluster and settings that select other threads and recursions.
 const CLUSTER: &str = "CREATE CLUSTER two WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 const ON_WORKERS: &str = "USE CLUSTER two; SET min_parallel_table_scan_size = 0";
-const WAYS: [&str; 3] = ["SET kiln.engine = on", "SET kiln.engine = off", "SET kiln.optimizer = off"];
+const ENGINES: [&str; 3] = ["SET kiln.engine = on", "SET kiln.engine = off", "SET kiln.optimizer = off"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_of_all_shapes_and_sizes_end_no_server() {
     let mut server = Server::start_with(&["--threads", "2"], &[]);
-    let mut client = session(&server, WAYS[0]).await;
+    let mut client = session(&server, ENGINES[0]).await;
     for sql in SETUP {
         client.batch_execute(sql).await.expect("the table is new");
     }
     for shape in shapes() {
-        assert!(answers(&client, shape, 3).await, "a {} of 3 is answered in time", shape.name);
+        assert!(is_answered(&client, shape, 3).await, "a {} of 3 is answered in time", shape.name);
     }
     let (clock, random) = (SystemClock::new(), SeededRandom::new(37));
     let until = clock.monotonic() + if nightly() { TIME_AT_NIGHT } else { TIME };
@@ -52,12 +52,12 @@ async fn statements_of_all_shapes_and_sizes_end_no_server() {
         let most = if random.next_u64().is_multiple_of(8) { SIZE_MAX } else { SIZE_OFTEN };
         // Small sizes are more likely than large ones.
         let size = 1 + (random.next_u64() % most) * (random.next_u64() % most) / most;
-        answers(&client, shape, usize::try_from(size).expect("it fits")).await;
+        is_answered(&client, shape, usize::try_from(size).expect("it fits")).await;
         if random.next_u64().is_multiple_of(16) {
-            let way = WAYS[usize::try_from(random.next_u64() % 3).expect("it fits")];
+            let way = ENGINES[usize::try_from(random.next_u64() % 3).expect("it fits")];
             client = session(&server, way).await;
         }
-        assert_eq!(server.ended().await, None, "the server ended at a {} of {size}", shape.name);
+        assert_eq!(server.exit_status().await, None, "the server ended at a {} of {size}", shape.name);
     }
     client.batch_execute("SELECT count(*) FROM t").await.expect("the session goes on");
 }
@@ -70,7 +70,7 @@ async fn statements_of_every_size_end_no_server_and_no_worker() {
         println!("skipped: every size of every shape takes hours, at night, by make nightly");
         return;
     }
-    for way in [WAYS[0], ON_WORKERS] {
+    for way in [ENGINES[0], ON_WORKERS] {
         send_every_size(way).await;
     }
 }
@@ -84,7 +84,7 @@ async fn send_every_size(way: &str) {
     // Workers read flushed rows only.
     boss.batch_execute("VACUUM").await.expect("rows settle");
     boss.batch_execute(CLUSTER).await.expect("it is new");
-    until(&boss, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'two' AND state = 'ready'").await;
+    wait_until(&boss, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'two' AND state = 'ready'").await;
     let workers = children(server.pid());
     let chosen = std::env::var("KILN_SHAPES").ok();
     let is_chosen = |name: &str| chosen.as_ref().is_none_or(|chosen| chosen.split(',').any(|one| one == name));
@@ -95,7 +95,7 @@ async fn send_every_size(way: &str) {
         let late: usize = join_all(sending).await.into_iter().sum();
         let took = clock.monotonic() - begun;
         println!("{way}: {} of 1 to {EVERY_SIZE_TO} in {took:?}, {late} not in time", shape.name);
-        assert_eq!(server.ended().await, None, "the server ended at a {}", shape.name);
+        assert_eq!(server.exit_status().await, None, "the server ended at a {}", shape.name);
         assert_eq!(children(server.pid()), workers, "a worker ended at a {}", shape.name);
     }
 }
@@ -107,7 +107,7 @@ async fn send_sizes(server: &Server, way: &str, shape: Shape, first: usize) -> u
     for size in (first..=EVERY_SIZE_TO).step_by(SESSIONS) {
         let timeout = if size.is_multiple_of(LONG_EACH) { TIMEOUT } else { TIMEOUT_OF_MOST };
         client.batch_execute(timeout).await.expect("there is such a setting");
-        late += usize::from(!answers(&client, shape, size).await);
+        late += usize::from(!is_answered(&client, shape, size).await);
     }
     late
 }
@@ -123,7 +123,7 @@ async fn session(server: &Server, way: &str) -> Client {
 /// Sends a statement; returns true if it was answered or refused in time.
 ///
 /// Panics if the connection is closed or the statement never ends.
-async fn answers(client: &Client, shape: Shape, size: usize) -> bool {
+async fn is_answered(client: &Client, shape: Shape, size: usize) -> bool {
     let text = (shape.text)(size);
     let ended = tokio::time::timeout(PATIENCE, client.batch_execute(&text)).await;
     let ended = ended.unwrap_or_else(|_| panic!("a {} of {size} does not heed its timeout", shape.name));

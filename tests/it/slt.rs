@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::postgres::Postgres;
 use crate::server::Server;
 
@@ -42,7 +42,7 @@ async fn sql_files_pass_on_workers() {
     let server = Server::start();
     server.connect().await.batch_execute(WORKERS).await.expect("a cluster can be made");
     let ready = "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'pair' AND state = 'ready'";
-    until(&server.connect().await, ready).await;
+    wait_until(&server.connect().await, ready).await;
     let mut failures = Vec::new();
     // This file expects snapshot ages in single seconds, from statements that do not wait for workers.
     for path in files().into_iter().filter(|path| !path.ends_with("snapshot_age.slt")) {

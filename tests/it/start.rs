@@ -14,12 +14,12 @@ use crate::server::{Server, kiln};
 
 const REFUSED: &str = "refusing to serve";
 
-struct House {
+struct WarehouseFolders {
     folder: TempDir,
     storage: String,
 }
 
-impl House {
+impl WarehouseFolders {
     fn new() -> Self {
         let folder = TempDir::with_prefix("kiln-start-").expect("a temporary folder can be made");
         let storage = format!("file://{}", folder.path().join("storage").display());
@@ -39,7 +39,7 @@ impl House {
     }
 
     /// Asserts that the start is refused; returns the log.
-    fn refuse(&self, name: &str) -> String {
+    fn assert_refused(&self, name: &str) -> String {
         let log = self.try_start(name, &[]).err().unwrap_or_else(|| panic!("a server starts on {name}"));
         assert!(log.contains(REFUSED) && log.contains("kiln restore") && log.contains("--new-timeline"), "{log}");
         log
@@ -84,8 +84,8 @@ async fn insert(server: &Server, numbers: std::ops::RangeInclusive<i64>) {
 }
 
 /// Prepares a stopped warehouse with the numbers 1 to 5 in the folder `a`.
-async fn prepare() -> House {
-    let house = House::new();
+async fn prepare() -> WarehouseFolders {
+    let house = WarehouseFolders::new();
     let server = house.start("a");
     server.connect().await.batch_execute("CREATE TABLE t (n bigint)").await.expect("the table is new");
     insert(&server, 1..=5).await;
@@ -97,10 +97,10 @@ async fn prepare() -> House {
 async fn a_folder_without_its_catalog_is_refused() {
     let house = prepare().await;
     fs::remove_file(house.path("a").join("catalog.redb")).expect("it is there");
-    let log = house.refuse("a");
+    let log = house.assert_refused("a");
     assert!(log.contains("ends with record 0"), "{log}");
     // Twice, since the first try has created a new file.
-    house.refuse("a");
+    house.assert_refused("a");
     assert_eq!(house.restored("b").await, [1, 2, 3, 4, 5]);
 }
 
@@ -112,7 +112,7 @@ async fn a_folder_whose_write_ahead_log_has_lost_its_end_is_refused() {
     let end = bytes.iter().rposition(|byte| *byte != 0).expect("it is not empty");
     bytes[end - 100..].fill(0);
     fs::write(&file, bytes).expect("it can be written");
-    house.refuse("a");
+    house.assert_refused("a");
     assert_eq!(house.restored("b").await, [1, 2, 3, 4, 5]);
 }
 
@@ -128,10 +128,10 @@ async fn an_older_copy_of_the_folder_is_refused_and_begins_a_timeline_where_it_i
     let server = house.start("newest");
     assert_eq!(rows(&server.connect().await).await, [1, 2, 3, 4, 5, 6, 7, 8]);
     assert!(server.stop());
-    house.refuse("older");
+    house.assert_refused("older");
     assert_eq!(house.restored("b").await, [1, 2, 3, 4, 5, 6, 7, 8]);
     // It has begun a timeline, so the others are abandoned.
-    let log = house.refuse("newest");
+    let log = house.assert_refused("newest");
     assert!(log.contains("abandoned timeline"), "{log}");
 
     let server = house.try_start("older", &["--new-timeline"]).expect("it is allowed to");
@@ -149,7 +149,7 @@ async fn a_new_timeline_goes_on() {
     let server = house.try_start("older", &["--new-timeline"]).expect("it is allowed to");
     insert(&server, 11..=12).await;
     assert!(server.stop());
-    house.refuse("a");
+    house.assert_refused("a");
     // No timeline is begun where folder and storage match.
     for more in [&[][..], &["--new-timeline"]] {
         let server = house.try_start("older", more).expect("it goes on");
@@ -175,7 +175,7 @@ async fn a_new_timeline_whose_beginning_ends_at_a_failpoint_begins_at_the_next_s
     insert(&server, 6..=8).await;
     assert!(server.stop());
     for point in points {
-        let house = House::new();
+        let house = WarehouseFolders::new();
         copy(&prepared.path("older"), &house.path("older"));
         copy(&prepared.path("storage"), &house.path("storage"));
         let set = format!("{}:1", point.name());
@@ -243,7 +243,7 @@ async fn of_two_servers_on_one_storage_one_goes_on_and_the_history_stays_one() {
     for _ in 0..100 {
         // Writes that it still accepts are lost.
         let _ = client.batch_execute("INSERT INTO t VALUES (-1)").await;
-        ended = first.ended().await;
+        ended = first.exit_status().await;
         if ended.is_some() {
             break;
         }
@@ -252,7 +252,7 @@ async fn of_two_servers_on_one_storage_one_goes_on_and_the_history_stays_one() {
     insert(&second, 6..=7).await;
     assert!(second.stop());
     // It has commits that no one else has.
-    let log = house.refuse("a");
+    let log = house.assert_refused("a");
     assert!(log.contains("histories have diverged") || log.contains("ends with record"), "{log}");
     assert_eq!(house.restored("c").await, [1, 2, 3, 4, 5, 6, 7]);
 }
@@ -266,7 +266,7 @@ async fn a_folder_is_not_served_with_a_storage_that_is_not_its_own_or_does_not_a
     insert(&server, 6..=6).await;
     assert!(server.stop());
     fs::rename(house.path("storage"), house.path("elsewhere")).expect("it is there");
-    let log = house.refuse("a");
+    let log = house.assert_refused("a");
     assert!(log.contains("were copied to the storage"), "{log}");
     fs::remove_dir_all(house.path("storage")).ok();
     fs::write(house.path("storage"), "a file").expect("nothing is in the way");
@@ -302,7 +302,7 @@ async fn a_log_of_two_histories_is_not_restored() {
     let refused = house.restore("c");
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && told.contains("not one history"), "{told}");
-    house.refuse("a");
+    house.assert_refused("a");
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -10,7 +10,7 @@ use futures::SinkExt;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::server::Server;
 
 const SETUP: &str = "CREATE TABLE items (id int PRIMARY KEY, kind int, price numeric(10, 2), name text);
@@ -39,7 +39,7 @@ async fn each_step_is_taken_once_and_in_order() {
     let client = server.connect().await;
     client.batch_execute(SETUP).await.expect("the tables are new");
     client.batch_execute(CLUSTER).await.expect("it is new");
-    until(&client, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'two' AND state = 'ready'").await;
+    wait_until(&client, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'two' AND state = 'ready'").await;
     let mut found = String::new();
     for (place, settings) in [
         ("in one process", "SET kiln.engine = on"),
@@ -55,7 +55,7 @@ async fn each_step_is_taken_once_and_in_order() {
 }
 
 async fn tell_steps(server: &Server, client: &Client, place: &str, found: &mut String) {
-    let mut log = Log::after_all_of(server).await;
+    let mut log = Log::at_end_of(server).await;
     for (name, sql) in STATEMENTS {
         let mut told =
             |way: &str, steps: String| writeln!(found, "{name}, {way}, {place}:\n    {steps}").expect("memory");
@@ -101,7 +101,7 @@ struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    async fn after_all_of(server: &'a Server) -> Self {
+    async fn at_end_of(server: &'a Server) -> Self {
         let mut log = Self { server, read: 0 };
         log.steps().await;
         log
@@ -120,14 +120,14 @@ impl<'a> Log<'a> {
             if quiet == 3 {
                 let new = &log[self.read..];
                 self.read = before;
-                return new.lines().filter_map(begun).collect::<Vec<_>>().join(" ");
+                return new.lines().filter_map(parse_begun_step).collect::<Vec<_>>().join(" ");
             }
         }
     }
 }
 
 /// Returns the step that a log line reports as begun in the server, below its parents.
-fn begun(line: &str) -> Option<String> {
+fn parse_begun_step(line: &str) -> Option<String> {
     let spans = line.strip_suffix(": step: new")?.split_once("DEBUG ")?.1;
     // A span's fields may contain the characters that separate spans.
     let mut names = String::new();

@@ -28,12 +28,12 @@ pub(crate) async fn until_copied(client: &Client) {
 }
 
 /// Data folder, and a storage outside of it.
-struct House {
+struct WarehouseFolders {
     folder: TempDir,
     storage: String,
 }
 
-impl House {
+impl WarehouseFolders {
     fn new() -> Self {
         let folder = TempDir::with_prefix("kiln-time-").expect("a temporary folder can be made");
         let storage = format!("file://{}", folder.path().join("storage").display());
@@ -111,7 +111,7 @@ async fn fill(client: &Client) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_data_folder_comes_back_from_the_storage() {
-    let house = House::new();
+    let house = WarehouseFolders::new();
     let server = house.start("a");
     let client = server.connect().await;
     fill(&client).await;
@@ -148,7 +148,7 @@ async fn a_lost_data_folder_comes_back_from_the_storage() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warehouse_is_restored_to_a_snapshot_and_to_a_time() {
-    let house = House::new();
+    let house = WarehouseFolders::new();
     let server = house.start("a");
     let client = server.connect().await;
     fill(&client).await;
@@ -173,7 +173,7 @@ async fn a_warehouse_is_restored_to_a_snapshot_and_to_a_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_warehouse_was_restored_elsewhere_stops() {
-    let house = House::new();
+    let house = WarehouseFolders::new();
     let mut old = house.start("a");
     let client = old.connect().await;
     fill(&client).await;
@@ -189,7 +189,7 @@ async fn a_server_whose_warehouse_was_restored_elsewhere_stops() {
     while ended.is_none() && clock.monotonic() < HANGING {
         // Writes that it still accepts are lost.
         let _ = client.batch_execute("INSERT INTO lost VALUES (1)").await;
-        ended = old.ended().await;
+        ended = old.exit_status().await;
     }
     assert!(!ended.expect("it stops").success(), "it says that it failed");
     assert!(old.log().contains("another server has claimed the storage"), "{}", old.log());
@@ -207,7 +207,7 @@ async fn a_server_whose_warehouse_was_restored_elsewhere_stops() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_and_views_are_read_as_they_were() {
-    let house = House::new();
+    let house = WarehouseFolders::new();
     let mut server = house.start("a");
     let mut client = server.connect().await;
     fill(&client).await;
@@ -269,7 +269,7 @@ async fn tables_and_views_are_read_as_they_were() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_moment_can_be_a_parameter() {
-    let house = House::new();
+    let house = WarehouseFolders::new();
     let server = house.start("a");
     let mut client = server.connect().await;
     run(
@@ -317,7 +317,7 @@ async fn a_moment_can_be_a_parameter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clone_lives_on_by_itself() {
-    let house = House::new();
+    let house = WarehouseFolders::new();
     let mut server = house.start("a");
     let mut client = server.connect().await;
     fill(&client).await;
@@ -365,7 +365,7 @@ async fn a_clone_lives_on_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_table_comes_back() {
-    let house = House::new();
+    let house = WarehouseFolders::new();
     let mut server = house.start("a");
     let mut client = server.connect().await;
     fill(&client).await;
@@ -402,7 +402,7 @@ async fn a_dropped_table_comes_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_in_the_storage_is_accounted_for() {
-    let house = House::new();
+    let house = WarehouseFolders::new();
     let mut server = house.start("a");
     let mut client = server.connect().await;
     fill(&client).await;

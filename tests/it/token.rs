@@ -62,7 +62,7 @@ async fn whenever_the_server_is_killed_each_token_happens_once() {
             assert_eq!(found, (true, expected(number)), "token {token} of client {number}");
         }
         let counted = client.query_one("SELECT n FROM counter WHERE client = $1", &[&number.cast_signed()]).await;
-        let wanted = if number == COUNTS { tally.tokens.cast_signed() } else { 0 };
+        let wanted = if number == COUNTING_CLIENT { tally.tokens.cast_signed() } else { 0 };
         assert_eq!(counted.expect("the server answers").get::<_, i64>(0), wanted, "what client {number} has counted");
     }
     let sql = "SELECT (SELECT count(*) FROM ledger) + (SELECT sum(n) FROM counter)::bigint, \
@@ -83,7 +83,7 @@ struct Tally {
 }
 
 /// Client that increments a counter, which would reveal a statement that ran twice without leaving a row.
-const COUNTS: u64 = 1;
+const COUNTING_CLIENT: u64 = 1;
 
 fn name(client: u64, token: u64) -> String {
     format!("client {client}, token {token}")
@@ -93,7 +93,7 @@ fn name(client: u64, token: u64) -> String {
 fn expected(client: u64) -> i64 {
     match client {
         0 | 2 => 1,
-        COUNTS => 0,
+        COUNTING_CLIENT => 0,
         _ => ROWS,
     }
 }
@@ -103,7 +103,7 @@ async fn write(number: u64, mut port: Port, done: mpsc::UnboundedSender<()>) -> 
     let mut tally = Tally::default();
     let mut client = connect(&mut port).await;
     loop {
-        match once(&client, number, &name(number, tally.tokens)).await {
+        match write_once(&client, number, &name(number, tally.tokens)).await {
             Ok(()) => {
                 tally.tokens += 1;
                 done.send(()).expect("somebody counts them");
@@ -140,12 +140,12 @@ async fn connect_to(port: u16) -> Result<Client, Error> {
 }
 
 /// Queries the outcome first, writes if necessary, and sometimes repeats the statement.
-async fn once(client: &Client, number: u64, token: &str) -> Result<(), Error> {
+async fn write_once(client: &Client, number: u64, token: &str) -> Result<(), Error> {
     let (is_committed, rows) = rows_of(client, token).await?;
     assert_eq!(rows, if is_committed { expected(number) } else { 0 }, "the outcome of {token} tells of its rows");
     client.batch_execute(&format!("SET kiln.statement_token = '{token}'")).await?;
     let told = run(client, number, token).await?;
-    assert_eq!(told, if number == COUNTS { 1 } else { expected(number) }, "what is told of {token}");
+    assert_eq!(told, if number == COUNTING_CLIENT { 1 } else { expected(number) }, "what is told of {token}");
     if token.ends_with('7') {
         assert_eq!(run(client, number, token).await?, told, "what is told of {token} again");
     }
@@ -163,14 +163,16 @@ async fn rows_of(client: &Client, token: &str) -> Result<(bool, i64), Error> {
 async fn run(client: &Client, number: u64, token: &str) -> Result<i64, Error> {
     let insert = format!("INSERT INTO ledger VALUES ('{token}', 0)");
     let rows = match number {
-        0 => told(client, &insert).await?,
-        COUNTS => told(client, &format!("UPDATE counter SET n = n + 1 WHERE client = {COUNTS}")).await?,
+        0 => run_simple(client, &insert).await?,
+        COUNTING_CLIENT => {
+            run_simple(client, &format!("UPDATE counter SET n = n + 1 WHERE client = {COUNTING_CLIENT}")).await?
+        }
         2 => client.execute("INSERT INTO ledger VALUES ($1, $2)", &[&token, &7_i64]).await?,
         3 => {
             client.batch_execute("BEGIN").await?;
             let mut rows = 0;
             for _ in 0..ROWS {
-                rows += told(client, &insert).await?;
+                rows += run_simple(client, &insert).await?;
             }
             client.batch_execute("COMMIT").await?;
             rows
@@ -188,7 +190,7 @@ async fn run(client: &Client, number: u64, token: &str) -> Result<i64, Error> {
 }
 
 /// Runs a statement through the simple protocol; returns the row count of its tag.
-async fn told(client: &Client, sql: &str) -> Result<u64, Error> {
+async fn run_simple(client: &Client, sql: &str) -> Result<u64, Error> {
     let messages = client.simple_query(sql).await?;
     let tag = messages.iter().find_map(|message| match message {
         SimpleQueryMessage::CommandComplete(rows) => Some(*rows),
@@ -198,7 +200,8 @@ async fn told(client: &Client, sql: &str) -> Result<u64, Error> {
 }
 
 /// Failpoints of a commit, and whether the commit exists after a crash there.
-const MOMENTS: [(&str, bool); 3] = [("commit-admitted", false), ("commit-durable", true), ("commit-visible", true)];
+const COMMIT_FAILPOINTS: [(&str, bool); 3] =
+    [("commit-admitted", false), ("commit-durable", true), ("commit-visible", true)];
 /// Commits that a start may make itself.
 const COMMITS_OF_A_START: u64 = 3;
 
@@ -208,7 +211,7 @@ async fn a_commit_that_nobody_was_told_of_is_told_of_by_its_token() {
     let server = Server::start_on(folder.path(), &[]);
     server.connect().await.batch_execute("CREATE TABLE ledger (token text, n bigint)").await.expect("it is new");
     assert!(server.stop());
-    for (moment, is_there) in MOMENTS {
+    for (moment, is_there) in COMMIT_FAILPOINTS {
         let mut met = false;
         for time in 1..=COMMITS_OF_A_START + 1 {
             let point = format!("{moment}:{time}");

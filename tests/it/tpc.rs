@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio_postgres::SimpleQueryMessage;
 use types::SystemClock;
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::server::{Server, reference_data};
 
 /// Less memory than most queries' joins or aggregations need.
@@ -21,7 +21,7 @@ const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "40", "--cache-memory-mb", "256
 const FOUR_WORKERS: &str = "CREATE CLUSTER four WITH (NODE_COUNT = 4, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 
 /// The top twenty rows of this query alone sometimes exceed the memory.
-const TOO_MUCH: &str = "q10, engine on: out of memory";
+const OUT_OF_MEMORY: &str = "q10, engine on: out of memory";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tpch_answers_are_right() {
@@ -45,14 +45,14 @@ async fn check_suite(suite: Suite) {
     let mut wrong = Vec::new();
     for engine in ["off", "on"] {
         let set = format!("SET kiln.engine = {engine}");
-        wrong.extend(ask_all(&server, suite, &answers, &format!("engine {engine}"), &set).await);
+        wrong.extend(check_all(&server, suite, &answers, &format!("engine {engine}"), &set).await);
     }
     client.batch_execute(FOUR_WORKERS).await.expect("a cluster can be made");
-    until(&client, "SELECT count(*) = 4 FROM sys.worker WHERE cluster = 'four' AND state = 'ready'").await;
+    wait_until(&client, "SELECT count(*) = 4 FROM sys.worker WHERE cluster = 'four' AND state = 'ready'").await;
     for exchange in ["shuffle", "broadcast"] {
         let set =
             format!("USE CLUSTER four; SET min_parallel_table_scan_size = 0; SET kiln.join_exchange = {exchange}");
-        wrong.extend(ask_all(&server, suite, &answers, &format!("four workers, {exchange}"), &set).await);
+        wrong.extend(check_all(&server, suite, &answers, &format!("four workers, {exchange}"), &set).await);
     }
     let divided = count_divided(&server, suite).await;
     println!("{divided} of the {suite} queries are divided among workers");
@@ -64,8 +64,8 @@ async fn check_suite(suite: Suite) {
     if suite == Suite::Tpch {
         assert!(server.stop(), "it ends when asked");
         let server = Server::start_on(folder.path(), &LITTLE_MEMORY);
-        let answered = ask_all(&server, suite, &answers, "engine on", "SET kiln.engine = on").await;
-        wrong.extend(answered.into_iter().filter(|told| told != TOO_MUCH));
+        let answered = check_all(&server, suite, &answers, "engine on", "SET kiln.engine = on").await;
+        wrong.extend(answered.into_iter().filter(|told| told != OUT_OF_MEMORY));
         let spilled = spilled_queries(&server, suite).await;
         println!("{} of the {suite} queries spill with little memory", spilled.len());
         assert!(1 < spilled.len(), "queries spill: {spilled:?}");
@@ -75,7 +75,7 @@ async fn check_suite(suite: Suite) {
 }
 
 /// Runs all queries; returns descriptions of wrong answers.
-async fn ask_all(server: &Server, suite: Suite, answers: &Path, way: &str, set: &str) -> Vec<String> {
+async fn check_all(server: &Server, suite: Suite, answers: &Path, way: &str, set: &str) -> Vec<String> {
     let client = server.connect().await;
     client.batch_execute(set).await.expect("sessions choose how their queries run");
     let mut wrong = Vec::new();
@@ -83,9 +83,9 @@ async fn ask_all(server: &Server, suite: Suite, answers: &Path, way: &str, set: 
         let number = index + 1;
         let path = answers.join(format!("{suite}/sf1/q{number:02}.csv"));
         let expected = answers::read_reference(&std::fs::read_to_string(&path).expect("each query has its answer"));
-        match run::query(&client, sql).await {
+        match run::run_query(&client, sql).await {
             Ok(found) => {
-                if let Err(difference) = same(&expected, &found, suite, number, Beside::Reference) {
+                if let Err(difference) = same(&expected, &found, suite, number, Oracle::Reference) {
                     wrong.push(format!("q{number:02}, {way}: {difference}"));
                 }
             }
@@ -133,7 +133,7 @@ async fn spilled_queries(server: &Server, suite: Suite) -> Vec<usize> {
 
 /// Source of the expected answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beside {
+pub(crate) enum Oracle {
     /// Reference answers beside the project.
     Reference,
     Postgres,
@@ -141,7 +141,7 @@ pub(crate) enum Beside {
 
 /// Compares answers: five digits in averages and quotients, which follow PostgreSQL's scale; all other columns
 /// exactly.
-pub(crate) fn same(expected: &[Row], found: &[Row], suite: Suite, query: usize, beside: Beside) -> Result<(), String> {
+pub(crate) fn same(expected: &[Row], found: &[Row], suite: Suite, query: usize, beside: Oracle) -> Result<(), String> {
     let approximate = approximate_columns(suite, query, beside);
     for column in &approximate {
         if let Some(unit) = column.unit {
@@ -163,13 +163,13 @@ struct Approximate {
     unit: Option<f64>,
 }
 
-fn approximate_columns(suite: Suite, query: usize, beside: Beside) -> Vec<Approximate> {
+fn approximate_columns(suite: Suite, query: usize, beside: Oracle) -> Vec<Approximate> {
     let text = include_str!("approximate_columns.txt");
     let key = format!("{suite} {query} ");
     let columns = text.lines().find_map(|line| line.strip_prefix(&key)).unwrap_or_default();
     let column = |word: &str| {
         let word = match word.strip_suffix('~') {
-            Some(_) if beside == Beside::Reference => return None,
+            Some(_) if beside == Oracle::Reference => return None,
             Some(word) => word,
             None => word,
         };

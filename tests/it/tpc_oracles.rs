@@ -13,7 +13,7 @@ use types::{Clock, SystemClock};
 
 use crate::postgres::Postgres;
 use crate::server::Server;
-use crate::tpc::{Beside, same};
+use crate::tpc::{Oracle, same};
 
 /// Scale factor: small enough for unoptimized plans and for PostgreSQL without indexes.
 const SCALE: f64 = 0.02;
@@ -66,14 +66,14 @@ async fn compare_suite(suite: Suite) {
     for (index, sql) in suite.queries().iter().enumerate() {
         let number = index + 1;
         let sql = without_last_limit(sql);
-        let answer = run::query(&own, sql).await.map_err(|error| told(&error));
+        let answer = run::run_query(&own, sql).await.map_err(|error| error_text(&error));
         for (name, oracle) in &oracles {
             let Some(theirs) = ask(oracle, sql).await else {
                 slow.entry(name).or_default().push(number);
                 continue;
             };
             let compared = match (&theirs, &answer) {
-                (Ok(theirs), Ok(rows)) => same(theirs, rows, suite, number, Beside::Postgres),
+                (Ok(theirs), Ok(rows)) => same(theirs, rows, suite, number, Oracle::Postgres),
                 // With so few rows some sums that queries divide by are zero.
                 (Err(theirs), Err(own)) if theirs == own => Ok(()),
                 (Ok(_), Err(own)) => Err(format!("it has rows, the engine fails: {own}")),
@@ -93,7 +93,7 @@ async fn compare_suite(suite: Suite) {
 async fn ask(oracle: &Client, sql: &str) -> Option<Result<Vec<Row>, String>> {
     let clock = SystemClock::new();
     tokio::select! {
-        rows = run::query(oracle, sql) => Some(rows.map_err(|error| told(&error))),
+        rows = run::run_query(oracle, sql) => Some(rows.map_err(|error| error_text(&error))),
         () = clock.sleep(PATIENCE) => {
             oracle.cancel_token().cancel_query(tokio_postgres::NoTls).await.expect("the server takes a cancellation");
             // The next statement is answered after the cancelled one has ended; a late cancel may hit it.
@@ -103,7 +103,7 @@ async fn ask(oracle: &Client, sql: &str) -> Option<Result<Vec<Row>, String>> {
     }
 }
 
-fn told(error: &tokio_postgres::Error) -> String {
+fn error_text(error: &tokio_postgres::Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned())
 }
 

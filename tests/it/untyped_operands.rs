@@ -18,9 +18,9 @@ const CASES: u64 = 400;
 const CASES_NIGHTLY: u64 = 40_000;
 /// Cases that once failed in nightly runs: numbers outside the column's range, and a compiled plan that uses an
 /// index.
-const FOUND_AT_NIGHT: [u64; 12] = [1113, 1138, 2851, 3746, 5688, 6485, 6936, 7302, 8205, 10722, 10756, 11244];
+const REGRESSION_CASES: [u64; 12] = [1113, 1138, 2851, 3746, 5688, 6485, 6936, 7302, 8205, 10722, 10756, 11244];
 /// Maximum number of failures printed.
-const TOLD_MAX: usize = 12;
+const FAILURES_SHOWN_MAX: usize = 12;
 
 const NUMBERS: [(&str, Type); 4] =
     [("n", Type::NUMERIC), ("m", Type::NUMERIC), ("b", Type::NUMERIC), ("i", Type::INT4)];
@@ -75,7 +75,7 @@ const CONDITIONS: [&str; 21] = [
     "{c} = {x} AND id > 3",
 ];
 /// Statements with a condition.
-const ABOUT: [&str; 8] = [
+const STATEMENTS: [&str; 8] = [
     "SELECT id::text FROM {t} WHERE {condition}",
     "SELECT id::text FROM {t} WHERE {condition} ORDER BY id DESC LIMIT 3",
     "SELECT count(*)::text FROM {t} WHERE {condition}",
@@ -149,7 +149,7 @@ impl Case {
         let operands = [operand(), operand()];
         let form = FORMS[below(FORMS.len())];
         let (template, changes) = if is_condition {
-            let about = ABOUT[below(ABOUT.len())];
+            let about = STATEMENTS[below(STATEMENTS.len())];
             let mut condition = CONDITIONS[below(CONDITIONS.len())];
             if about.contains("USING (VALUES") && condition.contains("id") {
                 condition = CONDITIONS[0];
@@ -189,19 +189,19 @@ async fn answer(client: &Client, case: &Case) -> String {
         client.batch_execute("BEGIN").await.expect("a transaction");
     }
     let answer = match case.form {
-        Form::Literal => simple(client, &case.literals()).await,
+        Form::Literal => run_simple(client, &case.literals()).await,
         Form::Execute => {
             let arguments: Vec<String> =
                 case.operands[..case.count()].iter().map(|operand| format!("'{operand}'")).collect();
             let prepare = format!("PREPARE untyped AS {}", case.parameterized());
-            let answer = match simple(client, &prepare).await {
+            let answer = match run_simple(client, &prepare).await {
                 failed if failed.starts_with("error") => failed,
-                _ => simple(client, &format!("EXECUTE untyped ({})", arguments.join(", "))).await,
+                _ => run_simple(client, &format!("EXECUTE untyped ({})", arguments.join(", "))).await,
             };
             let _ = client.simple_query("ROLLBACK; DEALLOCATE ALL").await;
             answer
         }
-        Form::Parameter { binary, declared } => sent(client, case, binary, declared).await,
+        Form::Parameter { binary, declared } => run_extended(client, case, binary, declared).await,
     };
     if case.changes {
         let _ = client.simple_query("ROLLBACK").await;
@@ -209,7 +209,7 @@ async fn answer(client: &Client, case: &Case) -> String {
     answer
 }
 
-async fn simple(client: &Client, sql: &str) -> String {
+async fn run_simple(client: &Client, sql: &str) -> String {
     let messages = match client.simple_query(sql).await {
         Ok(messages) => messages,
         Err(error) => return failure(&error),
@@ -223,16 +223,16 @@ async fn simple(client: &Client, sql: &str) -> String {
             _ => {}
         }
     }
-    told(rows, changed)
+    format_answer(rows, changed)
 }
 
-async fn sent(client: &Client, case: &Case, binary: bool, declared: bool) -> String {
+async fn run_extended(client: &Client, case: &Case, binary: bool, declared: bool) -> String {
     let types = vec![if declared { declared_as(&case.of) } else { Type::UNKNOWN }; case.count()];
     let statement = match client.prepare_typed(&case.parameterized(), if declared { &types } else { &[] }).await {
         Ok(statement) => statement,
         Err(error) => return failure(&error),
     };
-    let operands = case.operands.map(|text| Sent { text, binary });
+    let operands = case.operands.map(|text| EncodedParameter { text, binary });
     let parameters: Vec<&(dyn ToSql + Sync)> =
         operands[..case.count()].iter().map(|operand| operand as &(dyn ToSql + Sync)).collect();
     // A varchar is text where the function has no varchar overload.
@@ -240,12 +240,12 @@ async fn sent(client: &Client, case: &Case, binary: bool, declared: bool) -> Str
     let types: Vec<String> = statement.params().iter().map(|of| taken(of).name().to_owned()).collect();
     let answer = if case.changes {
         match client.execute(&statement, &parameters).await {
-            Ok(changed) => told(Vec::new(), changed),
+            Ok(changed) => format_answer(Vec::new(), changed),
             Err(error) => failure(&error),
         }
     } else {
         match client.query(&statement, &parameters).await {
-            Ok(rows) => told(rows.iter().map(|row| shown(row.get(0))).collect(), 0),
+            Ok(rows) => format_answer(rows.iter().map(|row| shown(row.get(0))).collect(), 0),
             Err(error) => failure(&error),
         }
     };
@@ -260,7 +260,7 @@ fn declared_as(of: &Type) -> Type {
     }
 }
 
-fn told(mut rows: Vec<String>, changed: u64) -> String {
+fn format_answer(mut rows: Vec<String>, changed: u64) -> String {
     rows.sort_unstable();
     if rows.is_empty() { format!("{changed} changed") } else { rows.join("|") }
 }
@@ -278,12 +278,12 @@ fn shown(value: Option<&str>) -> String {
 
 /// Parameter as it is sent.
 #[derive(Debug)]
-struct Sent {
+struct EncodedParameter {
     text: &'static str,
     binary: bool,
 }
 
-impl ToSql for Sent {
+impl ToSql for EncodedParameter {
     fn to_sql(&self, of: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match (self.encode_format(of), of) {
             (Format::Binary, &Type::NUMERIC) => put_numeric(self.text, out),
@@ -369,7 +369,7 @@ async fn untyped_operands_are_what_they_are_in_postgresql() {
     let count = if nightly() { CASES_NIGHTLY } else { CASES };
     let mut failures = Vec::new();
     let (mut failing, mut changing) = (0, 0);
-    let later = FOUND_AT_NIGHT.into_iter().filter(|number| alone.is_none() && count < *number);
+    let later = REGRESSION_CASES.into_iter().filter(|number| alone.is_none() && count < *number);
     for number in alone.map_or(1..=count, |number| number..=number).chain(later) {
         let case = Case::new(number);
         let (found, wanted) = (answer(&kiln, &case).await, answer(&oracle, &case).await);
@@ -385,7 +385,7 @@ async fn untyped_operands_are_what_they_are_in_postgresql() {
                     format!("{} {:?}", case.parameterized(), case.operands)
                 },
             ));
-            if TOLD_MAX <= failures.len() {
+            if FAILURES_SHOWN_MAX <= failures.len() {
                 break;
             }
         }

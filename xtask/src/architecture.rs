@@ -4,13 +4,13 @@ use crate::dependencies::ORDER;
 use crate::workspace::Workspace;
 
 /// Workspace members that are not part of the program and not in the table.
-const BESIDE: &[&str] = &["bench", "simulation", "tests", "xtask"];
+const UNLISTED_MEMBERS: &[&str] = &["bench", "simulation", "tests", "xtask"];
 
 /// Checks that the rows `| \`crate\` | owns | never |` list the crates from the last to the first.
 pub(crate) fn check_table(workspace: &Workspace) -> Vec<String> {
     let rows = workspace.architecture.lines().filter_map(|line| line.strip_prefix("| `"));
     let shown: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
-    let ordered: Vec<&str> = ORDER.iter().rev().copied().filter(|name| !BESIDE.contains(name)).collect();
+    let ordered: Vec<&str> = ORDER.iter().rev().copied().filter(|name| !UNLISTED_MEMBERS.contains(name)).collect();
     if shown == ordered {
         return Vec::new();
     }

@@ -122,7 +122,7 @@ const BANS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Dependencies that must have one version: a second one would split types or double the build.
-const SINGLE: &[&str] = &[
+const SINGLE_VERSION: &[&str] = &[
     "arrow",
     "arrow-schema",
     "arrow-array",
@@ -139,7 +139,7 @@ const SINGLE: &[&str] = &[
 ];
 
 /// TLS providers that are not allowed besides ring.
-const FORBIDDEN: &[&str] = &["aws-lc-rs", "aws-lc-sys", "openssl", "native-tls"];
+const FORBIDDEN_TLS_PROVIDERS: &[&str] = &["aws-lc-rs", "aws-lc-sys", "openssl", "native-tls"];
 
 /// Checks that each crate is in the order and depends on no later one.
 pub(crate) fn check_order(workspace: &Workspace) -> Vec<String> {
@@ -193,14 +193,14 @@ pub(crate) fn check_bans(workspace: &Workspace) -> Vec<String> {
 /// Checks that single-version dependencies have one version, and that there is one TLS provider.
 pub(crate) fn check_versions(workspace: &Workspace) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for package in &workspace.locked {
+    for package in &workspace.locked_packages {
         versions.entry(&package.name).or_default().push(&package.version);
     }
-    let twice = SINGLE.iter().filter_map(|name| {
+    let twice = SINGLE_VERSION.iter().filter_map(|name| {
         let found = versions.get(name)?;
         (1 < found.len()).then(|| format!("Cargo.lock has {name} in versions {}", found.join(", ")))
     });
-    let forbidden = FORBIDDEN
+    let forbidden = FORBIDDEN_TLS_PROVIDERS
         .iter()
         .filter(|name| versions.contains_key(**name))
         .map(|name| format!("Cargo.lock has {name}; TLS here is rustls with ring"));
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::workspace::Crate;
 
-    fn of(name: &str, folder: &str, dependency: &str) -> Workspace {
+    fn workspace_with(name: &str, folder: &str, dependency: &str) -> Workspace {
         let root = PathBuf::from("/root");
         let member = Crate {
             name: name.to_owned(),
@@ -223,15 +223,15 @@ mod tests {
             dev_dependencies: Vec::new(),
         };
         let (locked, architecture, sources) = (Vec::new(), String::new(), Vec::new());
-        Workspace { root, crates: vec![member], locked, architecture, sources }
+        Workspace { root, crates: vec![member], locked_packages: locked, architecture, sources }
     }
 
     #[test]
     fn what_is_banned_in_a_folder_is_reported_there_alone() {
         assert_eq!(
-            check_bans(&of("binder", "crates/sql/binder", "tokio")),
+            check_bans(&workspace_with("binder", "crates/sql/binder", "tokio")),
             ["binder names tokio, which no crate of crates/sql may"]
         );
-        assert!(check_bans(&of("executor", "crates/query/executor", "tokio")).is_empty());
+        assert!(check_bans(&workspace_with("executor", "crates/query/executor", "tokio")).is_empty());
     }
 }

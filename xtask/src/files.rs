@@ -17,7 +17,7 @@ pub(crate) fn check_lengths(workspace: &Workspace) -> Vec<String> {
         .filter(|(path, text)| !is_test(path) && CODE_LINES_MAX < code_lines(text) && !text.contains(REASON_MARK));
     too_long
         .map(|(path, text)| {
-            let shown = workspace.shown(path);
+            let shown = workspace.display_path(path);
             format!("{shown} has {} lines of code; split it, or say `{REASON_MARK} …` in its head", code_lines(text))
         })
         .collect()
@@ -29,7 +29,7 @@ pub(crate) fn check_crate_docs(workspace: &Workspace) -> Vec<String> {
         workspace.sources.iter().filter(|(path, _)| path.ends_with("src/lib.rs") || path.ends_with("src/main.rs"));
     roots
         .filter(|(_, text)| !text.trim_start().starts_with("//!"))
-        .map(|(path, _)| format!("{} does not open with what the crate owns", workspace.shown(path)))
+        .map(|(path, _)| format!("{} does not open with what the crate owns", workspace.display_path(path)))
         .collect()
 }
 

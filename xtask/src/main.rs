@@ -27,21 +27,21 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["tidy"] => read_workspace().map(|workspace| tidy(&workspace)),
-        ["map"] => read_workspace().and_then(|workspace| show(&map::show(&workspace, None)?)),
-        ["map", name] => read_workspace().and_then(|workspace| show(&map::show(&workspace, Some(name))?)),
-        ["words"] => read_workspace().and_then(|workspace| show(&words::list(&workspace, None)?)),
+        ["map"] => read_workspace().and_then(|workspace| print_output(&map::render(&workspace, None)?)),
+        ["map", name] => read_workspace().and_then(|workspace| print_output(&map::render(&workspace, Some(name))?)),
+        ["words"] => read_workspace().and_then(|workspace| print_output(&words::list(&workspace, None)?)),
         ["words", "--lower"] => {
             read_workspace().and_then(|workspace| words::lower(&workspace).map(|()| ExitCode::SUCCESS))
         }
-        ["words", name] => read_workspace().and_then(|workspace| show(&words::list(&workspace, Some(name))?)),
+        ["words", name] => read_workspace().and_then(|workspace| print_output(&words::list(&workspace, Some(name))?)),
         ["sample", "--seed", seed] => read_workspace().and_then(|workspace| {
             let seed = seed.parse().map_err(|_| format!("{seed} is no seed: give a whole number"))?;
-            show(&words::sample(&workspace, seed)?)
+            print_output(&words::sample(&workspace, seed)?)
         }),
         _ => Err(USAGE.to_owned()),
     };
     outcome.unwrap_or_else(|problem| {
-        complain(&problem);
+        print_problem(&problem);
         ExitCode::FAILURE
     })
 }
@@ -67,18 +67,18 @@ fn tidy(workspace: &Workspace) -> ExitCode {
     problems.extend(files::check_crate_docs(workspace));
     problems.extend(words::check_words(workspace));
     for problem in &problems {
-        complain(&format!("tidy: {problem}"));
+        print_problem(&format!("tidy: {problem}"));
     }
     if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 #[expect(clippy::print_stdout, reason = "a command-line chore answers its user")]
-fn show(text: &str) -> Result<ExitCode, String> {
+fn print_output(text: &str) -> Result<ExitCode, String> {
     print!("{text}");
     Ok(ExitCode::SUCCESS)
 }
 
 #[expect(clippy::print_stderr, reason = "a command-line chore speaks to its user")]
-fn complain(problem: &str) {
+fn print_problem(problem: &str) {
     eprintln!("{problem}");
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) crates: Vec<Crate>,
-    pub(crate) locked: Vec<LockedPackage>,
+    pub(crate) locked_packages: Vec<LockedPackage>,
     pub(crate) architecture: String,
     /// Every Rust file with its text.
     pub(crate) sources: Vec<(PathBuf, String)>,
@@ -68,11 +68,11 @@ impl Workspace {
             collect_sources(&member.folder, &mut sources)?;
         }
         let architecture = read(&root.join("ARCHITECTURE.md"))?;
-        Ok(Self { root: root.to_owned(), crates, locked: lock.package, architecture, sources })
+        Ok(Self { root: root.to_owned(), crates, locked_packages: lock.package, architecture, sources })
     }
 
     /// Returns a path relative to the root, for messages.
-    pub(crate) fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
+    pub(crate) fn display_path<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
 }

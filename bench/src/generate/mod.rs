@@ -15,7 +15,7 @@ const PART_ROWS: u64 = 50_000;
 /// ends.
 ///
 /// At most `parallelism` parts are generated at once; a slow consumer slows the generator down.
-pub fn csv(
+pub fn generate_csv(
     suite: Suite,
     table: &'static str,
     scale: f64,
@@ -32,8 +32,8 @@ pub fn csv(
     let parts = stream::iter(0..part_count)
         .map(move |part| async move {
             let made = tokio::task::spawn_blocking(move || match suite {
-                Suite::Tpch => tpch::part(table, scale, part, part_count),
-                Suite::Tpcds => tpcds::part(table, scale, part, part_count),
+                Suite::Tpch => tpch::generate_part(table, scale, part, part_count),
+                Suite::Tpcds => tpcds::generate_part(table, scale, part, part_count),
             });
             let csv = made.await.map_err(|error| Error::Data {
                 table: table.to_owned(),

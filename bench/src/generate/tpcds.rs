@@ -27,7 +27,7 @@ pub(super) fn part_count(table: &str, scale: f64, source_rows_max: u64) -> Resul
 }
 
 /// Generates part `part` (from 0) of `part_count` as CSV lines without a header.
-pub(super) fn part(table: &str, scale: f64, part: u64, part_count: u64) -> Result<String, Error> {
+pub(super) fn generate_part(table: &str, scale: f64, part: u64, part_count: u64) -> Result<String, Error> {
     let session = session(table, scale)?;
     let row_count = source_rows(&session, table);
     let first = row_count * part / part_count + 1;

@@ -27,7 +27,7 @@ pub(super) fn part_count(table: &str, scale: f64, rows_max: u64) -> Result<u64, 
 }
 
 /// Generates part `part` (from 0) of `part_count` as CSV lines without a header.
-pub(super) fn part(table: &str, scale: f64, part: u64, part_count: u64) -> Result<String, Error> {
+pub(super) fn generate_part(table: &str, scale: f64, part: u64, part_count: u64) -> Result<String, Error> {
     let too_many = |_| Error::Data { table: table.to_owned(), scale, reason: "too many parts".to_owned() };
     let part = i32::try_from(part + 1).map_err(too_many)?;
     let part_count = i32::try_from(part_count).map_err(too_many)?;

@@ -11,17 +11,17 @@ const STEP_BITS: u32 = STEPS.trailing_zeros();
 
 /// Latency histogram.
 #[derive(Debug, Clone, Default)]
-pub struct Latencies {
-    /// Numbers of operations, indexed by [`slot`] of their time in microseconds.
+pub struct LatencyHistogram {
+    /// Numbers of operations, indexed by [`bucket`] of their time in microseconds.
     counts: Vec<u64>,
     count: u64,
     sum: Duration,
     max: Duration,
 }
 
-impl Latencies {
+impl LatencyHistogram {
     pub fn record(&mut self, time: Duration) {
-        let slot = slot(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        let slot = bucket(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         if self.counts.len() <= slot {
             self.counts.resize(slot + 1, 0);
         }
@@ -31,7 +31,7 @@ impl Latencies {
         self.max = self.max.max(time);
     }
 
-    pub fn add(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
         }
@@ -67,14 +67,14 @@ impl Latencies {
         for (slot, count) in self.counts.iter().enumerate() {
             seen += count;
             if wanted <= seen {
-                return Duration::from_micros(upper(slot)).min(self.max);
+                return Duration::from_micros(upper_bound(slot)).min(self.max);
             }
         }
         Duration::ZERO
     }
 }
 
-fn slot(micros: u64) -> usize {
+fn bucket(micros: u64) -> usize {
     if micros < STEPS as u64 {
         return micros as usize;
     }
@@ -84,7 +84,7 @@ fn slot(micros: u64) -> usize {
 }
 
 /// Returns the greatest time in the bucket, in microseconds.
-fn upper(slot: usize) -> u64 {
+fn upper_bound(slot: usize) -> u64 {
     if slot < STEPS {
         return slot as u64;
     }

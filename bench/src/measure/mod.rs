@@ -12,8 +12,8 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use types::Clock;
 
-pub use latencies::Latencies;
-pub use report::Report;
+pub use latencies::LatencyHistogram;
+pub use report::MeasurementReport;
 
 use crate::Error;
 
@@ -24,14 +24,14 @@ const GRACE: Duration = Duration::from_secs(30);
 const FAILURES_MAX: u32 = 100;
 
 /// Client of a server.
-pub trait Client: Send + 'static {
+pub trait BenchmarkClient: Send + 'static {
     /// Runs one operation to completion.
-    fn step(&mut self) -> impl Future<Output = Result<Done, Error>> + Send;
+    fn step(&mut self) -> impl Future<Output = Result<CompletedOperation, Error>> + Send;
 }
 
 /// Completed operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Done {
+pub struct CompletedOperation {
     pub kind: &'static str,
     /// Number of retries.
     pub retries: u64,
@@ -39,19 +39,19 @@ pub struct Done {
     pub rows: u64,
 }
 
-impl Done {
+impl CompletedOperation {
     /// Creates the result of an operation on one row that succeeded at the first attempt.
     #[must_use]
-    pub fn once(kind: &'static str) -> Self {
+    pub fn single_row(kind: &'static str) -> Self {
         Self { kind, retries: 0, rows: 1 }
     }
 }
 
 /// Duration of a measurement.
 #[derive(Debug, Clone, Copy)]
-pub struct Span {
+pub struct MeasurementTime {
     /// Warm-up time, before the measured time.
-    pub warm: Duration,
+    pub warm_up: Duration,
     pub measured: Duration,
 }
 
@@ -59,17 +59,17 @@ pub struct Span {
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     pub measured: Duration,
-    pub kinds: BTreeMap<&'static str, Kind>,
+    pub kinds: BTreeMap<&'static str, OperationStats>,
     /// Numbers of failures by error message.
     pub errors: BTreeMap<String, u64>,
     /// Number of clients that were aborted because the server no longer answered.
-    pub stuck: usize,
+    pub aborted_clients: usize,
 }
 
 /// Operations of one kind.
 #[derive(Debug, Clone, Default)]
-pub struct Kind {
-    pub latencies: Latencies,
+pub struct OperationStats {
+    pub latencies: LatencyHistogram,
     pub retries: u64,
     pub rows: u64,
 }
@@ -88,20 +88,20 @@ impl Outcome {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    fn sum(&self, wanted: Option<&str>, of: impl Fn(&Kind) -> u64) -> f64 {
+    fn sum(&self, wanted: Option<&str>, of: impl Fn(&OperationStats) -> u64) -> f64 {
         let kinds = self.kinds.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == **name));
         kinds.map(|(_, kind)| of(kind)).sum::<u64>() as f64
     }
 
     /// Returns true if an operation failed or none completed.
-    fn failed(&self) -> bool {
-        !self.errors.is_empty() || self.stuck > 0 || self.kinds.is_empty()
+    fn has_failures(&self) -> bool {
+        !self.errors.is_empty() || self.aborted_clients > 0 || self.kinds.is_empty()
     }
 
     fn add(&mut self, other: Outcome) {
         for (name, kind) in other.kinds {
             let own = self.kinds.entry(name).or_default();
-            own.latencies.add(&kind.latencies);
+            own.latencies.merge(&kind.latencies);
             own.retries += kind.retries;
             own.rows += kind.rows;
         }
@@ -114,8 +114,8 @@ impl Outcome {
 /// Runs all clients concurrently for the warm-up and the measured time.
 ///
 /// Returns at the latest `GRACE` after the end, even if the server hangs.
-pub async fn drive<C: Client>(clients: Vec<C>, span: Span, clock: &Arc<dyn Clock>) -> Outcome {
-    let begin = clock.monotonic() + span.warm;
+pub async fn drive<C: BenchmarkClient>(clients: Vec<C>, span: MeasurementTime, clock: &Arc<dyn Clock>) -> Outcome {
+    let begin = clock.monotonic() + span.warm_up;
     let end = begin + span.measured;
     let tasks: Vec<_> =
         clients.into_iter().map(|client| tokio::spawn(run(client, begin, end, Arc::clone(clock)))).collect();
@@ -127,14 +127,14 @@ pub async fn drive<C: Client>(clients: Vec<C>, span: Span, clock: &Arc<dyn Clock
             Either::Left((Err(_), _)) => *outcome.errors.entry("a client panicked".to_owned()).or_default() += 1,
             Either::Right(((), task)) => {
                 task.abort();
-                outcome.stuck += 1;
+                outcome.aborted_clients += 1;
             }
         }
     }
     outcome
 }
 
-async fn run<C: Client>(mut client: C, begin: Duration, end: Duration, clock: Arc<dyn Clock>) -> Outcome {
+async fn run<C: BenchmarkClient>(mut client: C, begin: Duration, end: Duration, clock: Arc<dyn Clock>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut failures = 0;
     loop {

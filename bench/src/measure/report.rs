@@ -9,7 +9,7 @@ use super::Outcome;
 
 /// Measurements of one server.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct MeasurementReport {
     pub benchmark: &'static str,
     /// Output of `version()`.
     pub server: String,
@@ -22,7 +22,7 @@ pub struct Report {
     pub violations: Vec<String>,
 }
 
-impl Report {
+impl MeasurementReport {
     /// Formats one measurement: a line for each kind of operation, then the errors.
     #[must_use]
     pub fn table(name: &str, outcome: &Outcome) -> String {
@@ -51,8 +51,8 @@ impl Report {
         for (error, count) in &outcome.errors {
             writeln!(text, "  {count} x {error}").expect("strings grow");
         }
-        if outcome.stuck > 0 {
-            writeln!(text, "  {} clients got no answer any more", outcome.stuck).expect("strings grow");
+        if outcome.aborted_clients > 0 {
+            writeln!(text, "  {} clients got no answer any more", outcome.aborted_clients).expect("strings grow");
         }
         text.trim_end().to_owned()
     }
@@ -60,7 +60,7 @@ impl Report {
     /// Returns true if an operation failed or a condition is violated.
     #[must_use]
     pub fn has_failures(&self) -> bool {
-        !self.violations.is_empty() || self.measurements.iter().any(|(_, outcome)| outcome.failed())
+        !self.violations.is_empty() || self.measurements.iter().any(|(_, outcome)| outcome.has_failures())
     }
 
     /// Returns the report as JSON.
@@ -93,7 +93,7 @@ impl Report {
                 "rows_per_second": outcome.rows_per_second(),
                 "kinds": kinds,
                 "errors": outcome.errors,
-                "stuck": outcome.stuck,
+                "stuck": outcome.aborted_clients,
             })
         });
         json!({

@@ -33,7 +33,7 @@ pub struct Server {
 
 impl Server {
     /// Connects to `postgresql://user@host:port/database` and reads the server's version.
-    pub async fn find(url: &str) -> Result<Self, Error> {
+    pub async fn connect_to(url: &str) -> Result<Self, Error> {
         let config: Config =
             url.parse().map_err(|source| Error::Server { doing: format!("reading the address {url}"), source })?;
         let mut server = Self { config, version: String::new() };
@@ -101,8 +101,8 @@ pub async fn row(client: &Client, query: &Statement, values: &[&(dyn Value + Syn
 }
 
 /// Executes a prepared statement and returns the number of affected rows.
-pub async fn execute(client: &Client, what: &Statement, values: &[&(dyn Value + Sync)]) -> Result<u64, Error> {
-    client.execute(what, values).await.map_err(|source| Error::Server { doing: "a statement".to_owned(), source })
+pub async fn execute(client: &Client, statement: &Statement, values: &[&(dyn Value + Sync)]) -> Result<u64, Error> {
+    client.execute(statement, values).await.map_err(|source| Error::Server { doing: "a statement".to_owned(), source })
 }
 
 /// Returns true for a serialization failure or deadlock: the transaction has to be retried.
@@ -115,28 +115,28 @@ pub fn is_retryable(error: &Error) -> bool {
 /// COPY FROM STDIN in PostgreSQL's text format.
 pub struct CopyIn {
     sink: std::pin::Pin<Box<tokio_postgres::CopyInSink<Bytes>>>,
-    waiting: String,
+    buffer: String,
     doing: String,
 }
 
 impl CopyIn {
     /// Starts a COPY into a table.
-    pub async fn into(client: &Client, table: &str) -> Result<Self, Error> {
+    pub async fn begin(client: &Client, table: &str) -> Result<Self, Error> {
         let doing = format!("loading {table}");
         let sink = client.copy_in(&format!("COPY {table} FROM STDIN")).await;
         let sink = sink.map_err(|source| Error::Server { doing: doing.clone(), source })?;
-        Ok(Self { sink: Box::pin(sink), waiting: String::with_capacity(CHUNK_BYTES + 4_096), doing })
+        Ok(Self { sink: Box::pin(sink), buffer: String::with_capacity(CHUNK_BYTES + 4_096), doing })
     }
 
     /// Appends a row: its fields separated by tabs, without characters that need escaping.
-    pub async fn row(&mut self, fields: &str) -> Result<(), Error> {
-        self.waiting.push_str(fields);
-        self.waiting.push('\n');
-        if self.waiting.len() < CHUNK_BYTES { Ok(()) } else { self.flush().await }
+    pub async fn write_row(&mut self, fields: &str) -> Result<(), Error> {
+        self.buffer.push_str(fields);
+        self.buffer.push('\n');
+        if self.buffer.len() < CHUNK_BYTES { Ok(()) } else { self.flush().await }
     }
 
     async fn flush(&mut self) -> Result<(), Error> {
-        let chunk = std::mem::replace(&mut self.waiting, String::with_capacity(CHUNK_BYTES + 4_096));
+        let chunk = std::mem::replace(&mut self.buffer, String::with_capacity(CHUNK_BYTES + 4_096));
         let sent = self.sink.send(Bytes::from(chunk)).await;
         sent.map_err(|source| Error::Server { doing: self.doing.clone(), source })
     }

@@ -8,22 +8,22 @@ use super::new_order::{self, NewOrder};
 use super::order_status::{self, OrderStatus};
 use super::payment::{self, Payment};
 use super::stock_level::{self, StockLevel};
-use super::{Options, inputs};
+use super::{TpccOptions, inputs};
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{Server, batch, is_retryable};
-use crate::measure::{self, Done};
+use crate::measure::{self, CompletedOperation};
+use crate::random::RandomGenerator;
 
 /// Retries after which a transaction counts as failed.
-const TRIES_MAX: u64 = 100;
+const RETRIES_MAX: u64 = 100;
 
 /// Connection with the statements of every transaction prepared.
 pub(super) struct Terminal {
     client: Client,
-    chance: Chance,
+    chance: RandomGenerator,
     begin: String,
     /// Home warehouse.
-    warehouse: i32,
+    home_warehouse: i32,
     /// District for the Stock-Level transaction.
     district: i32,
     warehouses: i32,
@@ -36,7 +36,7 @@ pub(super) struct Terminal {
 }
 
 /// Transaction type with its input.
-enum Work {
+enum TransactionInput {
     NewOrder(new_order::Input),
     Payment(payment::Input),
     OrderStatus(order_status::Input),
@@ -46,19 +46,19 @@ enum Work {
 
 /// Outcome of a successful transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TransactionOutcome {
     Commit,
     /// Rollback required by the specification, for an order with an unused item number.
     Rollback,
 }
 
 impl Terminal {
-    pub(super) async fn connect(server: &Server, options: &Options, number: usize) -> Result<Self, Error> {
+    pub(super) async fn connect(server: &Server, options: &TpccOptions, number: usize) -> Result<Self, Error> {
         let client = server.connect().await?;
         let home = (number as i32) % options.warehouses + 1;
         Ok(Self {
             begin: format!("BEGIN ISOLATION LEVEL {}", options.isolation),
-            warehouse: home,
+            home_warehouse: home,
             district: (number as i32) / options.warehouses % 10 + 1,
             warehouses: options.warehouses,
             customers: Customers::prepare(&client).await?,
@@ -67,59 +67,59 @@ impl Terminal {
             order_status: OrderStatus::prepare(&client).await?,
             delivery: Delivery::prepare(&client).await?,
             stock_level: StockLevel::prepare(&client).await?,
-            chance: Chance::new(0x7E12 + number as u64),
+            chance: RandomGenerator::new(0x7E12 + number as u64),
             client,
         })
     }
 
     /// Draws the next transaction: 45 % New-Order, 43 % Payment, 4 % each of the others.
-    fn next(&self) -> Work {
-        let (chance, home) = (&self.chance, self.warehouse);
+    fn draw_transaction(&self) -> TransactionInput {
+        let (chance, home) = (&self.chance, self.home_warehouse);
         match chance.below(100) {
-            0..45 => Work::NewOrder(new_order::Input::draw(chance, home, self.warehouses)),
-            45..88 => Work::Payment(payment::Input::draw(chance, home, self.warehouses)),
-            88..92 => Work::OrderStatus(order_status::Input::draw(chance, home)),
-            92..96 => Work::Delivery(delivery::Input::draw(chance, home)),
-            _ => Work::StockLevel(stock_level::Input::draw(chance, home, self.district)),
+            0..45 => TransactionInput::NewOrder(new_order::Input::draw(chance, home, self.warehouses)),
+            45..88 => TransactionInput::Payment(payment::Input::draw(chance, home, self.warehouses)),
+            88..92 => TransactionInput::OrderStatus(order_status::Input::draw(chance, home)),
+            92..96 => TransactionInput::Delivery(delivery::Input::draw(chance, home)),
+            _ => TransactionInput::StockLevel(stock_level::Input::draw(chance, home, self.district)),
         }
     }
 
-    async fn run(&self, work: &Work) -> Result<End, Error> {
+    async fn run(&self, work: &TransactionInput) -> Result<TransactionOutcome, Error> {
         batch(&self.client, "BEGIN", &self.begin).await?;
         let end = match work {
-            Work::NewOrder(input) => self.new_order.run(&self.client, input).await?,
-            Work::Payment(input) => self.payment.run(&self.client, &self.customers, input).await?,
-            Work::OrderStatus(input) => self.order_status.run(&self.client, &self.customers, input).await?,
-            Work::Delivery(input) => self.delivery.run(&self.client, input).await?,
-            Work::StockLevel(input) => self.stock_level.run(&self.client, input).await?,
+            TransactionInput::NewOrder(input) => self.new_order.run(&self.client, input).await?,
+            TransactionInput::Payment(input) => self.payment.run(&self.client, &self.customers, input).await?,
+            TransactionInput::OrderStatus(input) => self.order_status.run(&self.client, &self.customers, input).await?,
+            TransactionInput::Delivery(input) => self.delivery.run(&self.client, input).await?,
+            TransactionInput::StockLevel(input) => self.stock_level.run(&self.client, input).await?,
         };
-        let last = if end == End::Commit { "COMMIT" } else { "ROLLBACK" };
+        let last = if end == TransactionOutcome::Commit { "COMMIT" } else { "ROLLBACK" };
         batch(&self.client, last, last).await?;
         Ok(end)
     }
 }
 
-impl measure::Client for Terminal {
-    async fn step(&mut self) -> Result<Done, Error> {
-        let work = self.next();
+impl measure::BenchmarkClient for Terminal {
+    async fn step(&mut self) -> Result<CompletedOperation, Error> {
+        let work = self.draw_transaction();
         let mut retries = 0;
         loop {
             match self.run(&work).await {
                 Ok(end) => {
                     let kind = match (&work, end) {
-                        (Work::NewOrder(_), End::Commit) => new_order::KIND,
-                        (Work::NewOrder(_), End::Rollback) => "new order taken back",
-                        (Work::Payment(_), _) => "payment",
-                        (Work::OrderStatus(_), _) => "order status",
-                        (Work::Delivery(_), _) => "delivery",
-                        (Work::StockLevel(_), _) => "stock level",
+                        (TransactionInput::NewOrder(_), TransactionOutcome::Commit) => new_order::KIND,
+                        (TransactionInput::NewOrder(_), TransactionOutcome::Rollback) => "new order taken back",
+                        (TransactionInput::Payment(_), _) => "payment",
+                        (TransactionInput::OrderStatus(_), _) => "order status",
+                        (TransactionInput::Delivery(_), _) => "delivery",
+                        (TransactionInput::StockLevel(_), _) => "stock level",
                     };
-                    return Ok(Done { kind, retries, rows: 1 });
+                    return Ok(CompletedOperation { kind, retries, rows: 1 });
                 }
                 Err(error) => {
                     // Leave a failed transaction block, so that the next transaction starts outside of one.
                     let ended = batch(&self.client, "ROLLBACK", "ROLLBACK").await;
-                    if !is_retryable(&error) || ended.is_err() || retries == TRIES_MAX {
+                    if !is_retryable(&error) || ended.is_err() || retries == RETRIES_MAX {
                         return Err(error);
                     }
                     retries += 1;
@@ -130,15 +130,15 @@ impl measure::Client for Terminal {
 }
 
 /// Draws a district number.
-pub(super) fn any_district(chance: &Chance) -> i32 {
-    chance.between(1, inputs::DISTRICTS) as i32
+pub(super) fn draw_district(chance: &RandomGenerator) -> i32 {
+    chance.in_range(1, inputs::DISTRICTS) as i32
 }
 
 /// Draws a warehouse other than `home`, if there are several.
-pub(super) fn other_warehouse(chance: &Chance, home: i32, warehouses: i32) -> i32 {
+pub(super) fn draw_other_warehouse(chance: &RandomGenerator, home: i32, warehouses: i32) -> i32 {
     if warehouses == 1 {
         return home;
     }
-    let other = chance.between(1, i64::from(warehouses) - 1) as i32;
+    let other = chance.in_range(1, i64::from(warehouses) - 1) as i32;
     if other < home { other } else { other + 1 }
 }

@@ -11,7 +11,7 @@ use crate::Error;
 pub(super) async fn check(client: &Client, fresh: bool) -> Result<Vec<String>, Error> {
     let mut violations = Vec::new();
     for (number, query) in (1..).zip(CONDITIONS) {
-        let query = if number == 11 && fresh { LOADED } else { query };
+        let query = if number == 11 && fresh { CONDITION_11_LOADED } else { query };
         let counted = client.query_one(&format!("SELECT count(*) FROM ({query}) AS broken"), &[]).await;
         let counted =
             counted.map_err(|source| Error::Server { doing: format!("consistency condition {number}"), source })?;
@@ -24,7 +24,7 @@ pub(super) async fn check(client: &Client, fresh: bool) -> Result<Vec<String>, E
 }
 
 /// Condition 11 in the specification's wording.
-const LOADED: &str = "SELECT d_w_id, d_id FROM district \
+const CONDITION_11_LOADED: &str = "SELECT d_w_id, d_id FROM district \
      LEFT JOIN (SELECT o_w_id, o_d_id, count(*) AS orders FROM orders GROUP BY o_w_id, o_d_id) AS o ON o_w_id = d_w_id AND o_d_id = d_id \
      LEFT JOIN (SELECT no_w_id, no_d_id, count(*) AS news FROM new_order GROUP BY no_w_id, no_d_id) AS n ON no_w_id = d_w_id AND no_d_id = d_id \
      WHERE coalesce(orders, 0) - coalesce(news, 0) <> 2100";

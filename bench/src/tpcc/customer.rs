@@ -4,19 +4,19 @@ use tokio_postgres::{Client, Statement};
 
 use super::inputs;
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{prepare, rows};
+use crate::random::RandomGenerator;
 
 /// Customer selector in a transaction's input.
 #[derive(Debug, Clone)]
-pub(super) enum Who {
+pub(super) enum CustomerSelector {
     Number(i32),
     Name(String),
 }
 
-impl Who {
+impl CustomerSelector {
     /// Draws a selector: 60 % by name.
-    pub(super) fn draw(chance: &Chance) -> Self {
+    pub(super) fn draw(chance: &RandomGenerator) -> Self {
         if chance.below(100) < 60 {
             Self::Name(inputs::last_name(chance))
         } else {
@@ -36,10 +36,16 @@ impl Customers {
     }
 
     /// Returns the number of the selected customer.
-    pub(super) async fn find(&self, client: &Client, warehouse: i32, district: i32, who: &Who) -> Result<i32, Error> {
+    pub(super) async fn find(
+        &self,
+        client: &Client,
+        warehouse: i32,
+        district: i32,
+        who: &CustomerSelector,
+    ) -> Result<i32, Error> {
         match who {
-            Who::Number(number) => Ok(*number),
-            Who::Name(name) => {
+            CustomerSelector::Number(number) => Ok(*number),
+            CustomerSelector::Name(name) => {
                 let found = rows(client, &self.by_name, &[&warehouse, &district, name]).await?;
                 // The match at position ⌈n/2⌉, counted from 1.
                 let middle = found.len().div_ceil(2).checked_sub(1);

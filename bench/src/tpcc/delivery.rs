@@ -2,11 +2,11 @@
 
 use tokio_postgres::{Client, Statement};
 
-use super::client::End;
+use super::client::TransactionOutcome;
 use super::inputs;
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{execute, prepare, row, rows};
+use crate::random::RandomGenerator;
 
 /// Input of the Delivery transaction.
 #[derive(Debug, Clone)]
@@ -16,14 +16,14 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn draw(chance: &Chance, home: i32) -> Self {
-        Self { warehouse: home, carrier: chance.between(1, 10) as i32 }
+    pub(super) fn draw(chance: &RandomGenerator, home: i32) -> Self {
+        Self { warehouse: home, carrier: chance.in_range(1, 10) as i32 }
     }
 }
 
 pub(super) struct Delivery {
     oldest: Statement,
-    taken: Statement,
+    delete_new_order: Statement,
     order: Statement,
     lines: Statement,
     amount: Statement,
@@ -34,7 +34,7 @@ impl Delivery {
     pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
         Ok(Self {
             oldest: prepare(client, "SELECT min(no_o_id) FROM new_order WHERE no_w_id = $1 AND no_d_id = $2").await?,
-            taken: prepare(client, "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 AND no_o_id = $3").await?,
+            delete_new_order: prepare(client, "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 AND no_o_id = $3").await?,
             order: prepare(
                 client,
                 "UPDATE orders SET o_carrier_id = $1 WHERE o_w_id = $2 AND o_d_id = $3 AND o_id = $4 RETURNING o_c_id",
@@ -59,7 +59,7 @@ impl Delivery {
         })
     }
 
-    pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<End, Error> {
+    pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<TransactionOutcome, Error> {
         let Input { warehouse, carrier } = input;
         for district in 1..=inputs::DISTRICTS as i32 {
             let Some(order) = self.take_oldest(client, *warehouse, district).await? else { continue };
@@ -68,7 +68,7 @@ impl Delivery {
             let cents: i64 = row(client, &self.amount, &[warehouse, &district, &order]).await?.get(0);
             execute(client, &self.customer, &[&cents, warehouse, &district, &customer]).await?;
         }
-        Ok(End::Commit)
+        Ok(TransactionOutcome::Commit)
     }
 
     /// Deletes the oldest undelivered order and returns its number; takes the next one if another delivery was
@@ -78,7 +78,7 @@ impl Delivery {
             let found = rows(client, &self.oldest, &[&warehouse, &district]).await?;
             let oldest: Option<i32> = found.first().and_then(|row| row.get(0));
             let Some(oldest) = oldest else { return Ok(None) };
-            if execute(client, &self.taken, &[&warehouse, &district, &oldest]).await? == 1 {
+            if execute(client, &self.delete_new_order, &[&warehouse, &district, &oldest]).await? == 1 {
                 return Ok(Some(oldest));
             }
         }

@@ -25,14 +25,14 @@ use types::Clock;
 use self::client::Terminal;
 use crate::Error;
 use crate::measure::server::{Server, Storage};
-use crate::measure::{Report, Span, drive};
+use crate::measure::{MeasurementReport, MeasurementTime, drive};
 
 /// Options of the TPC-C benchmark.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct TpccOptions {
     pub warehouses: i32,
     pub clients: usize,
-    pub span: Span,
+    pub span: MeasurementTime,
     pub storage: Storage,
     /// Isolation level as BEGIN names it, such as `read committed`.
     pub isolation: String,
@@ -43,11 +43,11 @@ pub struct Options {
 /// Loads and checks the tables, runs the mix, and checks again; `say` receives progress lines.
 pub async fn run(
     server: &Server,
-    options: &Options,
+    options: &TpccOptions,
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
-    let mut report = Report {
+) -> Result<MeasurementReport, Error> {
+    let mut report = MeasurementReport {
         benchmark: "tpcc",
         server: server.version.clone(),
         setting: format!(
@@ -71,7 +71,7 @@ pub async fn run(
         clients.push(Terminal::connect(server, options, number).await?);
     }
     let outcome = drive(clients, options.span, clock).await;
-    say(&Report::table("tpcc", &outcome));
+    say(&MeasurementReport::table("tpcc", &outcome));
     let tpm_c = outcome.per_second(Some(new_order::KIND)) * 60.0;
     say(&format!("tpmC {tpm_c:.0} (new orders that were kept, in a minute)"));
     report.figures.push(("tpmC".to_owned(), tpm_c));

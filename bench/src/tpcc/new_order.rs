@@ -2,11 +2,11 @@
 
 use tokio_postgres::{Client, Statement};
 
-use super::client::{End, any_district, other_warehouse};
+use super::client::{TransactionOutcome, draw_district, draw_other_warehouse};
 use super::inputs;
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{execute, prepare, row, rows};
+use crate::random::RandomGenerator;
 
 /// Name of the transaction in reports.
 pub(super) const KIND: &str = "new order";
@@ -31,13 +31,13 @@ struct Line {
 const UNUSED_ITEM: i32 = inputs::ITEMS as i32 + 1;
 
 impl Input {
-    pub(super) fn draw(chance: &Chance, home: i32, warehouses: i32) -> Self {
-        let count = chance.between(5, 15);
+    pub(super) fn draw(chance: &RandomGenerator, home: i32, warehouses: i32) -> Self {
+        let count = chance.in_range(5, 15);
         let mut lines: Vec<Line> = (0..count)
             .map(|_| Line {
                 item: inputs::item(chance),
-                supplier: if chance.below(100) == 0 { other_warehouse(chance, home, warehouses) } else { home },
-                quantity: chance.between(1, 10) as i32,
+                supplier: if chance.below(100) == 0 { draw_other_warehouse(chance, home, warehouses) } else { home },
+                quantity: chance.in_range(1, 10) as i32,
             })
             .collect();
         // 1 % of orders have an unused item number in the last line and roll back.
@@ -46,7 +46,7 @@ impl Input {
         {
             last.item = UNUSED_ITEM;
         }
-        Self { warehouse: home, district: any_district(chance), customer: inputs::customer(chance), lines }
+        Self { warehouse: home, district: draw_district(chance), customer: inputs::customer(chance), lines }
     }
 }
 
@@ -109,7 +109,7 @@ impl NewOrder {
         })
     }
 
-    pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<End, Error> {
+    pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<TransactionOutcome, Error> {
         let Input { warehouse, district, customer, lines } = input;
         row(client, &self.warehouse, &[warehouse]).await?;
         row(client, &self.customer, &[warehouse, district, customer]).await?;
@@ -121,7 +121,7 @@ impl NewOrder {
         execute(client, &self.new_order, &[warehouse, district, &order]).await?;
         for (number, line) in (1_i32..).zip(lines) {
             let found = rows(client, &self.item, &[&line.item]).await?;
-            let Some(item) = found.first() else { return Ok(End::Rollback) };
+            let Some(item) = found.first() else { return Ok(TransactionOutcome::Rollback) };
             let price: f64 = item.get(0);
             let stock = row(client, &self.stock[(*district - 1) as usize], &[&line.supplier, &line.item]).await?;
             let (quantity, info): (i32, &str) = (stock.get(0), stock.get(1));
@@ -137,6 +137,6 @@ impl NewOrder {
             )
             .await?;
         }
-        Ok(End::Commit)
+        Ok(TransactionOutcome::Commit)
     }
 }

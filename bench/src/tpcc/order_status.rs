@@ -2,23 +2,23 @@
 
 use tokio_postgres::{Client, Statement};
 
-use super::client::{End, any_district};
-use super::customer::{Customers, Who};
+use super::client::{TransactionOutcome, draw_district};
+use super::customer::{CustomerSelector, Customers};
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{prepare, row, rows};
+use crate::random::RandomGenerator;
 
 /// Input of the Order-Status transaction: the customer whose last order is read.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     warehouse: i32,
     district: i32,
-    who: Who,
+    who: CustomerSelector,
 }
 
 impl Input {
-    pub(super) fn draw(chance: &Chance, home: i32) -> Self {
-        Self { warehouse: home, district: any_district(chance), who: Who::draw(chance) }
+    pub(super) fn draw(chance: &RandomGenerator, home: i32) -> Self {
+        Self { warehouse: home, district: draw_district(chance), who: CustomerSelector::draw(chance) }
     }
 }
 
@@ -51,7 +51,12 @@ impl OrderStatus {
         })
     }
 
-    pub(super) async fn run(&self, client: &Client, customers: &Customers, input: &Input) -> Result<End, Error> {
+    pub(super) async fn run(
+        &self,
+        client: &Client,
+        customers: &Customers,
+        input: &Input,
+    ) -> Result<TransactionOutcome, Error> {
         let Input { warehouse, district, who } = input;
         let customer = customers.find(client, *warehouse, *district, who).await?;
         row(client, &self.customer, &[warehouse, district, &customer]).await?;
@@ -60,6 +65,6 @@ impl OrderStatus {
         if found == 0 {
             return Err(Error::Rows { wanted: 5, found });
         }
-        Ok(End::Commit)
+        Ok(TransactionOutcome::Commit)
     }
 }

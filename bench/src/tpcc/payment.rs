@@ -2,11 +2,11 @@
 
 use tokio_postgres::{Client, Statement};
 
-use super::client::{End, any_district, other_warehouse};
-use super::customer::{Customers, Who};
+use super::client::{TransactionOutcome, draw_district, draw_other_warehouse};
+use super::customer::{CustomerSelector, Customers};
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{execute, prepare, row};
+use crate::random::RandomGenerator;
 
 /// Input of the Payment transaction.
 #[derive(Debug, Clone)]
@@ -15,22 +15,22 @@ pub(super) struct Input {
     district: i32,
     customer_warehouse: i32,
     customer_district: i32,
-    who: Who,
+    who: CustomerSelector,
     cents: i64,
 }
 
 impl Input {
-    pub(super) fn draw(chance: &Chance, home: i32, warehouses: i32) -> Self {
-        let district = any_district(chance);
+    pub(super) fn draw(chance: &RandomGenerator, home: i32, warehouses: i32) -> Self {
+        let district = draw_district(chance);
         // 15 % of customers pay at another warehouse than their own.
         let is_home = chance.below(100) < 85 || warehouses == 1;
         Self {
             warehouse: home,
             district,
-            customer_warehouse: if is_home { home } else { other_warehouse(chance, home, warehouses) },
-            customer_district: if is_home { district } else { any_district(chance) },
-            who: Who::draw(chance),
-            cents: chance.between(100, 500_000),
+            customer_warehouse: if is_home { home } else { draw_other_warehouse(chance, home, warehouses) },
+            customer_district: if is_home { district } else { draw_district(chance) },
+            who: CustomerSelector::draw(chance),
+            cents: chance.in_range(100, 500_000),
         }
     }
 }
@@ -91,7 +91,12 @@ impl Payment {
         })
     }
 
-    pub(super) async fn run(&self, client: &Client, customers: &Customers, input: &Input) -> Result<End, Error> {
+    pub(super) async fn run(
+        &self,
+        client: &Client,
+        customers: &Customers,
+        input: &Input,
+    ) -> Result<TransactionOutcome, Error> {
         let Input { warehouse, district, customer_warehouse, customer_district, who, cents } = input;
         let place = row(client, &self.warehouse, &[cents, warehouse]).await?;
         let warehouse_name: &str = place.get(0);
@@ -117,6 +122,6 @@ impl Payment {
             &[cents, warehouse, district, &customer, customer_district, customer_warehouse, &data],
         )
         .await?;
-        Ok(End::Commit)
+        Ok(TransactionOutcome::Commit)
     }
 }

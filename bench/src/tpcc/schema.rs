@@ -1,6 +1,6 @@
 //! Creates the nine tables of clause 1.3.
 
-use super::Options;
+use super::TpccOptions;
 use crate::Error;
 use crate::measure::server::{Server, batch};
 
@@ -8,13 +8,13 @@ use crate::measure::server::{Server, batch};
 pub(super) const TABLES: [&str; 9] =
     ["item", "warehouse", "district", "customer", "history", "orders", "new_order", "order_line", "stock"];
 
-pub(super) async fn create(server: &Server, options: &Options, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+pub(super) async fn create(server: &Server, options: &TpccOptions, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let client = server.connect().await?;
     for table in TABLES {
         batch(&client, "dropping the tables", &format!("DROP TABLE IF EXISTS {table} CASCADE")).await?;
     }
     let storage = server.storage_clause(options.storage);
-    for columns in COLUMNS {
+    for columns in TABLE_DEFINITIONS {
         batch(&client, "creating the tables", &format!("CREATE TABLE {columns}{storage}")).await?;
     }
     for index in INDEXES {
@@ -27,7 +27,7 @@ pub(super) async fn create(server: &Server, options: &Options, say: &mut dyn FnM
 }
 
 /// Table definitions: name, columns and key.
-const COLUMNS: [&str; 9] = [
+const TABLE_DEFINITIONS: [&str; 9] = [
     "item (i_id integer PRIMARY KEY, i_im_id integer, i_name varchar(24), i_price numeric(5,2), i_data varchar(50))",
     "warehouse (w_id integer PRIMARY KEY, w_name varchar(10), w_street_1 varchar(20), w_street_2 varchar(20), \
      w_city varchar(20), w_state char(2), w_zip char(9), w_tax numeric(4,4), w_ytd numeric(12,2))",

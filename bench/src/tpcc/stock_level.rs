@@ -2,10 +2,10 @@
 
 use tokio_postgres::{Client, Statement};
 
-use super::client::End;
+use super::client::TransactionOutcome;
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{prepare, row};
+use crate::random::RandomGenerator;
 
 /// Input of the Stock-Level transaction: the district whose last 20 orders are checked, and the stock threshold.
 #[derive(Debug, Clone)]
@@ -16,8 +16,8 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn draw(chance: &Chance, home: i32, district: i32) -> Self {
-        Self { warehouse: home, district, level: chance.between(10, 20) as i32 }
+    pub(super) fn draw(chance: &RandomGenerator, home: i32, district: i32) -> Self {
+        Self { warehouse: home, district, level: chance.in_range(10, 20) as i32 }
     }
 }
 
@@ -39,10 +39,10 @@ impl StockLevel {
         })
     }
 
-    pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<End, Error> {
+    pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<TransactionOutcome, Error> {
         let Input { warehouse, district, level } = input;
         let next: i32 = row(client, &self.district, &[warehouse, district]).await?.get(0);
         row(client, &self.low, &[warehouse, district, &next, level]).await?;
-        Ok(End::Commit)
+        Ok(TransactionOutcome::Commit)
     }
 }

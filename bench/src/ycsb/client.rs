@@ -7,20 +7,20 @@ use tokio_postgres::{Client, Statement};
 
 use super::load::{FIELD_LENGTH, FIELDS, POSTS, fields, key};
 use super::workload::Operation;
-use super::{Shared, Workload};
+use super::{SharedState, Workload};
 use crate::Error;
-use crate::chance::Chance;
 use crate::measure::server::{self, Server, execute, prepare, rows};
-use crate::measure::{self, Done};
+use crate::measure::{self, CompletedOperation};
+use crate::random::RandomGenerator;
 
 /// Maximum number of rows per scan.
 const SCAN_ROWS_MAX: i64 = 100;
 
-pub(super) struct User {
+pub(super) struct YcsbClient {
     client: Client,
     workload: Workload,
-    shared: Arc<Shared>,
-    chance: Chance,
+    shared: Arc<SharedState>,
+    chance: RandomGenerator,
     read: Statement,
     /// One UPDATE per field.
     updates: Vec<Statement>,
@@ -29,11 +29,11 @@ pub(super) struct User {
     insert_post: Statement,
 }
 
-impl User {
+impl YcsbClient {
     pub(super) async fn connect(
         server: &Server,
         workload: Workload,
-        shared: &Arc<Shared>,
+        shared: &Arc<SharedState>,
         seed: u64,
     ) -> Result<Self, Error> {
         let client = server.connect().await?;
@@ -64,7 +64,7 @@ impl User {
             client,
             workload,
             shared: Arc::clone(shared),
-            chance: Chance::new(seed),
+            chance: RandomGenerator::new(seed),
         })
     }
 
@@ -82,7 +82,7 @@ impl User {
     }
 
     async fn insert(&self) -> Result<(), Error> {
-        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.shared.next_row.fetch_add(1, Ordering::Relaxed);
         let values: Vec<String> = (0..FIELDS).map(|_| self.chance.text(FIELD_LENGTH)).collect();
         if self.workload == Workload::E {
             let user = self.user();
@@ -102,39 +102,39 @@ impl User {
 
     async fn scan(&self) -> Result<u64, Error> {
         let (user, post) = (self.user(), self.chance.below(POSTS) as i64);
-        let limit = self.chance.between(1, SCAN_ROWS_MAX);
+        let limit = self.chance.in_range(1, SCAN_ROWS_MAX);
         Ok(rows(&self.client, &self.scan, &[&user, &post, &limit]).await?.len() as u64)
     }
 
     /// Draws a user of `userposts`.
     fn user(&self) -> i64 {
-        (self.shared.zipf.scrambled(&self.chance) / POSTS) as i64
+        (self.shared.zipf.draw_scrambled(&self.chance) / POSTS) as i64
     }
 }
 
-impl measure::Client for User {
-    async fn step(&mut self) -> Result<Done, Error> {
-        match self.workload.next(&self.chance) {
+impl measure::BenchmarkClient for YcsbClient {
+    async fn step(&mut self) -> Result<CompletedOperation, Error> {
+        match self.workload.draw_operation(&self.chance) {
             Operation::Read => {
-                self.read(self.shared.zipf.scrambled(&self.chance)).await?;
-                Ok(Done::once("read"))
+                self.read(self.shared.zipf.draw_scrambled(&self.chance)).await?;
+                Ok(CompletedOperation::single_row("read"))
             }
             Operation::ReadLatest => {
-                let newest = self.shared.next.load(Ordering::Relaxed) - 1;
+                let newest = self.shared.next_row.load(Ordering::Relaxed) - 1;
                 self.read(newest - self.shared.zipf.draw(&self.chance)).await?;
-                Ok(Done::once("read latest"))
+                Ok(CompletedOperation::single_row("read latest"))
             }
             Operation::Update => {
-                self.update(self.shared.zipf.scrambled(&self.chance)).await?;
-                Ok(Done::once("update"))
+                self.update(self.shared.zipf.draw_scrambled(&self.chance)).await?;
+                Ok(CompletedOperation::single_row("update"))
             }
-            Operation::Insert => self.insert().await.map(|()| Done::once("insert")),
-            Operation::Scan => self.scan().await.map(|rows| Done { kind: "scan", retries: 0, rows }),
+            Operation::Insert => self.insert().await.map(|()| CompletedOperation::single_row("insert")),
+            Operation::Scan => self.scan().await.map(|rows| CompletedOperation { kind: "scan", retries: 0, rows }),
             Operation::ReadModifyWrite => {
-                let number = self.shared.zipf.scrambled(&self.chance);
+                let number = self.shared.zipf.draw_scrambled(&self.chance);
                 self.read(number).await?;
                 self.update(number).await?;
-                Ok(Done::once("read-modify-write"))
+                Ok(CompletedOperation::single_row("read-modify-write"))
             }
         }
     }

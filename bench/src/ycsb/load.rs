@@ -1,9 +1,9 @@
 //! Creates and loads the tables: `usertable`, and for workload E `userposts`, whose rows are scanned within one user.
 
-use super::Options;
+use super::YcsbOptions;
 use crate::Error;
-use crate::chance::{Chance, fnv};
 use crate::measure::server::{CopyIn, Server, batch};
+use crate::random::{RandomGenerator, hash_fnv};
 
 /// Fields per row.
 pub(super) const FIELDS: usize = 10;
@@ -14,7 +14,7 @@ pub(super) const POSTS: u64 = 1_000;
 
 /// Returns the key of a row.
 pub(super) fn key(number: u64) -> String {
-    format!("user{:020}", fnv(number))
+    format!("user{:020}", hash_fnv(number))
 }
 
 /// Returns the field names, each followed by `sql_type`, separated by commas.
@@ -23,7 +23,7 @@ pub(super) fn fields(sql_type: &str) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-pub(super) async fn load(server: &Server, options: &Options) -> Result<(), Error> {
+pub(super) async fn load(server: &Server, options: &YcsbOptions) -> Result<(), Error> {
     let client = server.connect().await?;
     let storage = server.storage_clause(options.storage);
     let placed = if server.is_kiln() { " DISTRIBUTE ON (k1)" } else { "" };
@@ -38,16 +38,16 @@ pub(super) async fn load(server: &Server, options: &Options) -> Result<(), Error
         ),
     )
     .await?;
-    let chance = Chance::new(0x9C5B);
+    let chance = RandomGenerator::new(0x9C5B);
     let row = || (0..FIELDS).map(|_| chance.text(FIELD_LENGTH)).collect::<Vec<_>>().join("\t");
-    let mut copy = CopyIn::into(&client, "usertable").await?;
+    let mut copy = CopyIn::begin(&client, "usertable").await?;
     for number in 0..options.rows {
-        copy.row(&format!("{}\t{}", key(number), row())).await?;
+        copy.write_row(&format!("{}\t{}", key(number), row())).await?;
     }
     copy.finish().await?;
-    let mut copy = CopyIn::into(&client, "userposts").await?;
+    let mut copy = CopyIn::begin(&client, "userposts").await?;
     for number in 0..options.rows {
-        copy.row(&format!("{}\t{}\t{}", number / POSTS, number % POSTS, row())).await?;
+        copy.write_row(&format!("{}\t{}\t{}", number / POSTS, number % POSTS, row())).await?;
     }
     copy.finish().await?;
     // PostgreSQL needs statistics of a table that was just loaded; Kiln has them.

@@ -12,40 +12,40 @@ use types::Clock;
 
 pub use workload::Workload;
 
-use self::client::User;
+use self::client::YcsbClient;
 use crate::Error;
-use crate::chance::Zipf;
 use crate::measure::server::{Server, Storage};
-use crate::measure::{Report, Span, drive};
+use crate::measure::{MeasurementReport, MeasurementTime, drive};
+use crate::random::ZipfDistribution;
 
 /// Options of the YCSB benchmark.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct YcsbOptions {
     pub rows: u64,
     pub clients: usize,
     /// Warm-up and measured time of each workload.
-    pub span: Span,
+    pub span: MeasurementTime,
     pub workloads: Vec<Workload>,
     pub storage: Storage,
 }
 
 /// State shared by the clients of all workloads.
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     rows: u64,
     /// Number of the next row to insert.
-    next: AtomicU64,
-    zipf: Zipf,
+    next_row: AtomicU64,
+    zipf: ZipfDistribution,
 }
 
 /// Loads the tables and runs the workloads one after the other; `say` receives progress lines.
 pub async fn run(
     server: &Server,
-    options: &Options,
+    options: &YcsbOptions,
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
-    let mut report = Report {
+) -> Result<MeasurementReport, Error> {
+    let mut report = MeasurementReport {
         benchmark: "ycsb",
         server: server.version.clone(),
         setting: format!("{} rows, {} clients, storage {:?}", options.rows, options.clients, options.storage),
@@ -54,8 +54,11 @@ pub async fn run(
         violations: Vec::new(),
     };
     // Rows inserted by earlier workloads remain; each workload continues after them.
-    let shared =
-        Arc::new(Shared { rows: options.rows, next: AtomicU64::new(options.rows), zipf: Zipf::new(options.rows) });
+    let shared = Arc::new(SharedState {
+        rows: options.rows,
+        next_row: AtomicU64::new(options.rows),
+        zipf: ZipfDistribution::new(options.rows),
+    });
     let start = clock.monotonic();
     load::load(server, options).await?;
     say(&format!("loaded {} rows twice in {:.1} s", options.rows, since(clock, start).as_secs_f64()));
@@ -63,10 +66,10 @@ pub async fn run(
         let mut clients = Vec::with_capacity(options.clients);
         for number in 0..options.clients {
             let seed = (position * options.clients + number) as u64;
-            clients.push(User::connect(server, workload, &shared, seed).await?);
+            clients.push(YcsbClient::connect(server, workload, &shared, seed).await?);
         }
         let outcome = drive(clients, options.span, clock).await;
-        say(&Report::table(&format!("workload {workload:?}"), &outcome));
+        say(&MeasurementReport::table(&format!("workload {workload:?}"), &outcome));
         report.figures.push((format!("{workload:?}"), outcome.per_second(None)));
         report.measurements.push((format!("{workload:?}"), outcome));
     }

@@ -1,6 +1,6 @@
 //! YCSB's core workloads: the share of each operation.
 
-use crate::chance::Chance;
+use crate::random::RandomGenerator;
 
 /// One of YCSB's core workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,16 +33,16 @@ pub(super) enum Operation {
 impl Workload {
     pub const ALL: [Self; 6] = [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F];
 
-    pub(super) fn next(self, chance: &Chance) -> Operation {
-        let is_rest = |percent: u64| chance.below(100) < percent;
+    pub(super) fn draw_operation(self, chance: &RandomGenerator) -> Operation {
+        let draws_below = |percent: u64| chance.below(100) < percent;
         match self {
-            Self::A if is_rest(50) => Operation::Update,
-            Self::B if is_rest(5) => Operation::Update,
+            Self::A if draws_below(50) => Operation::Update,
+            Self::B if draws_below(5) => Operation::Update,
             Self::A | Self::B | Self::C => Operation::Read,
-            Self::D | Self::E if is_rest(5) => Operation::Insert,
+            Self::D | Self::E if draws_below(5) => Operation::Insert,
             Self::D => Operation::ReadLatest,
             Self::E => Operation::Scan,
-            Self::F if is_rest(50) => Operation::ReadModifyWrite,
+            Self::F if draws_below(50) => Operation::ReadModifyWrite,
             Self::F => Operation::Read,
         }
     }

@@ -21,16 +21,16 @@ const LOGIN_EVERY: u64 = 20;
 
 /// Answers that a client received.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ClientAnswers {
     pub(super) answered: u64,
     pub(super) longest: Duration,
 }
 
 /// Runs queries until `is_over`; each client updates a row of its own, whose value is thus known.
-pub(super) async fn ask(port: u16, number: u64, is_on_workers: bool, is_over: Arc<AtomicBool>) -> Told {
+pub(super) async fn run_client(port: u16, number: u64, is_on_workers: bool, is_over: Arc<AtomicBool>) -> ClientAnswers {
     let clock = SystemClock::new();
     let mut client = session(port, "kiln", is_on_workers).await;
-    let mut told = Told::default();
+    let mut told = ClientAnswers::default();
     let mut added = 0;
     while !is_over.load(Ordering::Relaxed) {
         if told.answered % LOGIN_EVERY == LOGIN_EVERY - 1 {

@@ -11,7 +11,7 @@ use types::{Clock, Random, SystemClock};
 use super::session;
 
 /// Shape of a hostile statement.
-struct Shape {
+struct HostileShape {
     name: &'static str,
     /// Largest size; sizes are drawn from 1 to this.
     size_max: usize,
@@ -20,11 +20,11 @@ struct Shape {
     answer: Option<&'static str>,
 }
 
-const fn shape(name: &'static str, size_max: usize, text: fn(usize) -> String) -> Shape {
-    Shape { name, size_max, text, answer: None }
+const fn shape(name: &'static str, size_max: usize, text: fn(usize) -> String) -> HostileShape {
+    HostileShape { name, size_max, text, answer: None }
 }
 
-const SHAPES: [Shape; 27] = [
+const SHAPES: [HostileShape; 27] = [
     shape("UNION", 3_000, |n| vec!["SELECT 1"; n].join(" UNION ")),
     shape("UNION ALL", 10_000, |n| vec!["SELECT 1"; n].join(" UNION ALL ")),
     shape("INTERSECT", 2_000, |n| vec!["SELECT 1"; n].join(" INTERSECT ")),
@@ -75,7 +75,7 @@ const SHAPES: [Shape; 27] = [
         "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n % 7 + 1 FROM r) SELECT count(*) FROM r".to_owned()
     }),
     shape("sleep", 1, |_| "SELECT pg_sleep(100)".to_owned()),
-    Shape {
+    HostileShape {
         name: "correlated UNION ALL",
         size_max: 1,
         text: |_| {
@@ -84,7 +84,7 @@ const SHAPES: [Shape; 27] = [
         },
         answer: Some("2"),
     },
-    Shape {
+    HostileShape {
         name: "lateral UNION",
         size_max: 1,
         text: |_| {

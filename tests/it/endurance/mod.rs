@@ -16,7 +16,7 @@ use futures::future::join_all;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
-use crate::cluster::until;
+use crate::cluster::wait_until;
 use crate::memory::resident_bytes;
 use crate::processes::children;
 use crate::server::{Server, nightly};
@@ -24,7 +24,7 @@ use crate::server::{Server, nightly};
 /// Query threads of the server, and number of worker processes. `KILN_ATTACK_SETUP` selects one by its number from 0.
 const SETUPS: [(u32, u32); 4] = [(2, 0), (8, 0), (2, 4), (8, 4)];
 /// Seconds per setup, unless `KILN_ATTACK_SECONDS` is set.
-const SPAN_S: u64 = 15 * 60;
+const ATTACK_SECONDS: u64 = 15 * 60;
 const ATTACKERS: u64 = 4;
 const CLIENTS: u64 = 20;
 /// Number of requests that never end.
@@ -74,9 +74,9 @@ async fn attack(threads: u32, workers: u32) {
     }
     let mut asking = Vec::new();
     for number in 0..CLIENTS {
-        asking.push(tokio::spawn(clients::ask(server.pg_port, number, workers > 0, Arc::clone(&is_over))));
+        asking.push(tokio::spawn(clients::run_client(server.pg_port, number, workers > 0, Arc::clone(&is_over))));
     }
-    let span_s = number_from("KILN_ATTACK_SECONDS").unwrap_or(SPAN_S);
+    let span_s = number_from("KILN_ATTACK_SECONDS").unwrap_or(ATTACK_SECONDS);
     clock.sleep(Duration::from_secs(span_s)).await;
     is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     let mut longest = Duration::ZERO;
@@ -96,7 +96,7 @@ async fn attack(threads: u32, workers: u32) {
     assert!(0 < attacks && CLIENTS <= answered, "{name}: both come to do something");
     assert!(longest < LONGEST, "{name}: a SELECT 1 took {longest:?}");
     assert_eq!(children(server.pid()), processes, "{name}: no worker has ended");
-    until(&boss, "SELECT coalesce(sum(memory_bytes), 0) = 0 FROM sys.query WHERE pid <> pg_backend_pid()").await;
+    wait_until(&boss, "SELECT coalesce(sum(memory_bytes), 0) = 0 FROM sys.query WHERE pid <> pg_backend_pid()").await;
     let ended = clock.monotonic();
     let mut after = resident_bytes(server.pid());
     while before + GROWTH_BYTES_MAX <= after && clock.monotonic() - ended < RETURNED {
@@ -128,8 +128,11 @@ async fn prepare(boss: &Client, workers: u32) {
         for sql in cluster.split("; ") {
             boss.batch_execute(sql).await.expect("a cluster can be made");
         }
-        until(boss, &format!("SELECT count(*) = {workers} FROM sys.worker WHERE cluster = 'c' AND state = 'ready'"))
-            .await;
+        wait_until(
+            boss,
+            &format!("SELECT count(*) = {workers} FROM sys.worker WHERE cluster = 'c' AND state = 'ready'"),
+        )
+        .await;
     }
 }
 

@@ -20,7 +20,7 @@ const KEYS: u64 = 200;
 
 /// Counts of one client.
 #[derive(Debug, Clone, Copy, Default)]
-struct Done {
+struct ClientCounts {
     commits: u64,
     /// Transactions retried after a conflict.
     retries: u64,
@@ -35,7 +35,7 @@ async fn money_moves_between_the_accounts_of_many() {
          INSERT INTO account SELECT g, {MONEY} FROM generate_series(0, {}) AS g",
         ACCOUNTS - 1
     );
-    let (server, _) = many("money", &create, async |client, random, _, done| {
+    let (server, _) = run_clients("money", &create, async |client, random, _, done| {
         let (from, to, money) = (below(random, ACCOUNTS), below(random, ACCOUNTS), below(random, 100));
         let moved = client
             .batch_execute(&format!(
@@ -59,7 +59,7 @@ async fn counters_count_every_acknowledged_increment_once() {
          INSERT INTO counter SELECT g, 0 FROM generate_series(0, {}) AS g",
         COUNTERS - 1
     );
-    let (server, done) = many("counter", &create, async |client, random, _, done| {
+    let (server, done) = run_clients("counter", &create, async |client, random, _, done| {
         let id = below(random, COUNTERS);
         let counted = client.batch_execute(&format!("UPDATE counter SET n = n + 1 WHERE id = {id}")).await;
         done.counted += i64::from(counted.is_ok());
@@ -73,7 +73,7 @@ async fn counters_count_every_acknowledged_increment_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_has_one_owner_at_a_time() {
     let create = "CREATE TABLE slot (k bigint PRIMARY KEY ENFORCED, owner bigint NOT NULL)";
-    let (server, done) = many("unique key", create, async |client, random, number, done| {
+    let (server, done) = run_clients("unique key", create, async |client, random, number, done| {
         let key = below(random, KEYS);
         let conflict = if below(random, 2) == 0 { " ON CONFLICT DO NOTHING" } else { "" };
         let taken = client.execute(&format!("INSERT INTO slot VALUES ({key}, {number}){conflict}"), &[]).await;
@@ -114,7 +114,11 @@ async fn a_key_has_one_owner_at_a_time() {
 }
 
 /// Runs `step` repeatedly in many clients while rows are flushed; returns the server and the summed counts.
-async fn many(what: &str, create: &str, step: impl AsyncFn(&Client, &SeededRandom, u64, &mut Done)) -> (Server, Done) {
+async fn run_clients(
+    what: &str,
+    create: &str,
+    step: impl AsyncFn(&Client, &SeededRandom, u64, &mut ClientCounts),
+) -> (Server, ClientCounts) {
     let server = Server::start();
     server.connect().await.batch_execute(create).await.expect("the tables are new");
     let span = if nightly() { SPAN_NIGHTLY } else { SPAN };
@@ -132,14 +136,14 @@ async fn many(what: &str, create: &str, step: impl AsyncFn(&Client, &SeededRando
         let clock = Arc::clone(&clock);
         async move {
             let random = SeededRandom::new(number);
-            let mut done = Done::default();
+            let mut done = ClientCounts::default();
             while clock.monotonic() - start < span {
                 step(client, &random, number, &mut done).await;
             }
             done
         }
     });
-    let mut all = Done::default();
+    let mut all = ClientCounts::default();
     for done in join_all(working).await {
         all.commits += done.commits;
         all.retries += done.retries;
@@ -158,7 +162,7 @@ async fn many(what: &str, create: &str, step: impl AsyncFn(&Client, &SeededRando
 }
 
 /// Counts a commit or a retry; no other outcome is allowed.
-async fn count(client: &Client, done: &mut Done, outcome: Result<(), Error>) {
+async fn count(client: &Client, done: &mut ClientCounts, outcome: Result<(), Error>) {
     match outcome {
         Ok(()) => done.commits += 1,
         Err(error) => {

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use types::{Failpoint, SystemClock};
 
 use super::ledger::Ledger;
-use crate::kill::{FORGETFUL, check_files};
+use crate::kill::{NO_RETENTION, check_files};
 use crate::server::{Server, kiln};
 
 /// Number of times that a server reaches a failpoint before it dies there.
@@ -21,7 +21,7 @@ const TRANSACTIONS: u64 = 40;
 /// Rounds within which a server must reach a failpoint; background work is late on a busy machine.
 const ROUNDS_MAX: u64 = 20;
 /// Failpoints that are reached once in a server's life.
-const ONCE: [Failpoint; 7] = [
+const ONCE_PER_LIFE: [Failpoint; 7] = [
     Failpoint::StoreMade,
     Failpoint::Claimed,
     Failpoint::CatalogMade,
@@ -32,13 +32,14 @@ const ONCE: [Failpoint; 7] = [
 ];
 /// Number of concurrent servers.
 const AT_ONCE: usize = 3;
-/// Like [`FORGETFUL`], with constant checkpoints, each of which makes older history obsolete.
-const CHECKPOINTING: [&str; 6] = [FORGETFUL[0], FORGETFUL[1], FORGETFUL[2], FORGETFUL[3], "--checkpoint-interval", "1"];
+/// Like [`NO_RETENTION`], with constant checkpoints, each of which makes older history obsolete.
+const CHECKPOINTING: [&str; 6] =
+    [NO_RETENTION[0], NO_RETENTION[1], NO_RETENTION[2], NO_RETENTION[3], "--checkpoint-interval", "1"];
 const ABORT: i32 = 6;
 
 /// Failpoint at which a server ends.
 #[derive(Debug, Clone, Copy)]
-struct Plan {
+struct FailpointPlan {
     point: Failpoint,
     time: u64,
     fails: bool,
@@ -50,10 +51,10 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
     let ledger = prepare(folder.path()).await;
     let mut plans = Vec::new();
     for &point in Failpoint::serving() {
-        let times = if ONCE.contains(&point) { &TIMES[..1] } else { &TIMES[..] };
-        plans.extend(times.iter().map(|&time| Plan { point, time, fails: false }));
+        let times = if ONCE_PER_LIFE.contains(&point) { &TIMES[..1] } else { &TIMES[..] };
+        plans.extend(times.iter().map(|&time| FailpointPlan { point, time, fails: false }));
         if point.can_fail() {
-            plans.extend(times.iter().map(|&time| Plan { point, time, fails: true }));
+            plans.extend(times.iter().map(|&time| FailpointPlan { point, time, fails: true }));
         }
     }
     let count = plans.len();
@@ -64,7 +65,7 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
             (plan, run.await.unwrap_or_else(|error| panic!("{plan:?}: {error}")))
         }
     });
-    let ends: Vec<(Plan, bool)> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
+    let ends: Vec<(FailpointPlan, bool)> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
     let unmet: Vec<_> = ends.iter().filter(|(_, met)| !met).map(|(plan, _)| plan).collect();
     println!("not met: {unmet:?}");
     let met = ends.iter().filter(|(_, met)| *met).count();
@@ -105,7 +106,7 @@ async fn prepare(folder: &Path) -> Ledger {
 /// Runs a server on a copy of the folder until it ends or fails as planned, then checks what the next server finds.
 ///
 /// Returns whether the failpoint was reached.
-async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
+async fn end_at(plan: FailpointPlan, from: &Path, mut ledger: Ledger) -> bool {
     let folder = TempDir::with_prefix("kiln-failpoint-").expect("a temporary folder can be made");
     let is_first_start = matches!(plan.point, Failpoint::StoreMade | Failpoint::CatalogMade);
     if !is_first_start {
@@ -115,7 +116,7 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
     let set = format!("{}:{}{ending}", plan.point.name(), plan.time);
     let variables = [("KILN_FAILPOINT", set.as_str())];
     let was_met = match Server::try_start_on_with(folder.path(), &CHECKPOINTING, &variables) {
-        Err(log) => is_told(&log),
+        Err(log) => is_failpoint_logged(&log),
         Ok(mut server) => {
             let rounds = if plan.time == 1 && !is_first_start { ROUNDS_MAX } else { 1 };
             let mut ended = None;
@@ -123,8 +124,8 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
                 if !is_first_start {
                     ledger.work(&server, plan.time + 100 * round, TRANSACTIONS).await;
                 }
-                ended = server.ended().await;
-                if ended.is_some() || is_told(&server.log()) {
+                ended = server.exit_status().await;
+                if ended.is_some() || is_failpoint_logged(&server.log()) {
                     println!("{set}: over in round {round}");
                     break;
                 }
@@ -134,14 +135,14 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
                     assert_eq!(ended.signal(), Some(ABORT), "{set}: {ended}");
                     true
                 }
-                _ => is_told(&server.log()),
+                _ => is_failpoint_logged(&server.log()),
             }
         }
     };
     if plan.time == 1 && !is_first_start {
         check_restored(folder.path(), ledger.clone(), Duration::ZERO, &set).await;
     }
-    let server = Server::start_on(folder.path(), &FORGETFUL);
+    let server = Server::start_on(folder.path(), &NO_RETENTION);
     let client = server.connect().await;
     check_files(&client, &folder.path().join("storage"), &SystemClock::new()).await;
     if is_first_start {
@@ -160,9 +161,9 @@ pub(super) async fn check_restored(folder: &Path, mut ledger: Ledger, since: Dur
     let (data, storage) = (house.path().join("data"), house.path().join("storage"));
     copy(&folder.join("storage"), &storage);
     let restored = restore(&data, &storage, None);
-    assert!(restored.status.success(), "{moment}: {}", told(&restored));
+    assert!(restored.status.success(), "{moment}: {}", output_text(&restored));
     let url = format!("file://{}", storage.display());
-    let server = Server::start_on(&data, &[&FORGETFUL[..], &["--storage", &url]].concat());
+    let server = Server::start_on(&data, &[&NO_RETENTION[..], &["--storage", &url]].concat());
     let client = server.connect().await;
     ledger.check_restored(&client, since, &format!("{moment}, restored")).await;
     ledger.work(&server, 11, 3).await;
@@ -178,7 +179,7 @@ async fn a_restore_that_ends_at_a_failpoint_is_done_again() {
         let (data, storage) = (house.path().join("data"), house.path().join("storage"));
         copy(&folder.path().join("storage"), &storage);
         let url = format!("file://{}", storage.display());
-        let arguments = [&FORGETFUL[..], &["--storage", &url]].concat();
+        let arguments = [&NO_RETENTION[..], &["--storage", &url]].concat();
         let set = format!("{}:1", point.name());
         let mut ledger = ledger.clone();
         let first = restore(&data, &storage, Some(&set));
@@ -189,18 +190,18 @@ async fn a_restore_that_ends_at_a_failpoint_is_done_again() {
                 Err(log) => log,
                 Ok(mut server) => {
                     ledger.work(&server, 3, 5).await;
-                    let ended = server.ended().await.unwrap_or_else(|| panic!("{set} is not met"));
+                    let ended = server.exit_status().await.unwrap_or_else(|| panic!("{set} is not met"));
                     assert_eq!(ended.signal(), Some(ABORT), "{set}: {ended}");
                     server.log()
                 }
             };
-            assert!(is_told(&log), "{set}: {log}");
+            assert!(is_failpoint_logged(&log), "{set}: {log}");
         } else {
-            assert_eq!(first.status.signal(), Some(ABORT), "{set}: {}", told(&first));
+            assert_eq!(first.status.signal(), Some(ABORT), "{set}: {}", output_text(&first));
             let refused = Server::try_start_on(&data, &arguments).err().unwrap_or_else(|| panic!("{set}: it starts"));
             assert!(refused.contains("was cut off"), "{set}: {refused}");
             let again = restore(&data, &storage, None);
-            assert!(again.status.success(), "{set}: {}", told(&again));
+            assert!(again.status.success(), "{set}: {}", output_text(&again));
         }
         let server = Server::start_on(&data, &arguments);
         let client = server.connect().await;
@@ -221,11 +222,11 @@ fn restore(data: &Path, storage: &Path, failpoint: Option<&str>) -> Output {
     command.output().expect("kiln runs")
 }
 
-fn told(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-fn is_told(log: &str) -> bool {
+fn is_failpoint_logged(log: &str) -> bool {
     log.contains("as a test wants it")
 }
 

@@ -8,7 +8,7 @@ use types::{Clock, Random, SystemClock};
 
 use super::failpoints::check_restored;
 use super::ledger::Ledger;
-use crate::kill::{FORGETFUL, check_files};
+use crate::kill::{NO_RETENTION, check_files};
 use crate::server::{Server, nightly};
 use crate::time::until_copied;
 
@@ -27,7 +27,7 @@ const WRITING: Duration = Duration::from_secs(4);
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_server_has_copied_what_it_acknowledged_a_while_ago() {
     let folder = TempDir::with_prefix("kiln-kills-").expect("a temporary folder can be made");
-    let server = Server::start_on(folder.path(), &FORGETFUL);
+    let server = Server::start_on(folder.path(), &NO_RETENTION);
     let mut ledger = Ledger::create(&server.connect().await).await;
     let pid = server.pid().to_string();
     let (onlooker, clock) = (server.connect().await, ledger.clock());
@@ -54,11 +54,11 @@ async fn killed_servers_lose_nothing_and_invent_nothing() {
     let clock = SystemClock::new();
     let killing: Vec<_> =
         (0..warehouses).map(|seed| tokio::spawn(kill_again_and_again(seed, kills / warehouses, time_max))).collect();
-    let mut total = Killed::default();
+    let mut total = KillCounts::default();
     for killed in killing {
         total.add(&killed.await.expect("nothing is lost or invented"));
     }
-    let Killed { kills, acknowledged, doubted, happened } = total;
+    let KillCounts { kills, acknowledged, doubted, happened } = total;
     println!(
         "{kills} kills in {:?}: {acknowledged} transactions acknowledged, {doubted} in doubt, {happened} of which had happened; \
          0 lost, 0 invented",
@@ -69,14 +69,14 @@ async fn killed_servers_lose_nothing_and_invent_nothing() {
 
 /// Counts of kills, and of transactions by outcome.
 #[derive(Debug, Default)]
-struct Killed {
+struct KillCounts {
     kills: u64,
     acknowledged: u64,
     doubted: u64,
     happened: u64,
 }
 
-impl Killed {
+impl KillCounts {
     fn add(&mut self, other: &Self) {
         self.kills += other.kills;
         self.acknowledged += other.acknowledged;
@@ -86,11 +86,11 @@ impl Killed {
 }
 
 /// Kills the servers of one warehouse while clients write, and checks everything after each kill.
-async fn kill_again_and_again(seed: u64, kills: u64, time_max: Option<Duration>) -> Killed {
+async fn kill_again_and_again(seed: u64, kills: u64, time_max: Option<Duration>) -> KillCounts {
     let clock = SystemClock::new();
     let random = SeededRandom::new(0x1D1E + seed);
     let folder = TempDir::with_prefix("kiln-kills-").expect("a temporary folder can be made");
-    let mut server = Server::start_on(folder.path(), &FORGETFUL);
+    let mut server = Server::start_on(folder.path(), &NO_RETENTION);
     let mut ledger = Ledger::create(&server.connect().await).await;
     let mut done = 0;
     let mut life_ms = LIFE_MS;
@@ -109,7 +109,7 @@ async fn kill_again_and_again(seed: u64, kills: u64, time_max: Option<Duration>)
         killer.await.expect("the killer does not panic");
         server.kill();
         done += 1;
-        server = Server::start_on(folder.path(), &FORGETFUL);
+        server = Server::start_on(folder.path(), &NO_RETENTION);
         let client = server.connect().await;
         ledger.check(&client, &format!("warehouse {seed}, kill {done}")).await;
         if done.is_multiple_of(10) {
@@ -117,5 +117,5 @@ async fn kill_again_and_again(seed: u64, kills: u64, time_max: Option<Duration>)
         }
     }
     let (acknowledged, doubted, happened) = ledger.counts();
-    Killed { kills: done, acknowledged, doubted, happened }
+    KillCounts { kills: done, acknowledged, doubted, happened }
 }

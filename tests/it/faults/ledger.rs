@@ -9,19 +9,19 @@ use tokio_postgres::Client;
 use types::random::SeededRandom;
 use types::{Random, SystemClock};
 
-use super::worker::{RANGE, Worker};
+use super::ledger_client::{LedgerClient, RANGE};
 use crate::server::Server;
 use crate::time::until_copied;
 
 const WORKERS: i64 = 4;
-const MOVERS: u64 = 2;
+const MONEY_MOVERS: u64 = 2;
 const ACCOUNTS: i64 = 20;
 const MONEY: i64 = 1_000;
 
 /// Expected contents of the tables.
 #[derive(Debug, Clone)]
 pub(super) struct Ledger {
-    workers: Vec<Worker>,
+    workers: Vec<LedgerClient>,
     clock: Arc<SystemClock>,
 }
 
@@ -35,12 +35,12 @@ impl Ledger {
         );
         client.batch_execute(&sql).await.expect("the tables are new");
         let clock = Arc::new(SystemClock::new());
-        Self { workers: (1..=WORKERS).map(|number| Worker::new(number, Arc::clone(&clock))).collect(), clock }
+        Self { workers: (1..=WORKERS).map(|number| LedgerClient::new(number, Arc::clone(&clock))).collect(), clock }
     }
 
     /// Runs all clients until the server is gone or each worker has done `transactions` transactions.
     pub(super) async fn work(&mut self, server: &Server, seed: u64, transactions: u64) {
-        let mut working: Vec<JoinHandle<Worker>> = Vec::new();
+        let mut working: Vec<JoinHandle<LedgerClient>> = Vec::new();
         for worker in &self.workers {
             let Ok(client) = server.connect_as("user=kiln dbname=kiln").await else { continue };
             let mut worker = worker.clone();
@@ -50,7 +50,7 @@ impl Ledger {
             }));
         }
         let mut helping = Vec::new();
-        for number in 0..MOVERS {
+        for number in 0..MONEY_MOVERS {
             if let Ok(client) = server.connect_as("user=kiln dbname=kiln").await {
                 helping.push(tokio::spawn(async move { move_money(&client, seed + number).await }));
             }
@@ -78,18 +78,18 @@ impl Ledger {
 
     /// Checks everything, by a scan and by key lookups.
     pub(super) async fn check(&mut self, client: &Client, moment: &str) {
-        self.look(client, moment, |worker, found| worker.settle(found, moment)).await;
+        self.read_all(client, moment, |worker, found| worker.check_recovered(found, moment)).await;
     }
 
     /// Checks a restored warehouse: its state may be older, but not older than `since`.
     pub(super) async fn check_restored(&mut self, client: &Client, since: Duration, moment: &str) {
-        self.look(client, moment, |worker, found| worker.go_back(found, since, moment)).await;
+        self.read_all(client, moment, |worker, found| worker.check_restored(found, since, moment)).await;
     }
 
     /// Waits until all acknowledged changes are in the storage.
     pub(super) async fn wait_until_copied(&mut self, client: &Client) {
         until_copied(client).await;
-        self.workers.iter_mut().for_each(Worker::copied);
+        self.workers.iter_mut().for_each(LedgerClient::mark_archived);
     }
 
     /// Returns the clock of the workers' timestamps.
@@ -97,7 +97,12 @@ impl Ledger {
         Arc::clone(&self.clock)
     }
 
-    async fn look(&mut self, client: &Client, moment: &str, judge: impl Fn(&mut Worker, &BTreeMap<i64, i64>)) {
+    async fn read_all(
+        &mut self,
+        client: &Client,
+        moment: &str,
+        judge: impl Fn(&mut LedgerClient, &BTreeMap<i64, i64>),
+    ) {
         let mut found: BTreeMap<i64, BTreeMap<i64, i64>> = BTreeMap::new();
         for row in client.query("SELECT k, v FROM ledger", &[]).await.expect("the server answers") {
             let (key, value): (i64, i64) = (row.get(0), row.get(1));
@@ -121,7 +126,7 @@ impl Ledger {
 
     /// Returns the numbers of acknowledged transactions, of those in doubt, and of the latter that took effect.
     pub(super) fn counts(&self) -> (u64, u64, u64) {
-        let sum = |count: fn(&Worker) -> u64| self.workers.iter().map(count).sum();
+        let sum = |count: fn(&LedgerClient) -> u64| self.workers.iter().map(count).sum();
         (sum(|worker| worker.acknowledged), sum(|worker| worker.doubted), sum(|worker| worker.happened))
     }
 }

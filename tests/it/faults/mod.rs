@@ -1,6 +1,6 @@
 //! Crash tests on real servers: acknowledged changes exist afterwards, and no others.
 //!
-//! - `worker.rs`: a client that remembers its acknowledged changes; start here.
+//! - `ledger_client.rs`: a client that remembers its acknowledged changes; start here.
 //! - `ledger.rs`: the tables and all of their clients.
 //! - `failpoints.rs`: servers that die at each failpoint; `kills.rs`: at random times.
 //! - `contention.rs`: many clients that compete for the same rows.
@@ -9,4 +9,4 @@ mod contention;
 mod failpoints;
 mod kills;
 mod ledger;
-mod worker;
+mod ledger_client;

@@ -10,8 +10,8 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
-use super::check::{Anomaly, Found, Level, check};
-use super::history::{End, Op, Txn};
+use super::check::{Anomaly, FoundAnomaly, Level, check};
+use super::history::{Op, TransactionEnd, Txn};
 use super::proof::is_proven;
 use crate::postgres::Postgres;
 use crate::server::{Server, nightly};
@@ -107,7 +107,7 @@ fn transactions() -> u64 {
 fn assert_no_false_alarm(history: &[Txn], promised: Level, level: &str) {
     for (anomaly, cycle) in check(history, promised) {
         if anomaly == Anomaly::G2 && is_proven(history, &cycle) {
-            println!("PostgreSQL's own, at {level}: {}", told(history, anomaly, &cycle));
+            println!("PostgreSQL's own, at {level}: {}", describe_anomaly(history, anomaly, &cycle));
             return assert_allowed(history, Level::RepeatableRead, level);
         }
     }
@@ -116,15 +116,16 @@ fn assert_no_false_alarm(history: &[Txn], promised: Level, level: &str) {
 
 fn assert_allowed(history: &[Txn], promised: Level, level: &str) {
     let count = |end| history.iter().filter(|txn| txn.end == end).count();
-    let (committed, aborted, unknown) = (count(End::Committed), count(End::Aborted), count(End::Unknown));
+    let (committed, aborted, unknown) =
+        (count(TransactionEnd::Committed), count(TransactionEnd::Aborted), count(TransactionEnd::Unknown));
     println!("{level}: {committed} committed, {aborted} aborted, {unknown} in doubt");
     assert!(committed > CLIENTS, "{level}: the clients come to do something: {committed} transactions");
-    let found: Vec<Found> = check(history, promised);
-    let shown: Vec<String> = found.iter().map(|(anomaly, txns)| told(history, *anomaly, txns)).collect();
+    let found: Vec<FoundAnomaly> = check(history, promised);
+    let shown: Vec<String> = found.iter().map(|(anomaly, txns)| describe_anomaly(history, *anomaly, txns)).collect();
     assert!(found.is_empty(), "{level} forbids what {} transactions show:\n{}", history.len(), shown.join("\n"));
 }
 
-fn told(history: &[Txn], anomaly: Anomaly, txns: &[usize]) -> String {
+fn describe_anomaly(history: &[Txn], anomaly: Anomaly, txns: &[usize]) -> String {
     let told: Vec<String> = txns.iter().map(|txn| format!("    {txn}: {:?}", history[*txn])).collect();
     format!("{anomaly:?}\n{}", told.join("\n"))
 }
@@ -181,7 +182,7 @@ async fn connect(port: u16) -> Option<Client> {
 
 /// Runs one transaction; returns false if the connection is gone.
 async fn transaction(client: &Client, level: &str, epoch: u32, random: &SeededRandom) -> (Txn, bool) {
-    let mut txn = Txn { ops: Vec::new(), end: End::Aborted };
+    let mut txn = Txn { ops: Vec::new(), end: TransactionEnd::Aborted };
     if let Err(error) = ask(client, &format!("BEGIN ISOLATION LEVEL {level}")).await {
         return (txn, is_alive(client, &error).await);
     }
@@ -202,36 +203,38 @@ async fn transaction(client: &Client, level: &str, epoch: u32, random: &SeededRa
     }
     match ask(client, "COMMIT").await {
         Ok(_) => {
-            txn.end = End::Committed;
+            txn.end = TransactionEnd::Committed;
             (txn, true)
         }
-        Err(Failure::Told(state)) => {
+        Err(MissingAnswer::SqlState(state)) => {
             assert_retryable(&state);
             (txn, true)
         }
-        Err(Failure::Gone) => {
-            txn.end = End::Unknown;
+        Err(MissingAnswer::Gone) => {
+            txn.end = TransactionEnd::Unknown;
             (txn, false)
         }
     }
 }
 
 /// Reason for a missing answer.
-enum Failure {
+enum MissingAnswer {
     /// SQLSTATE that the server returned.
-    Told(String),
+    SqlState(String),
     Gone,
 }
 
 /// Returns the first value of the answer, empty without rows.
-async fn ask(client: &Client, sql: &str) -> Result<String, Failure> {
+async fn ask(client: &Client, sql: &str) -> Result<String, MissingAnswer> {
     let clock = SystemClock::new();
     let answer = tokio::select! {
         answer = client.simple_query(sql) => answer,
         () = clock.sleep(ANSWER_TIME_MAX) => panic!("no answer to {sql}"),
     };
     match answer {
-        Err(error) => Err(error.code().map_or(Failure::Gone, |code| Failure::Told(code.code().to_owned()))),
+        Err(error) => {
+            Err(error.code().map_or(MissingAnswer::Gone, |code| MissingAnswer::SqlState(code.code().to_owned())))
+        }
         Ok(messages) => {
             let value = messages.iter().find_map(|message| match message {
                 SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
@@ -243,10 +246,10 @@ async fn ask(client: &Client, sql: &str) -> Result<String, Failure> {
 }
 
 /// Rolls back the failed transaction; false if the connection is gone.
-async fn is_alive(client: &Client, failure: &Failure) -> bool {
+async fn is_alive(client: &Client, failure: &MissingAnswer) -> bool {
     match failure {
-        Failure::Gone => false,
-        Failure::Told(state) => {
+        MissingAnswer::Gone => false,
+        MissingAnswer::SqlState(state) => {
             assert_retryable(state);
             ask(client, "ROLLBACK").await.is_ok()
         }
@@ -266,7 +269,7 @@ async fn read_all(client: &Client) -> Txn {
         };
         ops.push(Op::Read { key, list: parse(&list) });
     }
-    Txn { ops, end: End::Committed }
+    Txn { ops, end: TransactionEnd::Committed }
 }
 
 /// Parses `{1,2,3}`.

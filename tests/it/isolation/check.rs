@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::{End, Op, Txn};
+use super::history::{Op, TransactionEnd, Txn};
 
 /// Anomaly that an isolation level may forbid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,13 +51,13 @@ impl Level {
 }
 
 /// Anomaly with the transactions that form it, by their positions in the history.
-pub(super) type Found = (Anomaly, Vec<usize>);
+pub(super) type FoundAnomaly = (Anomaly, Vec<usize>);
 
 /// Returns the anomalies that the level forbids, at least one example of each kind.
 ///
 /// The last transaction must have read all keys after all others ended.
-pub(super) fn check(history: &[Txn], level: Level) -> Vec<Found> {
-    let history = &settled(history);
+pub(super) fn check(history: &[Txn], level: Level) -> Vec<FoundAnomaly> {
+    let history = &resolve_in_doubt(history);
     let mut found = Vec::new();
     let writers = writers(history);
     let orders = orders(history, &mut found);
@@ -65,7 +65,7 @@ pub(super) fn check(history: &[Txn], level: Level) -> Vec<Found> {
         for value in order {
             match writers.get(&(key, *value)) {
                 None => found.push((Anomaly::Incompatible, Vec::new())),
-                Some(&writer) if history[writer].end == End::Aborted => {
+                Some(&writer) if history[writer].end == TransactionEnd::Aborted => {
                     found.push((Anomaly::G1a, readers_of(history, key, *value, writer)));
                 }
                 Some(_) => {}
@@ -73,12 +73,12 @@ pub(super) fn check(history: &[Txn], level: Level) -> Vec<Found> {
         }
     }
     lost(history, &orders, &mut found);
-    for (reader, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end != End::Aborted) {
-        within(history, &writers, reader, txn, &mut found);
+    for (reader, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end != TransactionEnd::Aborted) {
+        check_reads(history, &writers, reader, txn, &mut found);
     }
     // Without an order of appends there are no dependencies.
     if found.iter().all(|(anomaly, _)| *anomaly != Anomaly::Incompatible) {
-        cycles(&Graph::of(history, &writers, &orders), level, history.len(), &mut found);
+        cycles(&DependencyGraph::of(history, &writers, &orders), level, history.len(), &mut found);
     }
     found.sort();
     found.dedup();
@@ -86,8 +86,8 @@ pub(super) fn check(history: &[Txn], level: Level) -> Vec<Found> {
 }
 
 /// Resolves transactions in doubt: one is committed if others have seen its appends, and otherwise had no effect.
-fn settled(history: &[Txn]) -> Vec<Txn> {
-    let reads = history.iter().filter(|txn| txn.end == End::Committed).flat_map(|txn| &txn.ops);
+fn resolve_in_doubt(history: &[Txn]) -> Vec<Txn> {
+    let reads = history.iter().filter(|txn| txn.end == TransactionEnd::Committed).flat_map(|txn| &txn.ops);
     let seen: BTreeSet<(u32, u64)> = reads
         .filter_map(|op| match op {
             Op::Read { key, list } => Some(list.iter().map(|value| (*key, *value))),
@@ -96,10 +96,10 @@ fn settled(history: &[Txn]) -> Vec<Txn> {
         .flatten()
         .collect();
     let mut history = history.to_vec();
-    for txn in history.iter_mut().filter(|txn| txn.end == End::Unknown) {
+    for txn in history.iter_mut().filter(|txn| txn.end == TransactionEnd::Unknown) {
         let is_seen =
             txn.ops.iter().any(|op| matches!(op, Op::Append { key, value } if seen.contains(&(*key, *value))));
-        txn.end = if is_seen { End::Committed } else { End::Aborted };
+        txn.end = if is_seen { TransactionEnd::Committed } else { TransactionEnd::Aborted };
     }
     history
 }
@@ -118,9 +118,9 @@ fn writers(history: &[Txn]) -> BTreeMap<(u32, u64), usize> {
 }
 
 /// Returns the longest committed read of each key, of which all others must be prefixes.
-fn orders(history: &[Txn], found: &mut Vec<Found>) -> BTreeMap<u32, Vec<u64>> {
+fn orders(history: &[Txn], found: &mut Vec<FoundAnomaly>) -> BTreeMap<u32, Vec<u64>> {
     let mut orders: BTreeMap<u32, (Vec<u64>, usize)> = BTreeMap::new();
-    for (reader, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end != End::Aborted) {
+    for (reader, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end != TransactionEnd::Aborted) {
         for op in &txn.ops {
             let Op::Read { key, list } = op else { continue };
             if list.iter().collect::<BTreeSet<_>>().len() < list.len() {
@@ -140,7 +140,7 @@ fn orders(history: &[Txn], found: &mut Vec<Found>) -> BTreeMap<u32, Vec<u64>> {
 }
 
 /// Reports acknowledged appends that are in no list; the last transaction has read all lists.
-fn lost(history: &[Txn], orders: &BTreeMap<u32, Vec<u64>>, found: &mut Vec<Found>) {
+fn lost(history: &[Txn], orders: &BTreeMap<u32, Vec<u64>>, found: &mut Vec<FoundAnomaly>) {
     let seen: BTreeSet<(u32, u64)> =
         orders.iter().flat_map(|(key, order)| order.iter().map(move |value| (*key, *value))).collect();
     let last_read: BTreeMap<u32, BTreeSet<u64>> = history.last().map_or_else(BTreeMap::new, |last| {
@@ -150,7 +150,7 @@ fn lost(history: &[Txn], orders: &BTreeMap<u32, Vec<u64>>, found: &mut Vec<Found
         });
         reads.collect()
     });
-    for (number, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end == End::Committed) {
+    for (number, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end == TransactionEnd::Committed) {
         for op in &txn.ops {
             let Op::Append { key, value } = op else { continue };
             let is_lost = match last_read.get(key) {
@@ -165,7 +165,13 @@ fn lost(history: &[Txn], orders: &BTreeMap<u32, Vec<u64>>, found: &mut Vec<Found
 }
 
 /// Reports anomalies visible in one transaction's reads: own appends missing, or others' partly visible.
-fn within(history: &[Txn], writers: &BTreeMap<(u32, u64), usize>, reader: usize, txn: &Txn, found: &mut Vec<Found>) {
+fn check_reads(
+    history: &[Txn],
+    writers: &BTreeMap<(u32, u64), usize>,
+    reader: usize,
+    txn: &Txn,
+    found: &mut Vec<FoundAnomaly>,
+) {
     let mut own: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for op in &txn.ops {
         match op {
@@ -190,7 +196,7 @@ fn within(history: &[Txn], writers: &BTreeMap<(u32, u64), usize>, reader: usize,
 fn readers_of(history: &[Txn], key: u32, value: u64, writer: usize) -> Vec<usize> {
     let reads = |txn: &Txn| {
         let read = |op: &Op| matches!(op, Op::Read { key: of, list } if *of == key && list.contains(&value));
-        txn.end != End::Aborted && txn.ops.iter().any(read)
+        txn.end != TransactionEnd::Aborted && txn.ops.iter().any(read)
     };
     let readers = history.iter().enumerate().filter(|(_, txn)| reads(txn)).map(|(number, _)| number);
     std::iter::once(writer).chain(readers.take(1)).collect()
@@ -198,13 +204,13 @@ fn readers_of(history: &[Txn], key: u32, value: u64, writer: usize) -> Vec<usize
 
 /// Dependencies: pairs of an earlier transaction and the later one that depends on it.
 #[derive(Debug, Default)]
-struct Graph {
+struct DependencyGraph {
     ww: BTreeSet<(usize, usize)>,
     wr: BTreeSet<(usize, usize)>,
     rw: BTreeSet<(usize, usize)>,
 }
 
-impl Graph {
+impl DependencyGraph {
     fn of(history: &[Txn], writers: &BTreeMap<(u32, u64), usize>, orders: &BTreeMap<u32, Vec<u64>>) -> Self {
         let mut graph = Self::default();
         let writer = |key: u32, value: Option<&u64>| writers.get(&(key, *value?)).copied();
@@ -215,7 +221,7 @@ impl Graph {
                 }
             }
         }
-        for (reader, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end != End::Aborted) {
+        for (reader, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end != TransactionEnd::Aborted) {
             for op in &txn.ops {
                 let Op::Read { key, list } = op else { continue };
                 if let Some(read) = writer(*key, list.last()) {
@@ -235,7 +241,7 @@ impl Graph {
 }
 
 /// Reports one cycle of each kind that the level forbids.
-fn cycles(graph: &Graph, level: Level, count: usize, found: &mut Vec<Found>) {
+fn cycles(graph: &DependencyGraph, level: Level, count: usize, found: &mut Vec<FoundAnomaly>) {
     let writes = Edges::of([&graph.ww], count);
     let reads = Edges::of([&graph.ww, &graph.wr], count);
     let all = Edges::of([&graph.ww, &graph.wr, &graph.rw], count);
@@ -258,7 +264,7 @@ fn cycles(graph: &Graph, level: Level, count: usize, found: &mut Vec<Found>) {
 struct Edges {
     next: Vec<Vec<usize>>,
     /// Topological position; equal for all transactions of a cycle.
-    place: Vec<usize>,
+    position: Vec<usize>,
 }
 
 impl Edges {
@@ -285,7 +291,7 @@ impl Edges {
         if placed < count {
             place.fill(0);
         }
-        Self { next, place }
+        Self { next, position: place }
     }
 
     /// Returns a shortest path, including both ends.
@@ -306,7 +312,7 @@ impl Edges {
                     return Some(path);
                 }
                 // Transactions behind the target cannot lead to it.
-                for &then in self.next[at].iter().filter(|&&then| self.place[then] <= self.place[to]) {
+                for &then in self.next[at].iter().filter(|&&then| self.position[then] <= self.position[to]) {
                     if then != from && !before.contains_key(&then) {
                         before.insert(then, at);
                         reached.push(then);

@@ -1,7 +1,7 @@
 //! Hand-written histories with the anomalies that the checker must and must not report.
 
 use super::check::{Anomaly, Level, check};
-use super::history::{End, Op, Txn};
+use super::history::{Op, TransactionEnd, Txn};
 
 fn append(key: u32, value: u64) -> Op {
     Op::Append { key, value }
@@ -12,11 +12,11 @@ fn read(key: u32, list: &[u64]) -> Op {
 }
 
 fn committed(ops: Vec<Op>) -> Txn {
-    Txn { ops, end: End::Committed }
+    Txn { ops, end: TransactionEnd::Committed }
 }
 
 fn aborted(ops: Vec<Op>) -> Txn {
-    Txn { ops, end: End::Aborted }
+    Txn { ops, end: TransactionEnd::Aborted }
 }
 
 #[track_caller]
@@ -138,11 +138,11 @@ fn an_acknowledged_append_that_is_gone_is_lost() {
         vec![committed(vec![append(1, 1)]), committed(vec![append(1, 2)]), committed(vec![read(1, &[2])])],
         &[Anomaly::Lost],
     );
-    let in_doubt = Txn { ops: vec![append(1, 1)], end: End::Unknown };
+    let in_doubt = Txn { ops: vec![append(1, 1)], end: TransactionEnd::Unknown };
     finds(vec![in_doubt.clone(), committed(vec![read(1, &[])])], &[]);
     finds(vec![in_doubt, committed(vec![read(1, &[1])])], &[]);
     // An aborted transaction's reads of its own appends prove nothing.
-    let undone = Txn { ops: vec![append(1, 1), read(1, &[1])], end: End::Unknown };
+    let undone = Txn { ops: vec![append(1, 1), read(1, &[1])], end: TransactionEnd::Unknown };
     finds(vec![undone, committed(vec![append(1, 2)]), committed(vec![read(1, &[2])])], &[]);
 }
 

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 use types::{Clock, SystemClock};
 
-use super::script::{Outcome, Script, parse, setup};
+use super::script::{ExpectedOutcome, Script, parse, setup};
 use crate::postgres::Postgres;
 use crate::server::Server;
 
@@ -54,7 +54,7 @@ async fn interleavings_come_out_as_each_level_promises_on_kiln() {
 }
 
 async fn run_all(clients: Vec<Client>, engine: &str) {
-    let clients: Vec<Shared> = clients.into_iter().map(Shared::new).collect();
+    let clients: Vec<SharedClient> = clients.into_iter().map(SharedClient::new).collect();
     let (mut count, mut failures) = (0, Vec::new());
     for (about, text) in TEXTS {
         let setup = setup(text, engine);
@@ -68,45 +68,45 @@ async fn run_all(clients: Vec<Client>, engine: &str) {
     assert!(failures.is_empty(), "{} of {count} fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-type Shared = std::sync::Arc<Client>;
+type SharedClient = std::sync::Arc<Client>;
 
 /// Outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Ended {
+enum StatementResult {
     Rows(Vec<String>),
     Failed(String),
 }
 
-async fn run(clients: &[Shared], setup: &[String], script: &Script) -> Result<(), String> {
+async fn run(clients: &[SharedClient], setup: &[String], script: &Script) -> Result<(), String> {
     let clock = SystemClock::new();
     for sql in setup {
         clients[0].batch_execute(sql).await.map_err(|error| format!("{sql}: {error:?}"))?;
     }
     let wait = WAIT.max(WAIT_SETUPS * clock.monotonic());
-    let mut waiting: Vec<Option<JoinHandle<Ended>>> = (0..clients.len()).map(|_| None).collect();
+    let mut waiting: Vec<Option<JoinHandle<StatementResult>>> = (0..clients.len()).map(|_| None).collect();
     let mut outcome = Ok(());
     for step in &script.steps {
         let at = step.client - 1;
         let mut task = match &step.sql {
             Some(sql) => {
                 let sql = if sql == "begin" { format!("BEGIN ISOLATION LEVEL {}", script.level) } else { sql.clone() };
-                tokio::spawn(ask(Shared::clone(&clients[at]), sql))
+                tokio::spawn(ask(SharedClient::clone(&clients[at]), sql))
             }
             None => waiting[at].take().expect("only what waits resumes"),
         };
-        let limit = if step.outcome == Outcome::Waits { wait } else { TIME_MAX };
+        let limit = if step.outcome == ExpectedOutcome::Waits { wait } else { TIME_MAX };
         let ended = tokio::select! {
             ended = &mut task => Some(ended.expect("a client does not panic")),
             () = clock.sleep(limit) => None,
         };
         let fits = match (&step.outcome, &ended) {
-            (Outcome::Waits, None) => {
+            (ExpectedOutcome::Waits, None) => {
                 waiting[at] = Some(task);
                 true
             }
-            (Outcome::Ok, Some(Ended::Rows(_))) => true,
-            (Outcome::Rows(wanted), Some(Ended::Rows(rows))) => wanted == rows,
-            (Outcome::Fails(wanted), Some(Ended::Failed(state))) => wanted == state,
+            (ExpectedOutcome::Ok, Some(StatementResult::Rows(_))) => true,
+            (ExpectedOutcome::Rows(wanted), Some(StatementResult::Rows(rows))) => wanted == rows,
+            (ExpectedOutcome::Fails(wanted), Some(StatementResult::Failed(state))) => wanted == state,
             _ => false,
         };
         if !fits {
@@ -124,9 +124,11 @@ async fn run(clients: &[Shared], setup: &[String], script: &Script) -> Result<()
     outcome
 }
 
-async fn ask(client: Shared, sql: String) -> Ended {
+async fn ask(client: SharedClient, sql: String) -> StatementResult {
     match client.simple_query(&sql).await {
-        Err(error) => Ended::Failed(error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned())),
+        Err(error) => {
+            StatementResult::Failed(error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned()))
+        }
         Ok(messages) => {
             let rows = messages.into_iter().filter_map(|message| match message {
                 SimpleQueryMessage::Row(row) => {
@@ -135,7 +137,7 @@ async fn ask(client: Shared, sql: String) -> Ended {
                 }
                 _ => None,
             });
-            Ended::Rows(rows.collect())
+            StatementResult::Rows(rows.collect())
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) enum Op {
 
 /// Outcome of a transaction, as reported to its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TransactionEnd {
     Committed,
     Aborted,
     /// The connection broke at COMMIT: the outcome is unknown.
@@ -27,7 +27,7 @@ pub(super) enum End {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Txn {
     pub(super) ops: Vec<Op>,
-    pub(super) end: End,
+    pub(super) end: TransactionEnd,
 }
 
 impl Txn {

@@ -1,13 +1,14 @@
 //! Proves a cycle from the transactions' own reads, independently of the checker's graph.
 
-use super::history::{End, Op, Txn};
+use super::history::{Op, TransactionEnd, Txn};
 
 /// Returns true if no serial order explains the reads: all are committed, each must precede the next, and the last
 /// the first.
 pub(super) fn is_proven(history: &[Txn], cycle: &[usize]) -> bool {
     let next = cycle.iter().cycle().skip(1);
     let mut pairs = cycle.iter().zip(next).map(|(&one, &then)| (&history[one], &history[then]));
-    1 < cycle.len() && pairs.all(|(one, then)| then.end == End::Committed && comes_before(history, one, then))
+    1 < cycle.len()
+        && pairs.all(|(one, then)| then.end == TransactionEnd::Committed && comes_before(history, one, then))
 }
 
 /// Returns true if `one` must precede `then`: lists only grow, so a reader that lacks an append came before it.
@@ -27,7 +28,7 @@ fn is_appended_first(key: u32, list: &[u64], one: &Txn, then: &Txn) -> bool {
 
 fn reads(txn: &Txn) -> impl Iterator<Item = (u32, &[u64])> {
     txn.ops.iter().filter_map(|op| match op {
-        Op::Read { key, list } if txn.end == End::Committed => Some((*key, list.as_slice())),
+        Op::Read { key, list } if txn.end == TransactionEnd::Committed => Some((*key, list.as_slice())),
         _ => None,
     })
 }
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     fn history(ops: Vec<Vec<Op>>) -> Vec<Txn> {
-        ops.into_iter().map(|ops| Txn { ops, end: End::Committed }).collect()
+        ops.into_iter().map(|ops| Txn { ops, end: TransactionEnd::Committed }).collect()
     }
 
     fn read(key: u32, list: &[u64]) -> Op {

@@ -16,12 +16,12 @@ pub(super) struct Step {
     pub(super) client: usize,
     /// Statement to send; `None` if the client's waiting statement resumes.
     pub(super) sql: Option<String>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ExpectedOutcome,
 }
 
 /// Expected outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ExpectedOutcome {
     /// It succeeds, whatever its rows.
     Ok,
     /// These rows: columns joined by `|`.
@@ -69,7 +69,7 @@ pub(super) fn parse(text: &str, engine: &str) -> Vec<Script> {
 fn step(content: &str, line: usize, engine: &str) -> Step {
     let (action, outcome) = match content.split_once(" => ") {
         Some((action, outcome)) => (action, self::outcome(outcome, engine)),
-        None => (content, Outcome::Ok),
+        None => (content, ExpectedOutcome::Ok),
     };
     let (client, sql) = match action.split_once(": ") {
         Some((client, sql)) => (client, Some(sql.to_owned())),
@@ -79,15 +79,15 @@ fn step(content: &str, line: usize, engine: &str) -> Step {
     Step { line, client, sql, outcome }
 }
 
-fn outcome(written: &str, engine: &str) -> Outcome {
+fn outcome(written: &str, engine: &str) -> ExpectedOutcome {
     let own = written.split("; ").find_map(|part| part.strip_prefix(engine)?.strip_prefix(": "));
     let written = own.unwrap_or(written).trim();
     let is_state = written.len() == 5 && written.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     match written {
-        "ok" => Outcome::Ok,
-        "waits" => Outcome::Waits,
-        "none" => Outcome::Rows(Vec::new()),
-        state if is_state => Outcome::Fails(state.to_owned()),
-        rows => Outcome::Rows(rows.split_whitespace().map(str::to_owned).collect()),
+        "ok" => ExpectedOutcome::Ok,
+        "waits" => ExpectedOutcome::Waits,
+        "none" => ExpectedOutcome::Rows(Vec::new()),
+        state if is_state => ExpectedOutcome::Fails(state.to_owned()),
+        rows => ExpectedOutcome::Rows(rows.split_whitespace().map(str::to_owned).collect()),
     }
 }

@@ -10,7 +10,7 @@ impl Generator<'_> {
         if PAIRS_MAX < left.rows * inner.rows {
             return left;
         }
-        let (name, columns, is_one) = (self.name(), self.kinds(None), self.chance.once_in(2));
+        let (name, columns, is_one) = (self.name(), self.kinds(None), self.chance.one_in(2));
         let value = |kind| if is_one { self.aggregate(&inner, kind, "") } else { self.value(&inner, kind, 1) };
         let values = columns.iter().map(|kind| value(*kind)).collect::<Vec<_>>();
         let some = match is_one {

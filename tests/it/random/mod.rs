@@ -6,7 +6,7 @@
 //! tables.
 
 mod aggregate;
-mod chance;
+mod choices;
 mod condition;
 mod lateral;
 mod query;
@@ -19,16 +19,16 @@ use std::time::Duration;
 use tokio_postgres::{Client, SimpleQueryMessage};
 use types::{Clock, SystemClock};
 
-use self::chance::Chance;
+use self::choices::RandomChoices;
 use self::query::{Generator, Query};
-use self::tables::{Kind, Table};
+use self::tables::{Table, ValueType};
 use crate::postgres::Postgres;
 use crate::server::Server;
 
 /// Queries per set of tables.
 const QUERIES: u64 = 250;
 /// Additional queries with a WITH query that is read twice.
-const TWICE: u64 = 50;
+const WITH_QUERIES: u64 = 50;
 /// Number of sets of tables, and the duration of a nightly run, which creates further ones.
 const SETS: u64 = 8;
 const NIGHT: Duration = Duration::from_secs(2 * 60 * 60);
@@ -44,7 +44,7 @@ const MANY_THREADS: [&str; 2] = ["--threads", "7"];
 const WORKERS: &str = "CREATE CLUSTER three WITH (NODE_COUNT = 3, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 const ON_WORKERS: &str = "USE CLUSTER three; SET min_parallel_table_scan_size = 0";
 /// Maximum number of failures printed.
-const TOLD_MAX: usize = 8;
+const FAILURES_SHOWN_MAX: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_queries_have_the_same_rows_everywhere() {
@@ -73,15 +73,15 @@ async fn random_queries_have_the_same_rows_everywhere() {
     let sets = alone.map_or(sets, |(tables, _)| tables..=tables);
     for set in sets {
         let is_over = if is_night { NIGHT < clock.monotonic() - start } else { SETS < set };
-        if TOLD_MAX <= failures.len() || (is_over && wanted.is_empty()) {
+        if FAILURES_SHOWN_MAX <= failures.len() || (is_over && wanted.is_empty()) {
             break;
         }
-        let chance = Chance::new(set);
+        let chance = RandomChoices::new(set);
         let tables: Vec<Table> = (0..TABLES).map(|number| Table::any(&chance, number)).collect();
         let sides = sides([&server, &small, &wide], postgres.as_ref(), &tables, set).await;
-        let queries = alone.map_or(1..=QUERIES + TWICE, |(_, query)| query..=query);
+        let queries = alone.map_or(1..=QUERIES + WITH_QUERIES, |(_, query)| query..=query);
         for number in queries {
-            let chance = Chance::new(set << 32 | number);
+            let chance = RandomChoices::new(set << 32 | number);
             let generator = Generator::new(&chance, &tables);
             let query = if number <= QUERIES { generator.query(3, None) } else { generator.twice(3) };
             if let Err(difference) = compare(&sides, &query, &mut counts).await {
@@ -107,13 +107,13 @@ struct Counts {
     /// Queries that fail everywhere in their computations.
     failed: u64,
     /// Queries that ran out of memory on the server with little memory.
-    starved: u64,
+    out_of_memory: u64,
     /// Queries that timed out without the optimizer.
     slow: u64,
 }
 
 /// Server and settings on which queries run.
-struct Side {
+struct Contestant {
     name: &'static str,
     client: Client,
     /// True if it creates the tables that other sides of the server use.
@@ -125,7 +125,7 @@ async fn sides(
     postgres: Option<&Postgres>,
     tables: &[Table],
     set: u64,
-) -> Vec<Side> {
+) -> Vec<Contestant> {
     let schema = format!("random_{set}");
     let mut sides = Vec::new();
     for (name, server, settings, makes_tables) in [
@@ -140,10 +140,10 @@ async fn sides(
     ] {
         let client = server.connect().await;
         client.batch_execute(settings).await.expect("settings are known");
-        sides.push(Side { name, client, makes_tables });
+        sides.push(Contestant { name, client, makes_tables });
     }
     if let Some(postgres) = postgres {
-        sides.push(Side { name: POSTGRESQL, client: postgres.connect().await, makes_tables: true });
+        sides.push(Contestant { name: POSTGRESQL, client: postgres.connect().await, makes_tables: true });
     }
     for side in &sides {
         let prepare = format!("SET statement_timeout = '60s'; SET search_path = {schema}");
@@ -153,7 +153,7 @@ async fn sides(
         }
         side.client.batch_execute(&prepare).await.expect("the schema is set");
         if side.makes_tables {
-            let chance = Chance::new(!set);
+            let chance = RandomChoices::new(!set);
             for statement in tables.iter().flat_map(|table| table.statements(&chance, side.name != POSTGRESQL)) {
                 let made = side.client.batch_execute(&statement).await;
                 made.unwrap_or_else(|error| panic!("{}: {error:?}: {statement}", side.name));
@@ -168,14 +168,14 @@ async fn sides(
 }
 
 /// Runs the query on all sides; the error describes differing answers.
-async fn compare(sides: &[Side], query: &Query, counts: &mut Counts) -> Result<(), String> {
+async fn compare(sides: &[Contestant], query: &Query, counts: &mut Counts) -> Result<(), String> {
     counts.queries += 1;
     let mut first: Option<(&str, Answer)> = None;
     for side in sides {
-        let answer = ask(&side.client, query).await;
+        let answer = run_query(&side.client, query).await;
         match &answer {
             Answer::Failed { code, .. } if code == "53200" && side.name == "little memory" => {
-                counts.starved += 1;
+                counts.out_of_memory += 1;
                 continue;
             }
             Answer::Failed { code, .. } if code == "57014" && side.name == "as written" => {
@@ -234,7 +234,7 @@ impl Answer {
     }
 }
 
-async fn ask(client: &Client, query: &Query) -> Answer {
+async fn run_query(client: &Client, query: &Query) -> Answer {
     let messages = match client.simple_query(&query.sql).await {
         Ok(messages) => messages,
         Err(error) => {
@@ -260,11 +260,11 @@ async fn ask(client: &Client, query: &Query) -> Answer {
 
 /// Normalizes a value: numerics lose trailing zeros, whose number PostgreSQL keeps per value, and negative zeros
 /// become zero, as DISTINCT may keep either.
-fn shown(value: Option<&str>, kind: Kind) -> String {
+fn shown(value: Option<&str>, kind: ValueType) -> String {
     match value {
         None => "NULL".to_owned(),
-        Some("-0") if matches!(kind, Kind::Float | Kind::Real) => "0".to_owned(),
-        Some(digits) if matches!(kind, Kind::Exact | Kind::Wide) && digits.contains('.') => {
+        Some("-0") if matches!(kind, ValueType::Float | ValueType::Real) => "0".to_owned(),
+        Some(digits) if matches!(kind, ValueType::Numeric | ValueType::WideNumeric) && digits.contains('.') => {
             digits.trim_end_matches('0').trim_end_matches('.').to_owned()
         }
         Some(text) => text.to_owned(),

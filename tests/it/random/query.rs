@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 
-use super::chance::Chance;
-use super::tables::{Kind, Table};
+use super::choices::RandomChoices;
+use super::tables::{Table, ValueType};
 
 /// Maximum number of rows of a join.
 const ROWS_MAX: u64 = 40_000;
 
 pub(super) struct Generator<'a> {
-    pub(super) chance: &'a Chance,
+    pub(super) chance: &'a RandomChoices,
     tables: &'a [Table],
     names: Cell<u32>,
 }
@@ -17,7 +17,7 @@ pub(super) struct Generator<'a> {
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) sql: String,
-    pub(super) columns: Vec<Kind>,
+    pub(super) columns: Vec<ValueType>,
     pub(super) is_ordered: bool,
     /// Rough upper bound of its rows.
     pub(super) rows: u64,
@@ -37,50 +37,50 @@ pub(super) struct Scope {
 #[derive(Clone)]
 pub(super) struct Field {
     pub(super) sql: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueType,
     domain: u64,
 }
 
 impl Scope {
-    pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = &Field> {
+    pub(super) fn fields_of(&self, kind: ValueType) -> impl Iterator<Item = &Field> {
         self.fields.iter().filter(move |field| field.kind == kind)
     }
 }
 
 impl<'a> Generator<'a> {
-    pub(super) fn new(chance: &'a Chance, tables: &'a [Table]) -> Self {
+    pub(super) fn new(chance: &'a RandomChoices, tables: &'a [Table]) -> Self {
         Self { chance, tables, names: Cell::new(0) }
     }
 
     /// Returns a query with columns of these kinds, or of any.
-    pub(super) fn query(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+    pub(super) fn query(&self, depth: u32, kinds: Option<&[ValueType]>) -> Query {
         let query = match self.chance.below(10) {
             0..4 => self.rows(depth, kinds),
             4..8 => self.groups(depth, kinds),
             8 if depth != 0 => self.combined(depth, kinds),
             _ => self.windows(depth, kinds),
         };
-        if self.chance.once_in(4) { self.ordered(query) } else { query }
+        if self.chance.one_in(4) { self.ordered(query) } else { query }
     }
 
-    pub(super) fn kinds(&self, kinds: Option<&[Kind]>) -> Vec<Kind> {
-        let any = || (0..1 + self.chance.below(4)).map(|_| *self.chance.pick(&Kind::ALL)).collect();
-        kinds.map_or_else(any, <[Kind]>::to_vec)
+    pub(super) fn kinds(&self, kinds: Option<&[ValueType]>) -> Vec<ValueType> {
+        let any = || (0..1 + self.chance.below(4)).map(|_| *self.chance.pick(&ValueType::ALL)).collect();
+        kinds.map_or_else(any, <[ValueType]>::to_vec)
     }
 
-    fn rows(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+    fn rows(&self, depth: u32, kinds: Option<&[ValueType]>) -> Query {
         let (scope, columns) = (self.relation(depth), self.kinds(kinds));
         let values = columns.iter().map(|kind| self.value(&scope, *kind, 2)).collect::<Vec<_>>();
-        if !scope.key.is_empty() && self.chance.once_in(8) {
+        if !scope.key.is_empty() && self.chance.one_in(8) {
             return self.first_rows(&scope, &values, columns);
         }
-        let distinct = if self.chance.once_in(4) { "DISTINCT " } else { "" };
+        let distinct = if self.chance.one_in(4) { "DISTINCT " } else { "" };
         let sql = format!("SELECT {distinct}{} FROM {}{}", named(&values), scope.from, self.filter(&scope));
         Query { sql, columns, is_ordered: false, rows: scope.rows }
     }
 
     /// Returns a DISTINCT ON query: the first row for each value of a column, in a total order.
-    fn first_rows(&self, scope: &Scope, values: &[String], columns: Vec<Kind>) -> Query {
+    fn first_rows(&self, scope: &Scope, values: &[String], columns: Vec<ValueType>) -> Query {
         let of = &self.chance.pick(&scope.fields).sql;
         let selected = format!("SELECT DISTINCT ON ({of}) {} FROM {}{}", named(values), scope.from, self.filter(scope));
         let order = std::iter::once(of).chain(&scope.key).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -88,14 +88,14 @@ impl<'a> Generator<'a> {
         Query { sql, columns, is_ordered: false, rows: scope.rows }
     }
 
-    fn groups(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+    fn groups(&self, depth: u32, kinds: Option<&[ValueType]>) -> Query {
         let (scope, columns) = (self.relation(depth), self.kinds(kinds));
         let (mut values, mut keys, mut are_columns) = (Vec::new(), Vec::new(), true);
         for (place, kind) in columns.iter().enumerate() {
-            values.push(if self.chance.once_in(2) {
+            values.push(if self.chance.one_in(2) {
                 keys.push((place + 1).to_string());
                 let key = self.value(&scope, *kind, 1);
-                are_columns &= scope.of(*kind).any(|field| field.sql == key) && !values.contains(&key);
+                are_columns &= scope.fields_of(*kind).any(|field| field.sql == key) && !values.contains(&key);
                 key
             } else {
                 self.aggregate(&scope, *kind, "")
@@ -114,13 +114,13 @@ impl<'a> Generator<'a> {
                 _ => format!(" GROUP BY {listed}"),
             };
         }
-        if self.chance.once_in(4) {
+        if self.chance.one_in(4) {
             sql += &format!(" HAVING count(*) {} {}", self.chance.pick(&["<", ">", "="]), self.chance.below(20));
         }
         Query { sql, columns, is_ordered: false, rows: scope.rows }
     }
 
-    fn combined(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+    fn combined(&self, depth: u32, kinds: Option<&[ValueType]>) -> Query {
         let left = self.query(depth - 1, kinds);
         let right = self.query(depth - 1, Some(&left.columns));
         let operation = self.chance.pick(&["UNION ALL", "UNION ALL", "UNION", "INTERSECT", "EXCEPT"]);
@@ -136,7 +136,7 @@ impl<'a> Generator<'a> {
             let values = columns.iter().map(|kind| self.value(scope, *kind, 1)).collect::<Vec<_>>();
             format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(scope))
         };
-        let (main, rows) = match self.join(&left, &right).filter(|_| self.chance.once_in(2)) {
+        let (main, rows) = match self.join(&left, &right).filter(|_| self.chance.one_in(2)) {
             Some(both) => (selected(&both), both.rows),
             None => {
                 let operation = self.chance.pick(&["UNION ALL", "UNION ALL", "UNION", "EXCEPT"]);
@@ -175,11 +175,11 @@ impl<'a> Generator<'a> {
     }
 
     pub(super) fn filter(&self, scope: &Scope) -> String {
-        if self.chance.once_in(2) { String::new() } else { format!(" WHERE {}", self.condition(scope, 2)) }
+        if self.chance.one_in(2) { String::new() } else { format!(" WHERE {}", self.condition(scope, 2)) }
     }
 
     pub(super) fn relation(&self, depth: u32) -> Scope {
-        if depth != 0 && self.chance.once_in(9) { self.lateral(depth) } else { self.operand(depth) }
+        if depth != 0 && self.chance.one_in(9) { self.lateral(depth) } else { self.operand(depth) }
     }
 
     /// Returns an operand of a join.
@@ -232,7 +232,7 @@ impl<'a> Generator<'a> {
             rows: condition.rows.max(left.rows).max(right.rows),
         };
         // PostgreSQL supports full joins on equality only.
-        let more = match *kind != "FULL JOIN" && self.chance.once_in(4) {
+        let more = match *kind != "FULL JOIN" && self.chance.one_in(4) {
             true => format!(" AND {}", self.condition(&scope, 0)),
             false => String::new(),
         };
@@ -253,7 +253,7 @@ impl<'a> Generator<'a> {
             return None;
         }
         let mut found = self.chance.pick(&conditions).clone();
-        if self.chance.once_in(4) {
+        if self.chance.one_in(4) {
             found.sql = format!("{} AND {}", found.sql, self.chance.pick(&conditions).sql);
         }
         Some(found)
@@ -287,8 +287,9 @@ fn right_side(scope: &Scope) -> String {
 }
 
 /// Returns the columns `o1`, `o2` … of a relation.
-pub(super) fn outputs(name: &str, columns: &[Kind]) -> Vec<Field> {
-    let field = |(place, kind): (usize, &Kind)| Field { sql: format!("{name}.o{}", place + 1), kind: *kind, domain: 2 };
+pub(super) fn outputs(name: &str, columns: &[ValueType]) -> Vec<Field> {
+    let field =
+        |(place, kind): (usize, &ValueType)| Field { sql: format!("{name}.o{}", place + 1), kind: *kind, domain: 2 };
     columns.iter().enumerate().map(field).collect()
 }
 

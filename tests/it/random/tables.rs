@@ -1,23 +1,23 @@
 //! Random tables: any types, with NULLs, many rows or none, flushed, changed, deleted and unflushed.
 
-use super::chance::Chance;
+use super::choices::RandomChoices;
 
 /// Type of a column or expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueType {
     Int,
     Long,
-    Exact,
+    Numeric,
     Float,
     Text,
     Date,
     Bool,
     /// Timestamp without time zone.
-    Moment,
+    Timestamp,
     /// Interval of days and a fraction of a day, both of one sign: equal ones have equal text.
-    Span,
+    Interval,
     /// Numeric with more digits than 64 bits hold.
-    Wide,
+    WideNumeric,
     Real,
     Uuid,
     Bytes,
@@ -35,7 +35,7 @@ pub(super) struct Table {
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueType,
     /// Number of distinct values.
     pub(super) domain: u64,
     /// One row in this many is NULL; 0 for no NULLs.
@@ -44,18 +44,18 @@ pub(super) struct Column {
 
 const WORDS: [&str; 12] = ["", "a", "ab", "green", "special", "ÜNÏ", "requests", "x_y", "50%", "the", "Forest", "zz"];
 
-impl Kind {
+impl ValueType {
     pub(super) const ALL: [Self; 13] = [
         Self::Int,
         Self::Long,
-        Self::Exact,
+        Self::Numeric,
         Self::Float,
         Self::Text,
         Self::Date,
         Self::Bool,
-        Self::Moment,
-        Self::Span,
-        Self::Wide,
+        Self::Timestamp,
+        Self::Interval,
+        Self::WideNumeric,
         Self::Real,
         Self::Uuid,
         Self::Bytes,
@@ -65,14 +65,14 @@ impl Kind {
         match self {
             Self::Int => "integer",
             Self::Long => "bigint",
-            Self::Exact => "numeric(12,2)",
+            Self::Numeric => "numeric(12,2)",
             Self::Float => "float8",
             Self::Text => "text",
             Self::Date => "date",
             Self::Bool => "boolean",
-            Self::Moment => "timestamp",
-            Self::Span => "interval",
-            Self::Wide => "numeric(30,4)",
+            Self::Timestamp => "timestamp",
+            Self::Interval => "interval",
+            Self::WideNumeric => "numeric(30,4)",
             Self::Real => "real",
             Self::Uuid => "uuid",
             Self::Bytes => "bytea",
@@ -85,7 +85,7 @@ impl Kind {
         match self {
             Self::Int => format!("({signed})"),
             Self::Long => format!("({})::bigint", if number % 5 == 4 { signed * 1_000_000_007 } else { signed }),
-            Self::Exact => format!("({}.{:02})::numeric(12,2)", signed * 13, number * 37 % 100),
+            Self::Numeric => format!("({}.{:02})::numeric(12,2)", signed * 13, number * 37 % 100),
             Self::Float => format!("({}.{})::float8", signed, ["0", "25", "5", "75"][number as usize % 4]),
             Self::Text => {
                 let word = WORDS[number as usize % WORDS.len()];
@@ -94,12 +94,14 @@ impl Kind {
             }
             Self::Date => format!("(date '1996-02-20' + {number})"),
             Self::Bool => number.is_multiple_of(2).to_string(),
-            Self::Moment => {
+            Self::Timestamp => {
                 let (day, minute) = (1 + number % 28, number * 37 % 60);
                 format!("timestamp '1996-{:02}-{day:02} {:02}:{minute:02}:00'", 1 + number % 12, number % 24)
             }
-            Self::Span => format!("interval '{} days {:02}:00:00'", number / 3, number % 3 * 7),
-            Self::Wide => format!("({}.{:04})::numeric(30,4)", signed * 12_345_678_901_234, number * 371 % 10_000),
+            Self::Interval => format!("interval '{} days {:02}:00:00'", number / 3, number % 3 * 7),
+            Self::WideNumeric => {
+                format!("({}.{:04})::numeric(30,4)", signed * 12_345_678_901_234, number * 371 % 10_000)
+            }
             Self::Real => format!("({}.{})::real", signed, ["0", "25", "5", "75"][number as usize % 4]),
             // Half of the values have the first bit set, as they would be negative numbers.
             Self::Uuid => {
@@ -111,9 +113,9 @@ impl Kind {
 }
 
 impl Column {
-    fn any(chance: &Chance, number: usize, kind: Kind) -> Self {
+    fn any(chance: &RandomChoices, number: usize, kind: ValueType) -> Self {
         let domain = match kind {
-            Kind::Bool => 2,
+            ValueType::Bool => 2,
             _ => *chance.pick(&[2, 9, 40, 700]),
         };
         let name =
@@ -121,19 +123,20 @@ impl Column {
         Self { name, kind, domain, null_in: *chance.pick(&[0, 0, 10, 3]) }
     }
 
-    fn value(&self, chance: &Chance) -> String {
+    fn value(&self, chance: &RandomChoices) -> String {
         match self.null_in {
-            1.. if chance.once_in(self.null_in) => "NULL".to_owned(),
+            1.. if chance.one_in(self.null_in) => "NULL".to_owned(),
             _ => self.kind.value(chance.below(self.domain)),
         }
     }
 }
 
 impl Table {
-    pub(super) fn any(chance: &Chance, number: usize) -> Self {
-        let mut columns = vec![Column { name: "id".to_owned(), kind: Kind::Long, domain: 0, null_in: 0 }];
+    pub(super) fn any(chance: &RandomChoices, number: usize) -> Self {
+        let mut columns = vec![Column { name: "id".to_owned(), kind: ValueType::Long, domain: 0, null_in: 0 }];
         let extra = 2 + chance.below(4) as usize;
-        let kinds = [Kind::Int, Kind::Text].into_iter().chain((0..extra).map(|_| *chance.pick(&Kind::ALL)));
+        let kinds =
+            [ValueType::Int, ValueType::Text].into_iter().chain((0..extra).map(|_| *chance.pick(&ValueType::ALL)));
         columns.extend(kinds.enumerate().map(|(number, kind)| Column::any(chance, number, kind)));
         let rows = if number == 0 { 5_000 } else { *chance.pick(&[0, 1, 30, 700, 2_500]) };
         columns[0].domain = rows.max(1);
@@ -143,7 +146,7 @@ impl Table {
     }
 
     /// Returns the statements that create and fill the table on Kiln or PostgreSQL.
-    pub(super) fn statements(&self, chance: &Chance, is_kiln: bool) -> Vec<String> {
+    pub(super) fn statements(&self, chance: &RandomChoices, is_kiln: bool) -> Vec<String> {
         let columns = self.columns.iter().map(|column| format!("{} {}", column.name, column.kind.sql()));
         let columns = columns.collect::<Vec<_>>().join(", ");
         let kilns = format!(" WITH (storage = {}, cache = {})", self.storage, self.cache);
@@ -163,7 +166,7 @@ impl Table {
         statements
     }
 
-    fn inserts(&self, chance: &Chance, first: u64, end: u64) -> Vec<String> {
+    fn inserts(&self, chance: &RandomChoices, first: u64, end: u64) -> Vec<String> {
         let row = |id: u64| {
             let rest = self.columns[1..].iter().map(|column| column.value(chance));
             let values = std::iter::once(id.to_string()).chain(rest).collect::<Vec<_>>();

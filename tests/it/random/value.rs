@@ -1,15 +1,15 @@
 //! Random expressions of a type.
 
 use super::query::{Generator, Scope};
-use super::tables::Kind;
+use super::tables::ValueType;
 
 impl Generator<'_> {
     /// Returns an expression over the scope's columns, nested up to `depth`.
-    pub(super) fn value(&self, scope: &Scope, kind: Kind, depth: u32) -> String {
-        let fields: Vec<&str> = scope.of(kind).map(|field| field.sql.as_str()).collect();
-        if depth == 0 || self.chance.once_in(2) {
-            return match fields.is_empty() || self.chance.once_in(8) {
-                true if self.chance.once_in(8) => format!("NULL::{}", kind.sql()),
+    pub(super) fn value(&self, scope: &Scope, kind: ValueType, depth: u32) -> String {
+        let fields: Vec<&str> = scope.fields_of(kind).map(|field| field.sql.as_str()).collect();
+        if depth == 0 || self.chance.one_in(2) {
+            return match fields.is_empty() || self.chance.one_in(8) {
+                true if self.chance.one_in(8) => format!("NULL::{}", kind.sql()),
                 true => self.constant(kind),
                 false => (*self.chance.pick(&fields)).to_owned(),
             };
@@ -27,71 +27,95 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn constant(&self, kind: Kind) -> String {
+    pub(super) fn constant(&self, kind: ValueType) -> String {
         kind.value(self.chance.below(40))
     }
 
     /// Returns a result of operators or functions of the type.
-    fn computed(&self, scope: &Scope, kind: Kind, depth: u32) -> String {
+    fn computed(&self, scope: &Scope, kind: ValueType, depth: u32) -> String {
         let of = |kind| self.value(scope, kind, depth);
         let choice = self.chance.below(5);
         match (kind, choice) {
-            (Kind::Int, 0) => format!("length({})", of(Kind::Text)),
-            (Kind::Int, 1) => format!("extract(year FROM {})::integer", of(Kind::Date)),
-            (Kind::Int, 2) if self.chance.once_in(2) => format!("({} % 7)", of(Kind::Int)),
-            (Kind::Int, 2) => format!("({} / nullif({}, 0))", of(Kind::Int), of(Kind::Int)),
-            (Kind::Int, 3) if self.chance.once_in(2) => {
-                let (part, of_kind) =
-                    self.chance.pick(&[("hour", Kind::Moment), ("day", Kind::Moment), ("day", Kind::Span)]);
+            (ValueType::Int, 0) => format!("length({})", of(ValueType::Text)),
+            (ValueType::Int, 1) => format!("extract(year FROM {})::integer", of(ValueType::Date)),
+            (ValueType::Int, 2) if self.chance.one_in(2) => format!("({} % 7)", of(ValueType::Int)),
+            (ValueType::Int, 2) => format!("({} / nullif({}, 0))", of(ValueType::Int), of(ValueType::Int)),
+            (ValueType::Int, 3) if self.chance.one_in(2) => {
+                let (part, of_kind) = self.chance.pick(&[
+                    ("hour", ValueType::Timestamp),
+                    ("day", ValueType::Timestamp),
+                    ("day", ValueType::Interval),
+                ]);
                 format!("extract({part} FROM {})::integer", of(*of_kind))
             }
-            (Kind::Int, _) => format!("({} {} {})", of(Kind::Int), self.chance.pick(&["+", "-"]), of(Kind::Int)),
-            (Kind::Long, 0) => format!("{}::bigint", of(Kind::Int)),
-            (Kind::Long, 1) => format!("abs({})", of(Kind::Long)),
-            (Kind::Long, 2) => format!("({}::bigint * {})", of(Kind::Int), of(Kind::Int)),
-            (Kind::Long, _) => format!("({} {} {})", of(Kind::Long), self.chance.pick(&["+", "-"]), of(Kind::Long)),
-            (Kind::Exact, 0) if self.chance.once_in(2) => format!("round({}, 1)", of(Kind::Exact)),
+            (ValueType::Int, _) => {
+                format!("({} {} {})", of(ValueType::Int), self.chance.pick(&["+", "-"]), of(ValueType::Int))
+            }
+            (ValueType::Long, 0) => format!("{}::bigint", of(ValueType::Int)),
+            (ValueType::Long, 1) => format!("abs({})", of(ValueType::Long)),
+            (ValueType::Long, 2) => format!("({}::bigint * {})", of(ValueType::Int), of(ValueType::Int)),
+            (ValueType::Long, _) => {
+                format!("({} {} {})", of(ValueType::Long), self.chance.pick(&["+", "-"]), of(ValueType::Long))
+            }
+            (ValueType::Numeric, 0) if self.chance.one_in(2) => format!("round({}, 1)", of(ValueType::Numeric)),
             // Quotients differ in their number of digits.
-            (Kind::Exact, 0) => {
-                let (left, right) = (self.value(scope, Kind::Exact, 0), self.value(scope, Kind::Exact, 0));
+            (ValueType::Numeric, 0) => {
+                let (left, right) =
+                    (self.value(scope, ValueType::Numeric, 0), self.value(scope, ValueType::Numeric, 0));
                 format!("round({left} / nullif({right}, 0), 3)::numeric(20,3)")
             }
-            (Kind::Exact, 1) => format!("({} * {})", of(Kind::Exact), of(Kind::Exact)),
-            (Kind::Exact, 2) => format!("({} + {})", of(Kind::Exact), of(Kind::Int)),
-            (Kind::Exact, _) => format!("({} {} {})", of(Kind::Exact), self.chance.pick(&["+", "-"]), of(Kind::Exact)),
-            (Kind::Float, 0) => format!("{}::float8", of(Kind::Int)),
-            (Kind::Float, 1) => {
-                let quotient = format!("{} / nullif({}, 0)", of(Kind::Float), of(Kind::Float));
+            (ValueType::Numeric, 1) => format!("({} * {})", of(ValueType::Numeric), of(ValueType::Numeric)),
+            (ValueType::Numeric, 2) => format!("({} + {})", of(ValueType::Numeric), of(ValueType::Int)),
+            (ValueType::Numeric, _) => {
+                format!("({} {} {})", of(ValueType::Numeric), self.chance.pick(&["+", "-"]), of(ValueType::Numeric))
+            }
+            (ValueType::Float, 0) => format!("{}::float8", of(ValueType::Int)),
+            (ValueType::Float, 1) => {
+                let quotient = format!("{} / nullif({}, 0)", of(ValueType::Float), of(ValueType::Float));
                 format!("{}({quotient})", self.chance.pick(&["floor", "ceil", "round", "trunc"]))
             }
-            (Kind::Float, _) => {
-                format!("({} {} {})", of(Kind::Float), self.chance.pick(&["+", "-", "*"]), of(Kind::Float))
+            (ValueType::Float, _) => {
+                format!("({} {} {})", of(ValueType::Float), self.chance.pick(&["+", "-", "*"]), of(ValueType::Float))
             }
-            (Kind::Text, 0) => format!("upper({})", of(Kind::Text)),
-            (Kind::Text, 1) => format!("substring({} FROM 1 FOR {})", of(Kind::Text), self.chance.below(4)),
-            (Kind::Text, 2) => format!("({})::text", of(Kind::Int)),
-            (Kind::Text, _) => format!("({} || {})", of(Kind::Text), of(Kind::Text)),
-            (Kind::Date, 0) => format!("({})::date", of(Kind::Moment)),
-            (Kind::Date, _) => format!("({} + {})", of(Kind::Date), of(Kind::Int)),
-            (Kind::Moment, 0) => format!("({} + interval '1 month 2 days 03:30:00')", of(Kind::Date)),
-            (Kind::Moment, 1) => {
-                format!("date_trunc('{}', {})", self.chance.pick(&["hour", "day", "month"]), of(Kind::Moment))
+            (ValueType::Text, 0) => format!("upper({})", of(ValueType::Text)),
+            (ValueType::Text, 1) => format!("substring({} FROM 1 FOR {})", of(ValueType::Text), self.chance.below(4)),
+            (ValueType::Text, 2) => format!("({})::text", of(ValueType::Int)),
+            (ValueType::Text, _) => format!("({} || {})", of(ValueType::Text), of(ValueType::Text)),
+            (ValueType::Date, 0) => format!("({})::date", of(ValueType::Timestamp)),
+            (ValueType::Date, _) => format!("({} + {})", of(ValueType::Date), of(ValueType::Int)),
+            (ValueType::Timestamp, 0) => format!("({} + interval '1 month 2 days 03:30:00')", of(ValueType::Date)),
+            (ValueType::Timestamp, 1) => {
+                format!("date_trunc('{}', {})", self.chance.pick(&["hour", "day", "month"]), of(ValueType::Timestamp))
             }
-            (Kind::Moment, 2) => format!("({} - interval '2 months 1 hour')", of(Kind::Moment)),
-            (Kind::Moment, _) => {
-                format!("({} {} {})", of(Kind::Moment), self.chance.pick(&["+", "-"]), of(Kind::Span))
+            (ValueType::Timestamp, 2) => format!("({} - interval '2 months 1 hour')", of(ValueType::Timestamp)),
+            (ValueType::Timestamp, _) => {
+                format!("({} {} {})", of(ValueType::Timestamp), self.chance.pick(&["+", "-"]), of(ValueType::Interval))
             }
-            (Kind::Span, 0) => format!("({} - {})", of(Kind::Moment), of(Kind::Moment)),
-            (Kind::Span, _) => {
-                format!("justify_hours({} {} {})", of(Kind::Span), self.chance.pick(&["+", "-"]), of(Kind::Span))
+            (ValueType::Interval, 0) => format!("({} - {})", of(ValueType::Timestamp), of(ValueType::Timestamp)),
+            (ValueType::Interval, _) => {
+                format!(
+                    "justify_hours({} {} {})",
+                    of(ValueType::Interval),
+                    self.chance.pick(&["+", "-"]),
+                    of(ValueType::Interval)
+                )
             }
-            (Kind::Wide, 0) => format!("({})::numeric(30,4)", of(*self.chance.pick(&[Kind::Long, Kind::Exact]))),
-            (Kind::Wide, 1) => format!("abs({})", of(Kind::Wide)),
-            (Kind::Wide, _) => format!("({} {} {})", of(Kind::Wide), self.chance.pick(&["+", "-"]), of(Kind::Wide)),
-            (Kind::Bool, _) => format!("({})", self.condition(scope, depth)),
-            (Kind::Real, 0) => format!("{}::real", of(Kind::Int)),
-            (Kind::Real, _) => format!("({} {} {})", of(Kind::Real), self.chance.pick(&["+", "-"]), of(Kind::Real)),
-            (Kind::Uuid | Kind::Bytes, _) => of(kind),
+            (ValueType::WideNumeric, 0) => {
+                format!("({})::numeric(30,4)", of(*self.chance.pick(&[ValueType::Long, ValueType::Numeric])))
+            }
+            (ValueType::WideNumeric, 1) => format!("abs({})", of(ValueType::WideNumeric)),
+            (ValueType::WideNumeric, _) => format!(
+                "({} {} {})",
+                of(ValueType::WideNumeric),
+                self.chance.pick(&["+", "-"]),
+                of(ValueType::WideNumeric)
+            ),
+            (ValueType::Bool, _) => format!("({})", self.condition(scope, depth)),
+            (ValueType::Real, 0) => format!("{}::real", of(ValueType::Int)),
+            (ValueType::Real, _) => {
+                format!("({} {} {})", of(ValueType::Real), self.chance.pick(&["+", "-"]), of(ValueType::Real))
+            }
+            (ValueType::Uuid | ValueType::Bytes, _) => of(kind),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Random window functions whose results do not depend on the order of peer rows.
 
 use super::query::{Generator, Query, Scope, named};
-use super::tables::Kind;
+use super::tables::ValueType;
 
 /// Maximum number of rows where frames are recomputed for each row.
 const FRAME_ROWS_MAX: u64 = 2_500;
@@ -10,9 +10,9 @@ const FRAME_ROWS_MAX: u64 = 2_500;
 const EDGES: [&str; 5] = ["UNBOUNDED PRECEDING", "{} PRECEDING", "CURRENT ROW", "{} FOLLOWING", "UNBOUNDED FOLLOWING"];
 
 impl Generator<'_> {
-    pub(super) fn windows(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+    pub(super) fn windows(&self, depth: u32, kinds: Option<&[ValueType]>) -> Query {
         let (scope, columns) = (self.relation(depth), self.kinds(kinds));
-        let value = |kind: &Kind| match self.chance.below(2) {
+        let value = |kind: &ValueType| match self.chance.below(2) {
             0 => self.value(&scope, *kind, 1),
             _ => self.windowed(&scope, *kind),
         };
@@ -21,22 +21,22 @@ impl Generator<'_> {
         Query { sql, columns, is_ordered: false, rows: scope.rows }
     }
 
-    fn windowed(&self, scope: &Scope, kind: Kind) -> String {
-        if !scope.key.is_empty() && self.chance.once_in(2) {
-            return self.of_places(scope, kind);
+    fn windowed(&self, scope: &Scope, kind: ValueType) -> String {
+        if !scope.key.is_empty() && self.chance.one_in(2) {
+            return self.position_function(scope, kind);
         }
-        let over = self.window(scope, self.by_peers(scope));
+        let over = self.window(scope, self.peer_frame(scope));
         match (kind, self.chance.below(4)) {
-            (Kind::Long, 0) => format!("rank(){over}"),
-            (Kind::Long, 1) => format!("dense_rank(){over}"),
-            (Kind::Float, 0) => format!("floor(16 * percent_rank(){over})"),
-            (Kind::Float, 1) => format!("floor(16 * cume_dist(){over})"),
+            (ValueType::Long, 0) => format!("rank(){over}"),
+            (ValueType::Long, 1) => format!("dense_rank(){over}"),
+            (ValueType::Float, 0) => format!("floor(16 * percent_rank(){over})"),
+            (ValueType::Float, 1) => format!("floor(16 * cume_dist(){over})"),
             _ => self.aggregate(scope, kind, &over),
         }
     }
 
     /// Returns a function of row positions, over a total order.
-    fn of_places(&self, scope: &Scope, kind: Kind) -> String {
+    fn position_function(&self, scope: &Scope, kind: ValueType) -> String {
         let mut order = self.order(scope);
         order.extend(scope.key.iter().map(|key| format!("{key}{}", self.chance.pick(&["", " DESC"]))));
         let order = format!("ORDER BY {}", order.join(", "));
@@ -50,8 +50,8 @@ impl Generator<'_> {
         let value = || self.value(scope, kind, 0);
         let rows = self.chance.below(4);
         match (kind, self.chance.below(8)) {
-            (Kind::Long, 0) => format!("row_number(){over}"),
-            (Kind::Int, 0) => format!("ntile({}){over}", 1 + rows),
+            (ValueType::Long, 0) => format!("row_number(){over}"),
+            (ValueType::Int, 0) => format!("ntile({}){over}", 1 + rows),
             (_, 1) => format!("lag({}, {rows}){over}", value()),
             (_, 2) => format!("lead({}, {rows}, {}){over}", value(), self.constant(kind)),
             (_, 3) => format!("first_value({}){over}", value()),
@@ -62,9 +62,9 @@ impl Generator<'_> {
     }
 
     /// Returns an order, and a frame that contains all peers or none.
-    fn by_peers(&self, scope: &Scope) -> String {
-        if self.chance.once_in(4) {
-            return self.by_distance(scope);
+    fn peer_frame(&self, scope: &Scope) -> String {
+        if self.chance.one_in(4) {
+            return self.range_frame(scope);
         }
         let order = self.order(scope);
         if order.is_empty() {
@@ -78,12 +78,19 @@ impl Generator<'_> {
     }
 
     /// Returns a RANGE frame with a distance of the key.
-    fn by_distance(&self, scope: &Scope) -> String {
-        let kinds = [Kind::Int, Kind::Long, Kind::Exact, Kind::Float, Kind::Date, Kind::Moment];
+    fn range_frame(&self, scope: &Scope) -> String {
+        let kinds = [
+            ValueType::Int,
+            ValueType::Long,
+            ValueType::Numeric,
+            ValueType::Float,
+            ValueType::Date,
+            ValueType::Timestamp,
+        ];
         let key = *self.chance.pick(&kinds);
         let distance = || match key {
-            Kind::Exact | Kind::Float => format!("{}.5", self.chance.below(20)),
-            Kind::Date | Kind::Moment => {
+            ValueType::Numeric | ValueType::Float => format!("{}.5", self.chance.below(20)),
+            ValueType::Date | ValueType::Timestamp => {
                 let parts = ["0 days", "3 days", "1 month", "2 months 36 hours", "10 days 12 hours"];
                 format!("interval '{}'", self.chance.pick::<&str>(&parts))
             }
@@ -108,17 +115,17 @@ impl Generator<'_> {
     }
 
     fn window(&self, scope: &Scope, order: String) -> String {
-        let of = |_| self.value(scope, *self.chance.pick(&Kind::ALL), 0);
+        let of = |_| self.value(scope, *self.chance.pick(&ValueType::ALL), 0);
         let parts = (0..self.chance.below(3)).map(of).collect::<Vec<_>>();
         let parts = if parts.is_empty() { String::new() } else { format!("PARTITION BY {} ", parts.join(", ")) };
         format!(" OVER ({parts}{order})")
     }
 
     fn order(&self, scope: &Scope) -> Vec<String> {
-        (0..self.chance.below(3)).map(|_| self.key(scope, *self.chance.pick(&Kind::ALL))).collect()
+        (0..self.chance.below(3)).map(|_| self.key(scope, *self.chance.pick(&ValueType::ALL))).collect()
     }
 
-    fn key(&self, scope: &Scope, kind: Kind) -> String {
+    fn key(&self, scope: &Scope, kind: ValueType) -> String {
         let direction = self.chance.pick(&["", "", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
         format!("{}{direction}", self.value(scope, kind, 0))
     }

@@ -3,31 +3,31 @@
 //!
 //! - `modules.rs` parses the crates,
 //! - `resolve.rs` resolves a path to its definition,
-//! - `circles.rs` finds import cycles of files,
-//! - `upward.rs` lists the reasons for implementing traits of earlier crates.
+//! - `cycles.rs` finds import cycles of files,
+//! - `upward_traits.rs` lists the reasons for implementing traits of earlier crates.
 
-mod circles;
+mod cycles;
 mod modules;
 mod resolve;
 #[cfg(test)]
 mod tests;
-mod upward;
+mod upward_traits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use self::modules::Modules;
 use self::resolve::Definition;
-pub(crate) use self::upward::check_upward_traits;
+pub(crate) use self::upward_traits::check_upward_traits;
 use crate::workspace::Workspace;
 
 /// Crate as `cargo xtask map` shows it.
-struct CrateMap {
+struct CrateSummary {
     name: String,
     lines: usize,
     files: usize,
     /// Import cycles of files, as indices into `Modules::files`; the largest cycle first.
-    circles: Vec<Vec<usize>>,
+    cycles: Vec<Vec<usize>>,
     /// Workspace crates that it depends on.
     uses: Vec<String>,
     /// Traits of other workspace crates that it implements, as `crate::Trait`.
@@ -35,40 +35,40 @@ struct CrateMap {
 }
 
 /// Formats a table of all crates, or the import cycles of one crate.
-pub(crate) fn show(workspace: &Workspace, crate_name: Option<&str>) -> Result<String, String> {
+pub(crate) fn render(workspace: &Workspace, crate_name: Option<&str>) -> Result<String, String> {
     let modules = Modules::read(workspace)?;
-    let crates = map(workspace, &modules);
+    let crates = summarize_crates(workspace, &modules);
     let mut shown = String::new();
     let Some(name) = crate_name else {
-        for line in table(&crates) {
+        for line in format_table(&crates) {
             writeln!(shown, "{line}").expect("a string takes all");
         }
         return Ok(shown);
     };
     let found = crates.iter().find(|found| found.name == name).ok_or_else(|| format!("there is no crate {name}"))?;
-    for circle in &found.circles {
+    for circle in &found.cycles {
         writeln!(shown, "{} files need each other:", circle.len()).expect("a string takes all");
         for &file in circle {
-            writeln!(shown, "  {}", workspace.shown(&modules.files[file].path)).expect("a string takes all");
+            writeln!(shown, "  {}", workspace.display_path(&modules.files[file].path)).expect("a string takes all");
         }
     }
     Ok(shown)
 }
 
-fn map(workspace: &Workspace, modules: &Modules) -> Vec<CrateMap> {
-    let edges = edges(modules);
+fn summarize_crates(workspace: &Workspace, modules: &Modules) -> Vec<CrateSummary> {
+    let edges = file_dependencies(modules);
     let names: BTreeSet<&str> = workspace.crates.iter().map(|member| member.name.as_str()).collect();
     let mut circles = BTreeMap::<&str, Vec<Vec<usize>>>::new();
-    for circle in circles::circles(&edges) {
+    for circle in cycles::find_cycles(&edges) {
         circles.entry(&modules.files[circle[0]].crate_name).or_default().push(circle);
     }
     let crates = workspace.crates.iter().map(|member| {
         let files = modules.files.iter().filter(|file| file.crate_name == member.name);
-        CrateMap {
+        CrateSummary {
             name: member.name.clone(),
             lines: files.clone().map(|file| file.lines).sum(),
             files: files.count(),
-            circles: circles.remove(member.name.as_str()).unwrap_or_default(),
+            cycles: circles.remove(member.name.as_str()).unwrap_or_default(),
             uses: member.dependencies.iter().filter(|name| names.contains(name.as_str())).cloned().collect(),
             upward_traits: upward_traits(modules, &member.name),
         }
@@ -77,7 +77,7 @@ fn map(workspace: &Workspace, modules: &Modules) -> Vec<CrateMap> {
 }
 
 /// Returns the files that each file depends on: those that define what it names.
-fn edges(modules: &Modules) -> Vec<Vec<usize>> {
+fn file_dependencies(modules: &Modules) -> Vec<Vec<usize>> {
     let mut edges = vec![BTreeSet::new(); modules.files.len()];
     for (number, module) in modules.all.iter().enumerate() {
         for path in &module.named {
@@ -104,11 +104,11 @@ fn upward_traits(modules: &Modules, crate_name: &str) -> BTreeSet<String> {
     traits
 }
 
-fn table(crates: &[CrateMap]) -> Vec<String> {
+fn format_table(crates: &[CrateSummary]) -> Vec<String> {
     let head = "| crate | non-test lines | files | largest circle of files | uses | implements of earlier crates |";
     let mut lines = vec![head.to_owned(), "|---|--:|--:|--:|---|---|".to_owned()];
     lines.extend(crates.iter().map(|found| {
-        let largest = found.circles.first().map_or(0, Vec::len);
+        let largest = found.cycles.first().map_or(0, Vec::len);
         let traits: Vec<&str> = found.upward_traits.iter().map(String::as_str).collect();
         format!(
             "| {} | {} | {} | {largest} | {} | {} |",

@@ -116,7 +116,7 @@ impl Modules {
                 self.all[module].items.insert(name);
             }
             let syn::Item::Mod(child) = item else {
-                Names { module: &mut self.all[module] }.visit_item(item);
+                NameCollector { module: &mut self.all[module] }.visit_item(item);
                 continue;
             };
             let name = child.ident.to_string();
@@ -138,14 +138,14 @@ impl Modules {
 }
 
 /// Visitor that collects the names of one item into its module.
-struct Names<'a> {
+struct NameCollector<'a> {
     module: &'a mut Module,
 }
 
-impl<'ast> Visit<'ast> for Names<'_> {
+impl<'ast> Visit<'ast> for NameCollector<'_> {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         let names_alone = !matches!(item.vis, syn::Visibility::Inherited);
-        let mut path = leading(item.leading_colon.is_some());
+        let mut path = leading_segments(item.leading_colon.is_some());
         self.add_use(&item.tree, &mut path, names_alone);
     }
 
@@ -173,18 +173,18 @@ impl<'ast> Visit<'ast> for Names<'_> {
     }
 }
 
-impl Names<'_> {
+impl NameCollector<'_> {
     /// Adds the imports of a `use` tree; a re-export (`names_alone`) is not itself a dependency.
-    fn add_use(&mut self, tree: &syn::UseTree, path: &mut Segments, names_alone: bool) {
+    fn add_use(&mut self, tree: &syn::UseTree, path: &mut Segments, is_reexport: bool) {
         match tree {
             syn::UseTree::Path(part) => {
                 path.push(part.ident.to_string());
-                self.add_use(&part.tree, path, names_alone);
+                self.add_use(&part.tree, path, is_reexport);
                 path.pop();
             }
             syn::UseTree::Group(group) => {
                 for tree in &group.items {
-                    self.add_use(tree, path, names_alone);
+                    self.add_use(tree, path, is_reexport);
                 }
             }
             syn::UseTree::Glob(_) => {
@@ -195,21 +195,21 @@ impl Names<'_> {
             }
             syn::UseTree::Name(name) => {
                 let name = name.ident.to_string();
-                self.add_import(path, &name, name.clone(), names_alone);
+                self.add_import(path, &name, name.clone(), is_reexport);
             }
             syn::UseTree::Rename(rename) => {
-                self.add_import(path, &rename.ident.to_string(), rename.rename.to_string(), names_alone);
+                self.add_import(path, &rename.ident.to_string(), rename.rename.to_string(), is_reexport);
             }
         }
     }
 
-    fn add_import(&mut self, path: &Segments, name: &str, bound: String, names_alone: bool) {
+    fn add_import(&mut self, path: &Segments, name: &str, bound: String, is_reexport: bool) {
         let mut full = path.clone();
         let bound = if name == "self" && bound == "self" { path.last().cloned().unwrap_or(bound) } else { bound };
         if name != "self" {
             full.push(name.to_owned());
         }
-        if !names_alone {
+        if !is_reexport {
             self.module.named.insert(full.clone());
         }
         self.module.imports.insert(bound, full);
@@ -223,14 +223,14 @@ impl Names<'_> {
             match token {
                 TokenTree::Ident(ident) => {
                     if colons != 2 {
-                        self.add_written(&mut path);
+                        self.add_path(&mut path);
                     }
                     path.push(ident.to_string());
                     colons = 0;
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
                 other => {
-                    self.add_written(&mut path);
+                    self.add_path(&mut path);
                     colons = 0;
                     if let TokenTree::Group(group) = other {
                         self.add_tokens(group.stream());
@@ -238,11 +238,11 @@ impl Names<'_> {
                 }
             }
         }
-        self.add_written(&mut path);
+        self.add_path(&mut path);
     }
 
     /// Adds a path, except a single lower-case word, which is more often a variable than an import.
-    fn add_written(&mut self, path: &mut Segments) {
+    fn add_path(&mut self, path: &mut Segments) {
         let path = std::mem::take(path);
         if 1 < path.len() || path.first().is_some_and(|name| name.starts_with(char::is_uppercase)) {
             self.module.named.insert(path);
@@ -251,12 +251,12 @@ impl Names<'_> {
 }
 
 fn segments(path: &syn::Path) -> Segments {
-    let mut segments = leading(path.leading_colon.is_some());
+    let mut segments = leading_segments(path.leading_colon.is_some());
     segments.extend(path.segments.iter().map(|segment| segment.ident.to_string()));
     segments
 }
 
-fn leading(has_colon: bool) -> Segments {
+fn leading_segments(has_colon: bool) -> Segments {
     if has_colon { vec![EXTERN.to_owned()] } else { Segments::new() }
 }
 

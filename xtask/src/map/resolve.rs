@@ -31,7 +31,7 @@ impl Modules {
                 rest = others;
                 *self.roots.get(name)?
             }
-            name => match self.name(module, name, !rest.is_empty(), steps).or_else(|| self.crate_root(name))? {
+            name => match self.resolve_name(module, name, !rest.is_empty(), steps).or_else(|| self.crate_root(name))? {
                 Definition::Module(child) => child,
                 item @ Definition::Item(..) => return Some(item),
             },
@@ -42,7 +42,7 @@ impl Modules {
                 at = self.all[at].parent?;
                 continue;
             }
-            match self.name(at, name, !rest.is_empty(), steps) {
+            match self.resolve_name(at, name, !rest.is_empty(), steps) {
                 Some(Definition::Module(child)) => at = child,
                 Some(item) => return Some(item),
                 None if self.all[at].imports.contains_key(name) => return None,
@@ -55,7 +55,7 @@ impl Modules {
 
     /// Resolves `name` in `module`; if it names both a module and an item, `is_qualifier` (the path continues)
     /// selects the module.
-    fn name(&self, module: usize, name: &str, is_qualifier: bool, steps: usize) -> Option<Definition> {
+    fn resolve_name(&self, module: usize, name: &str, is_qualifier: bool, steps: usize) -> Option<Definition> {
         let steps = steps.checked_sub(1)?;
         let here = &self.all[module];
         let child = here.children.get(name).map(|child| Definition::Module(*child));
@@ -81,7 +81,7 @@ impl Modules {
             None => {}
         }
         here.globs.iter().find_map(|path| match self.resolve_within(module, path, steps)? {
-            Definition::Module(from) if from != module => self.name(from, name, is_qualifier, steps),
+            Definition::Module(from) if from != module => self.resolve_name(from, name, is_qualifier, steps),
             // The variants of an enum, or the module itself.
             _ => None,
         })

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::modules::Modules;
-use super::{CrateMap, map};
+use super::{CrateSummary, summarize_crates};
 use crate::workspace::{Crate, Workspace};
 
 /// Returns a workspace of two crates, of which `above` depends on `below`.
@@ -15,21 +15,21 @@ fn workspace(sources: &[(&str, &str)]) -> Workspace {
     Workspace {
         root: PathBuf::new(),
         crates: vec![crate_of("below", &[]), crate_of("above", &["below", "serde"])],
-        locked: Vec::new(),
+        locked_packages: Vec::new(),
         architecture: String::new(),
         sources: sources.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect(),
     }
 }
 
-fn mapped(sources: &[(&str, &str)]) -> Vec<CrateMap> {
+fn mapped(sources: &[(&str, &str)]) -> Vec<CrateSummary> {
     let workspace = workspace(sources);
     let modules = Modules::read(&workspace).expect("the sources parse");
-    map(&workspace, &modules)
+    summarize_crates(&workspace, &modules)
 }
 
 /// Returns the size of the largest import cycle in `below`.
 fn largest_circle(sources: &[(&str, &str)]) -> usize {
-    mapped(sources)[0].circles.first().map_or(0, Vec::len)
+    mapped(sources)[0].cycles.first().map_or(0, Vec::len)
 }
 
 #[test]

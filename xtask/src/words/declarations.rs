@@ -54,7 +54,7 @@ pub(super) fn read(workspace: &Workspace) -> Result<BTreeMap<String, Declaration
         let Some(member) = workspace.crates.iter().find(|member| path.starts_with(member.folder.join("src"))) else {
             continue;
         };
-        let shown = workspace.shown(path).to_string();
+        let shown = workspace.display_path(path).to_string();
         let file = syn::parse_file(text).map_err(|error| format!("cannot parse {shown}: {error}"))?;
         Reader { path: Path::new(&shown), into: all.entry(member.name.clone()).or_default() }.visit_file(&file);
     }

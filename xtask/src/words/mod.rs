@@ -95,7 +95,7 @@ fn offences(workspace: &Workspace) -> Result<Vec<Offence>, String> {
         let offence = |rule, line: usize, text: String| Offence {
             rule,
             crate_name: member.name.clone(),
-            place: format!("{}:{line}", workspace.shown(path)),
+            place: format!("{}:{line}", workspace.display_path(path)),
             text,
         };
         for comment in prose::doc_comments(text) {

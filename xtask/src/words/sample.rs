@@ -18,7 +18,7 @@ pub(crate) fn sample(workspace: &Workspace, seed: u64) -> Result<String, String>
         .sources
         .iter()
         .filter(|(path, _)| !super::is_test(path))
-        .map(|(path, _)| workspace.shown(path).to_string())
+        .map(|(path, _)| workspace.display_path(path).to_string())
         .collect();
     let line = |each: &declarations::Declared| format!("{}  ({})", each.text, each.place);
     let names: Vec<String> = declared.values().flat_map(|each| &each.names).map(line).collect();

@@ -15,7 +15,7 @@ fn workspace(source: &str) -> Workspace {
             dependencies: Vec::new(),
             dev_dependencies: Vec::new(),
         }],
-        locked: Vec::new(),
+        locked_packages: Vec::new(),
         architecture: String::new(),
         sources: vec![(folder.join("src/lib.rs"), source.to_owned())],
     }

@@ -154,7 +154,7 @@ impl From<tokio_postgres::Error> for QueryError {
 
 /// Returns the only value of a query's result.
 pub(crate) async fn value(client: &Client, statement: &str) -> String {
-    let rows = run::query(client, statement).await.expect("it is answered");
+    let rows = run::run_query(client, statement).await.expect("it is answered");
     let [row] = &rows[..] else { panic!("{statement} has {} rows", rows.len()) };
     row.last().expect("it has a column").clone().unwrap_or_default()
 }
@@ -169,7 +169,7 @@ pub(crate) async fn until(client: &Client, statement: &str, answer: &str) {
         }
         clock.sleep(LOOK_EVERY).await;
     }
-    let workers = run::query(client, "SELECT cluster, slot, state, hung, version, detail FROM sys.worker").await;
+    let workers = run::run_query(client, "SELECT cluster, slot, state, hung, version, detail FROM sys.worker").await;
     panic!("{statement} is {last:?} and not {answer:?}: {workers:?}");
 }
 

@@ -62,14 +62,14 @@ pub(crate) struct LoadOutcome {
 impl KnownQuery {
     /// Runs a query and takes its result as the expected one.
     pub(crate) async fn ask(client: &Client, sql: &str) -> KnownQuery {
-        let rows = run::query(client, sql).await.expect("each query has an answer");
+        let rows = run::run_query(client, sql).await.expect("each query has an answer");
         KnownQuery { sql: sql.to_owned(), rows }
     }
 
     /// Runs the query again and compares the results. Returns the failure of the query, or else the difference in words
     /// if there is one.
     async fn again(&self, client: &Client) -> Result<Result<(), String>, QueryError> {
-        let asked = tokio::time::timeout(ANSWER_TIME_MAX, run::query(client, &self.sql));
+        let asked = tokio::time::timeout(ANSWER_TIME_MAX, run::run_query(client, &self.sql));
         let rows = asked.await.map_err(|_| QueryError::late(ANSWER_TIME_MAX))??;
         Ok(answers::compare(&self.rows, &rows).map_err(|difference| format!("{}: {difference}", self.sql)))
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bench::measure::server::{Server, Storage};
-use bench::measure::{Report, Span};
+use bench::measure::{MeasurementReport, MeasurementTime};
 use bench::ycsb::Workload;
-use bench::{ingest, planning, tpcc, unsettled, ycsb};
+use bench::{ingest, planning_growth, tpcc, unflushed, ycsb};
 use clap::{Args, ValueEnum};
 use types::{Clock, SystemClock};
 
@@ -77,7 +77,7 @@ enum WorkloadName {
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
 pub(super) async fn run(arguments: &BenchArguments, url: &str) -> anyhow::Result<ExitCode> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let server = Server::find(url).await?;
+    let server = Server::connect_to(url).await?;
     println!("{}", server.version);
     let report = measure(arguments, &server, &clock, &mut |line| println!("{line}")).await?;
     arguments.write_json(&report.json())?;
@@ -89,10 +89,10 @@ async fn measure(
     server: &Server,
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<MeasurementReport> {
     let client_options = &arguments.clients;
-    let span = Span {
-        warm: Duration::from_secs(client_options.warm),
+    let span = MeasurementTime {
+        warm_up: Duration::from_secs(client_options.warm),
         measured: Duration::from_secs(client_options.seconds.max(1)),
     };
     let clients = client_options.clients.unwrap_or(16).max(1);
@@ -116,15 +116,15 @@ async fn measure(
             if workloads.is_empty() {
                 workloads = Workload::ALL.to_vec();
             }
-            let options = ycsb::Options { rows: client_options.rows.max(1), clients, span, workloads, storage };
+            let options = ycsb::YcsbOptions { rows: client_options.rows.max(1), clients, span, workloads, storage };
             ycsb::run(server, &options, clock, say).await?
         }
         SuiteName::Ingest => {
-            let options = ingest::Options { span, clients: client_options.clients.unwrap_or(1).max(1), storage };
+            let options = ingest::IngestOptions { span, clients: client_options.clients.unwrap_or(1).max(1), storage };
             ingest::run(server, &options, clock, say).await?
         }
         SuiteName::Tpcc => {
-            let options = tpcc::Options {
+            let options = tpcc::TpccOptions {
                 warehouses: client_options.warehouses,
                 clients,
                 span,
@@ -134,8 +134,8 @@ async fn measure(
             };
             tpcc::run(server, &options, clock, say).await?
         }
-        SuiteName::Unsettled => unsettled::run(server, client_options.rows.max(100), clock, say).await?,
-        SuiteName::Planning => planning::run(server, clock, say).await?,
+        SuiteName::Unsettled => unflushed::run(server, client_options.rows.max(100), clock, say).await?,
+        SuiteName::Planning => planning_growth::run(server, clock, say).await?,
         SuiteName::Recovery => anyhow::bail!("the benchmark recovery starts its own server"),
         SuiteName::Tpch | SuiteName::Tpcds | SuiteName::Dashboard => {
             anyhow::bail!("TPC-H, TPC-DS and the dashboard are not benchmarks with many clients")

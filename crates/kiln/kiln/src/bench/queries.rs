@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bench::measure::server::Server;
-use bench::measure::{self, Span};
-use bench::report::Report;
+use bench::measure::{self, MeasurementTime};
+use bench::report::QueryReport;
 use bench::streams::Sweep;
-use bench::{Options, Suite, clusters, cold, dashboard, loads, plans, plot, streams};
+use bench::{QueryOptions, Suite, clusters, cold, dashboard, explain, load_files, plot, streams};
 use server_config::Config;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
@@ -42,11 +42,11 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
             (Some(server), url)
         }
     };
-    let options = Options {
+    let options = QueryOptions {
         suite,
         scale: arguments.sf,
         runs: arguments.runs,
-        against: arguments.against.clone(),
+        peers: arguments.against.clone(),
         queries: arguments.queries.clone(),
         workspace,
         loaded: loaded_mark.exists(),
@@ -58,7 +58,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
     let mark_loaded =
         || std::fs::write(&loaded_mark, "").with_context(|| format!("cannot write {}", loaded_mark.display()));
     if arguments.load {
-        let report = loads::run(&client, &options, &*clock, &mut say).await?;
+        let report = load_files::run(&client, &options, &*clock, &mut say).await?;
         if let Some(server) = server {
             server.stop().await;
             remove(&data)?;
@@ -70,7 +70,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         if server.is_some() {
             mark_loaded()?;
         }
-        let measured = Server::find(&url).await?;
+        let measured = Server::connect_to(&url).await?;
         let report = run_streams(arguments, &measured, &options, &clock, &mut say).await?;
         if let Some(server) = server {
             server.stop().await;
@@ -87,7 +87,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
     }
     if arguments.plans {
         bench::prepare(&client, &options, &*clock, &mut say).await?;
-        let report = plans::run(&client, &options, &*clock, &mut say).await?;
+        let report = explain::run(&client, &options, &*clock, &mut say).await?;
         if let Some(server) = server {
             mark_loaded()?;
             server.stop().await;
@@ -119,16 +119,18 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
 async fn run_streams(
     arguments: &BenchArguments,
     server: &Server,
-    options: &Options,
+    options: &QueryOptions,
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
-) -> anyhow::Result<measure::Report> {
+) -> anyhow::Result<measure::MeasurementReport> {
     match arguments.streams.as_slice() {
-        [] => Ok(clusters::beside(server, options, arguments.cluster.unwrap_or(1), &**clock, say).await?),
+        [] => Ok(clusters::compare_with_server(server, options, arguments.cluster.unwrap_or(1), &**clock, say).await?),
         [count] if arguments.clusters.is_empty() => {
             let given = &arguments.clients;
-            let span =
-                Span { warm: Duration::from_secs(given.warm), measured: Duration::from_secs(given.seconds.max(1)) };
+            let span = MeasurementTime {
+                warm_up: Duration::from_secs(given.warm),
+                measured: Duration::from_secs(given.seconds.max(1)),
+            };
             Ok(streams::run(server, options, (*count).max(1), span, clock, say).await?)
         }
         several => {
@@ -146,7 +148,7 @@ async fn run_streams(
 }
 
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
-fn finish(arguments: &BenchArguments, report: &Report) -> anyhow::Result<ExitCode> {
+fn finish(arguments: &BenchArguments, report: &QueryReport) -> anyhow::Result<ExitCode> {
     println!("{}", report.summary());
     arguments.write_json(&report.json())?;
     let differences = report.differences().count();
@@ -158,7 +160,7 @@ fn finish(arguments: &BenchArguments, report: &Report) -> anyhow::Result<ExitCod
 }
 
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
-fn print_violations(arguments: &BenchArguments, report: &measure::Report) -> anyhow::Result<ExitCode> {
+fn print_violations(arguments: &BenchArguments, report: &measure::MeasurementReport) -> anyhow::Result<ExitCode> {
     report.violations.iter().for_each(|violation| println!("{violation}"));
     arguments.write_json(&report.json())?;
     Ok(if report.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -180,7 +182,7 @@ struct ServerProcesses {
     running: Option<ServerProcess>,
 }
 
-impl cold::Servers for ServerProcesses {
+impl cold::ServerStarter for ServerProcesses {
     async fn start(&mut self) -> Result<Client, bench::Error> {
         self.stop().await?;
         let (process, client) = ServerProcess::start(&self.data, &self.options).await.map_err(peer_error)?;

@@ -33,7 +33,7 @@ async fn distributed(suite: Suite, scale: f64, clauses: &[(&str, &str)]) -> Sql 
         sql.run(&format!("alter table {table} set {clause}")).await.expect("it runs");
     }
     for table in suite.tables() {
-        let parts: Vec<Bytes> = bench::generate::csv(suite, table, scale, 2).try_collect().await.unwrap();
+        let parts: Vec<Bytes> = bench::generate::generate_csv(suite, table, scale, 2).try_collect().await.unwrap();
         let mut all = BytesMut::new();
         parts.iter().for_each(|part| all.extend_from_slice(part));
         let lines: Vec<&[u8]> = all.split_inclusive(|byte| *byte == b'\n').collect();

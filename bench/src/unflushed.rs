@@ -8,14 +8,14 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use types::Clock;
 
 use crate::Error;
-use crate::measure::Report;
+use crate::measure::MeasurementReport;
 use crate::measure::server::{Server, batch};
-use crate::run::compute_all;
+use crate::run::disable_fragment_cache;
 
 /// Shares of unflushed rows: label, and `n` for one row in `n`.
 const SHARES: [(&str, u64); 2] = [("2 %", 50), ("50 %", 2)];
 /// Rows per statement when unflushed rows are inserted.
-const FRESH_STEP: u64 = 50_000;
+const UNFLUSHED_BATCH: u64 = 50_000;
 /// Runs per query; the fastest counts.
 const RUNS: usize = 7;
 const QUERY: &str = "SELECT a % 10, count(*), sum(a), avg(b), sum(c), max(d) FROM";
@@ -26,10 +26,10 @@ pub async fn run(
     count: u64,
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
+) -> Result<MeasurementReport, Error> {
     let client = server.connect().await?;
-    compute_all(&client).await?;
-    let mut report = Report {
+    disable_fragment_cache(&client).await?;
+    let mut report = MeasurementReport {
         benchmark: "unsettled",
         server: server.version.clone(),
         setting: format!("{count} rows"),
@@ -39,15 +39,15 @@ pub async fn run(
     };
     create(&client, "settled").await?;
     insert(&client, "settled", 0..count, 0).await?;
-    let (settled, expected) = least(&client, "settled", clock).await?;
+    let (settled, expected) = fastest_run(&client, "settled", clock).await?;
     say(&format!("settled                      {:>8.1} ms", millis(settled)));
     for (share, one_in) in SHARES {
         create(&client, "added").await?;
         insert(&client, "added", 0..count - count / one_in, 0).await?;
         let mut start = count - count / one_in;
         while start < count {
-            let end = count.min(start + FRESH_STEP);
-            insert(&client, "added", start..end, FRESH_STEP).await?;
+            let end = count.min(start + UNFLUSHED_BATCH);
+            insert(&client, "added", start..end, UNFLUSHED_BATCH).await?;
             start = end;
         }
         create(&client, "changed").await?;
@@ -55,7 +55,7 @@ pub async fn run(
         let change = format!("UPDATE changed SET a = a WHERE id % {one_in} = 0");
         batch(&client, "changing rows", &change).await?;
         for table in ["added", "changed"] {
-            let (time, found) = least(&client, table, clock).await?;
+            let (time, found) = fastest_run(&client, table, clock).await?;
             if found != expected {
                 report.violations.push(format!("{table} does not answer what settled does"));
             }
@@ -89,7 +89,7 @@ async fn insert(client: &Client, table: &str, ids: std::ops::Range<u64>, fresh_m
 }
 
 /// Returns the fastest time of the query, and its answer.
-async fn least(client: &Client, table: &str, clock: &Arc<dyn Clock>) -> Result<(Duration, Vec<String>), Error> {
+async fn fastest_run(client: &Client, table: &str, clock: &Arc<dyn Clock>) -> Result<(Duration, Vec<String>), Error> {
     let query = format!("{QUERY} {table} GROUP BY 1 ORDER BY 1");
     let mut least = Duration::MAX;
     let mut answer = Vec::new();

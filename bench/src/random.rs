@@ -8,9 +8,9 @@ mod tests;
 
 /// Random number generator of one client, seeded.
 #[derive(Debug)]
-pub(crate) struct Chance(SeededRandom);
+pub(crate) struct RandomGenerator(SeededRandom);
 
-impl Chance {
+impl RandomGenerator {
     #[must_use]
     pub(crate) fn new(seed: u64) -> Self {
         Self(SeededRandom::new(seed))
@@ -23,7 +23,7 @@ impl Chance {
     }
 
     /// Returns a uniform number from `first` to `last`, both included.
-    pub(crate) fn between(&self, first: i64, last: i64) -> i64 {
+    pub(crate) fn in_range(&self, first: i64, last: i64) -> i64 {
         let width = u64::try_from(last - first + 1).unwrap_or(1);
         first + i64::try_from(self.below(width)).unwrap_or(0)
     }
@@ -50,13 +50,13 @@ impl Chance {
 
     /// Returns a text of `first` to `last` characters.
     pub(crate) fn text_between(&self, first: i64, last: i64) -> String {
-        self.text(usize::try_from(self.between(first, last)).unwrap_or(0))
+        self.text(usize::try_from(self.in_range(first, last)).unwrap_or(0))
     }
 }
 
 /// Zipfian distribution over numbers from 0, by Gray's method with exponent 0.99, as in YCSB.
 #[derive(Debug, Clone)]
-pub(crate) struct Zipf {
+pub(crate) struct ZipfDistribution {
     items: u64,
     zeta: f64,
     alpha: f64,
@@ -66,7 +66,7 @@ pub(crate) struct Zipf {
 /// Exponent of YCSB's Zipfian distributions.
 const THETA: f64 = 0.99;
 
-impl Zipf {
+impl ZipfDistribution {
     /// Creates a distribution over the numbers below `items`.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "the items are far fewer than 2^53")]
@@ -84,7 +84,7 @@ impl Zipf {
         clippy::cast_sign_loss,
         reason = "a share of the items is one of them"
     )]
-    pub(crate) fn draw(&self, chance: &Chance) -> u64 {
+    pub(crate) fn draw(&self, chance: &RandomGenerator) -> u64 {
         let unit = chance.unit();
         let scaled = unit * self.zeta;
         if scaled < 1.0 {
@@ -98,14 +98,14 @@ impl Zipf {
     }
 
     /// Draws a number; the frequent ones are spread over the whole range by hashing.
-    pub(crate) fn scrambled(&self, chance: &Chance) -> u64 {
-        fnv(self.draw(chance)) % self.items
+    pub(crate) fn draw_scrambled(&self, chance: &RandomGenerator) -> u64 {
+        hash_fnv(self.draw(chance)) % self.items
     }
 }
 
 /// Returns the FNV-1a hash of a number's bytes.
 #[must_use]
-pub(crate) fn fnv(number: u64) -> u64 {
+pub(crate) fn hash_fnv(number: u64) -> u64 {
     number
         .to_le_bytes()
         .into_iter()

@@ -21,38 +21,38 @@ use scan::{UNFLUSHED_PLACE, column_defs, row_locator_columns};
 use shards::{ColumnDef, ROW_ID_COLUMN, RowGroupRead, RowIds, ShardMeta, ShardReader};
 use types::{ColumnId, RowId, ShardId, SqlResult};
 
-use super::history::{Row, Rows};
+use super::model::{Row, Rows};
 
 /// Row with its location.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct LocatedRow {
     pub(super) id: RowId,
-    pub(super) place: RowPosition,
+    pub(super) location: RowPosition,
     pub(super) number: i64,
     pub(super) row: Row,
 }
 
 /// Reads states without the code under test: shards directly from storage, once each.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct StateReader {
     objects: Objects,
-    shards: Mutex<HashMap<ShardId, Arc<Vec<Seen>>>>,
+    shards: Mutex<HashMap<ShardId, Arc<Vec<LocatedRow>>>>,
     /// Id that each row got at insertion, by row number.
     ids: Mutex<BTreeMap<i64, RowId>>,
 }
 
-impl Look {
+impl StateReader {
     pub(super) fn new(objects: Objects) -> Self {
         Self { objects, shards: Mutex::default(), ids: Mutex::default() }
     }
 
     /// Returns all rows of a state.
     pub(super) async fn rows(&self, table: &Arc<Table>, rows: &TableRows) -> Rows {
-        let mut seen: Vec<Seen> = rows
+        let mut seen: Vec<LocatedRow> = rows
             .fresh_rows()
             .map(|(id, version)| {
-                let (number, row) = values(&version.tuple);
-                Seen { id, place: RowPosition::Fresh, number, row }
+                let (number, row) = decode_tuple(&version.tuple);
+                LocatedRow { id, location: RowPosition::Fresh, number, row }
             })
             .collect();
         for shard in rows.shards.shards.iter() {
@@ -64,7 +64,7 @@ impl Look {
         assert_eq!(seen.len() as u64, rows.len(), "the count of the rows: {seen:?}");
         let mut found = Rows::new();
         let mut ids = self.ids.lock();
-        for Seen { id, number, row, place } in seen {
+        for LocatedRow { id, number, row, location: place } in seen {
             if let Some(other) = found.insert(number, row) {
                 panic!("row {number} is there twice: {other:?} and {row:?} at {place:?}");
             }
@@ -74,7 +74,7 @@ impl Look {
         found
     }
 
-    async fn shard(&self, table: &Arc<Table>, shard: &Arc<ShardMeta>) -> Arc<Vec<Seen>> {
+    async fn shard(&self, table: &Arc<Table>, shard: &Arc<ShardMeta>) -> Arc<Vec<LocatedRow>> {
         if let Some(known) = self.shards.lock().get(&shard.id) {
             return Arc::clone(known);
         }
@@ -104,9 +104,9 @@ impl Look {
                         RowIds::From(first) => RowId(first.0 + u64::from(ordinal)),
                         _ => RowId(batch.column(3).as_primitive::<Int64Type>().value(row).cast_unsigned()),
                     };
-                    let (number, values) = values_of(&batch, row);
+                    let (number, values) = decode_batch_row(&batch, row);
                     let place = RowPosition::Shard { shard: shard.id, ordinal };
-                    rows.push(Seen { id, place, number, row: values });
+                    rows.push(LocatedRow { id, location: place, number, row: values });
                 }
             }
         }
@@ -139,7 +139,7 @@ impl Scanner {
         execution: &Execution,
         table: &Arc<Table>,
         rows: &Arc<TableRows>,
-    ) -> SqlResult<Vec<Seen>> {
+    ) -> SqlResult<Vec<LocatedRow>> {
         let planner = execution.scan_planner();
         let source = ShardTable::new(Arc::clone(table), Arc::clone(rows), Arc::clone(&planner)).with_row_positions();
         let operators = planner.plan_scan(&source, None, &[], None, &self.session).map_err(from_datafusion)?;
@@ -148,9 +148,9 @@ impl Scanner {
         for batch in &batches {
             let column = |position: usize| batch.column(position).as_primitive::<Int64Type>();
             for row in 0..batch.num_rows() {
-                let (number, values) = values_of(batch, row);
+                let (number, values) = decode_batch_row(batch, row);
                 let id = RowId(column(3).value(row).cast_unsigned());
-                seen.push(Seen { id, place: decode_place(column(4).value(row), rows)?, number, row: values });
+                seen.push(LocatedRow { id, location: decode_place(column(4).value(row), rows)?, number, row: values });
             }
         }
         Ok(seen)
@@ -158,7 +158,7 @@ impl Scanner {
 }
 
 /// Returns the number and the values of a stored row.
-pub(super) fn values(tuple: &Tuple) -> (i64, Row) {
+pub(super) fn decode_tuple(tuple: &Tuple) -> (i64, Row) {
     let integer = |column| match tuple.get(ColumnId(column)) {
         Some(Value::Int(value)) => value,
         other => panic!("a row without an integer in column {column}: {other:?}"),
@@ -167,14 +167,14 @@ pub(super) fn values(tuple: &Tuple) -> (i64, Row) {
     (integer(1), Row { key, version: integer(3) })
 }
 
-fn values_of(batch: &RecordBatch, row: usize) -> (i64, Row) {
+fn decode_batch_row(batch: &RecordBatch, row: usize) -> (i64, Row) {
     let long = |position: usize| batch.column(position).as_primitive::<Int64Type>().value(row);
     let key = batch.column(1).as_primitive::<Int32Type>().value(row);
     (long(0), Row { key, version: long(2) })
 }
 
 /// Returns the location as the number that scans of `rows` give.
-pub(super) fn place_number(place: RowPosition, rows: &TableRows) -> i64 {
+pub(super) fn location_number(place: RowPosition, rows: &TableRows) -> i64 {
     match place {
         RowPosition::Fresh => UNFLUSHED_PLACE,
         RowPosition::Shard { shard, ordinal } => {

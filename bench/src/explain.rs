@@ -7,32 +7,32 @@ use types::Clock;
 
 use crate::Error;
 use crate::answers::Row;
-use crate::figure::geometric_mean;
-use crate::measure::Report;
+use crate::measure::MeasurementReport;
 use crate::peers::Mode;
-use crate::run::{Options, chosen, start_peers, timed};
+use crate::run::{QueryOptions, run_timed, selected_queries, start_peers};
+use crate::score::geometric_mean;
 
 /// Explains each query as often as it would be run; the fastest run counts.
 pub async fn run(
     client: &Client,
-    options: &Options,
+    options: &QueryOptions,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
+) -> Result<MeasurementReport, Error> {
     // Prevents the use of a cached plan after the first run.
     let anew = "SET plan_cache_mode = force_custom_plan";
     client.batch_execute(anew).await.map_err(|source| Error::Server { doing: anew.to_owned(), source })?;
-    let mut peers = start_peers(options, Mode::Hot, say);
+    let mut peers = start_peers(options, Mode::Loaded, say);
     let mut own = Vec::new();
     let mut theirs = vec![Vec::new(); peers.len()];
-    let mut phases = Phases::default();
-    for number in chosen(options) {
+    let mut phases = PlanningPhases::default();
+    for number in selected_queries(options) {
         let sql = format!("EXPLAIN {}", options.suite.queries()[number - 1]);
         let mut times = Vec::with_capacity(options.runs);
         for _ in 0..options.runs.max(1) {
-            times.push(timed(client, number, &sql, clock).await?.0);
+            times.push(run_timed(client, number, &sql, clock).await?.0);
         }
-        phases.ask(client, options, number, clock).await?;
+        phases.measure(client, options, number, clock).await?;
         let least = times.into_iter().min().unwrap_or_default();
         let mut line = format!("q{number:02}{}", millis(least));
         own.push(least);
@@ -52,17 +52,17 @@ pub async fn run(
         }
         say(&line);
     }
-    let mut report = Report {
+    let mut report = MeasurementReport {
         benchmark: "plans",
         server: String::new(),
         setting: format!("{} at scale {}", options.suite, options.scale),
         measurements: Vec::new(),
-        figures: spread("kiln", own, say),
+        figures: report_percentiles("kiln", own, say),
         violations: Vec::new(),
     };
     report.figures.extend(phases.medians(say));
     for (peer, pairs) in peers.iter().zip(theirs) {
-        report.figures.extend(spread(peer.name(), pairs.iter().map(|(_, theirs)| *theirs).collect(), say));
+        report.figures.extend(report_percentiles(peer.name(), pairs.iter().map(|(_, theirs)| *theirs).collect(), say));
         let ratios = pairs.iter().map(|(own, theirs)| own.as_secs_f64() / theirs.as_secs_f64().max(1e-9));
         let ratio = geometric_mean(ratios).unwrap_or(f64::NAN);
         say(&format!("kiln/{} geometric mean {ratio:.2}", peer.name()));
@@ -73,16 +73,22 @@ pub async fn run(
 
 /// Planning phases in order, each with the shortest time of every query in milliseconds, as the server reports them.
 #[derive(Default)]
-struct Phases(Vec<(String, Vec<f64>)>);
+struct PlanningPhases(Vec<(String, Vec<f64>)>);
 
-impl Phases {
-    async fn ask(&mut self, client: &Client, options: &Options, number: usize, clock: &dyn Clock) -> Result<(), Error> {
+impl PlanningPhases {
+    async fn measure(
+        &mut self,
+        client: &Client,
+        options: &QueryOptions,
+        number: usize,
+        clock: &dyn Clock,
+    ) -> Result<(), Error> {
         let query = &options.suite.queries()[number - 1];
         let sql = format!("EXPLAIN (COSTS OFF, SUMMARY, VERBOSE, FORMAT JSON) {query}");
         let mut least: Vec<(String, f64)> = Vec::new();
         for _ in 0..options.runs.max(1) {
-            let (_, answer) = timed(client, number, &sql, clock).await?;
-            for (phase, time) in told(&answer) {
+            let (_, answer) = run_timed(client, number, &sql, clock).await?;
+            for (phase, time) in parse_phases(&answer) {
                 match least.iter_mut().find(|(known, _)| *known == phase) {
                     Some((_, known)) => *known = known.min(time),
                     None => least.push((phase, time)),
@@ -110,7 +116,7 @@ impl Phases {
 }
 
 /// Parses the planning phases from EXPLAIN's JSON; empty for a server that does not report them.
-fn told(answer: &[Row]) -> Vec<(String, f64)> {
+fn parse_phases(answer: &[Row]) -> Vec<(String, f64)> {
     let text = answer.first().and_then(|row| row.first()?.as_deref());
     let document = text.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
     let phases = document.as_ref().and_then(|document| document.get(0)?.get("Planning Phases")?.as_object());
@@ -119,7 +125,7 @@ fn told(answer: &[Row]) -> Vec<(String, f64)> {
 }
 
 /// Reports the median, the 90th percentile and the maximum of the times.
-fn spread(name: &str, mut times: Vec<Duration>, say: &mut dyn FnMut(&str)) -> Vec<(String, f64)> {
+fn report_percentiles(name: &str, mut times: Vec<Duration>, say: &mut dyn FnMut(&str)) -> Vec<(String, f64)> {
     times.sort();
     let at = |share: usize| times.get((times.len() * share / 100).min(times.len().saturating_sub(1))).copied();
     let known = [("median", at(50)), ("p90", at(90)), ("longest", at(100))];

@@ -2,17 +2,17 @@ use super::*;
 
 #[test]
 fn numbers_stay_within_their_bounds_and_reach_them() {
-    let chance = Chance::new(1);
-    let drawn: Vec<i64> = (0..10_000).map(|_| chance.between(-3, 3)).collect();
+    let chance = RandomGenerator::new(1);
+    let drawn: Vec<i64> = (0..10_000).map(|_| chance.in_range(-3, 3)).collect();
     assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&-3), Some(&3)));
     assert!((0..1_000).all(|_| chance.below(1) == 0 && chance.unit() < 1.0));
     assert_eq!(chance.text(100).len(), 100);
-    assert_eq!(Chance::new(7).text(20), Chance::new(7).text(20));
+    assert_eq!(RandomGenerator::new(7).text(20), RandomGenerator::new(7).text(20));
 }
 
 #[test]
 fn the_first_ranks_are_as_frequent_as_zipf_says() {
-    let (chance, zipf) = (Chance::new(2), Zipf::new(1_000));
+    let (chance, zipf) = (RandomGenerator::new(2), ZipfDistribution::new(1_000));
     let mut counts = vec![0_u32; 1_000];
     let draws = 200_000;
     (0..draws).for_each(|_| counts[zipf.draw(&chance) as usize] += 1);
@@ -28,8 +28,8 @@ fn the_first_ranks_are_as_frequent_as_zipf_says() {
 
 #[test]
 fn scrambling_spreads_the_frequent_numbers() {
-    let (chance, zipf) = (Chance::new(3), Zipf::new(10_000));
-    let upper = (0..10_000).filter(|_| zipf.scrambled(&chance) >= 5_000).count();
+    let (chance, zipf) = (RandomGenerator::new(3), ZipfDistribution::new(10_000));
+    let upper = (0..10_000).filter(|_| zipf.draw_scrambled(&chance) >= 5_000).count();
     assert!((2_000..8_000).contains(&upper), "{upper}");
-    assert!((0..10_000).all(|_| Zipf::new(1).scrambled(&chance) == 0));
+    assert!((0..10_000).all(|_| ZipfDistribution::new(1).draw_scrambled(&chance) == 0));
 }

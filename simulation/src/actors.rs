@@ -11,48 +11,48 @@ use txn::{Claim, ClaimError, CleanReport, Isolation, StatementHasher, StatementO
 use types::random::SeededRandom;
 use types::{CommitTs, Random, ShardId, TimeTravelTarget};
 
-use super::history::Writes;
-use super::life::{Life, TABLE};
+use super::model::TransactionWrites;
 use super::statement::Statement;
+use super::world::{SimulatedServer, TABLE};
 
 /// Client that runs random transactions.
 pub(super) struct Client {
     pub(super) number: u64,
-    pub(super) life: Arc<Life>,
+    pub(super) life: Arc<SimulatedServer>,
     pub(super) random: SeededRandom,
 }
 
 /// Draws a number below `end`.
-pub(super) fn below(random: &SeededRandom, end: u64) -> u64 {
+pub(super) fn draw_below(random: &SeededRandom, end: u64) -> u64 {
     random.next_u64() % end
 }
 
 impl Client {
     /// Runs transactions until the server dies.
-    pub(super) async fn work(self) {
+    pub(super) async fn run_transactions(self) {
         loop {
-            self.life.stop("client").await;
-            self.transaction().await;
+            self.life.block("client").await;
+            self.run_transaction().await;
         }
     }
 
-    async fn transaction(&self) {
+    async fn run_transaction(&self) {
         let life = &*self.life;
-        let one = below(&self.random, 2) == 0;
+        let one = draw_below(&self.random, 2) == 0;
         let isolation = if one { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
         let mut transaction = life.transactions.begin(isolation);
-        let mut writes = Writes::default();
-        let mut savepoint: Option<Writes> = None;
+        let mut writes = TransactionWrites::default();
+        let mut savepoint: Option<TransactionWrites> = None;
         self.note(&format!("begins, {isolation:?}, at {}", transaction.view().ts.0));
-        let token = (below(&self.random, 2) == 0).then(|| life.world.token(&self.random));
+        let token = (draw_below(&self.random, 2) == 0).then(|| life.world.draw_token(&self.random));
         if let Some(token) = token
             && !self.claim(token, &mut transaction).await
         {
             return;
         }
-        for _ in 0..=below(&self.random, 4) {
-            life.stop("statement").await;
-            match below(&self.random, 10) {
+        for _ in 0..=draw_below(&self.random, 4) {
+            life.block("statement").await;
+            match draw_below(&self.random, 10) {
                 0 => {
                     transaction.set_savepoint("s");
                     savepoint = Some(writes.clone());
@@ -67,36 +67,38 @@ impl Client {
                     let statement = Statement::draw(self);
                     if let Err(error) = self.run(statement, &mut transaction, &mut writes).await {
                         self.note(&format!("{statement:?}: {}", error.message));
-                        life.expect_fit(&error);
+                        life.assert_allowed_error(&error);
                         // The transaction may continue from the savepoint.
-                        let Some(before) = savepoint.clone().filter(|_| below(&self.random, 2) == 0) else { return };
+                        let Some(before) = savepoint.clone().filter(|_| draw_below(&self.random, 2) == 0) else {
+                            return;
+                        };
                         transaction.rollback_to_savepoint("s").expect("the savepoint is there");
                         writes = before;
                     } else {
                         self.note(&format!("{statement:?}"));
                         if token.is_some() {
-                            transaction.record_statement(written());
+                            transaction.record_statement(token_outcome());
                             writes.token = token;
                         }
                     }
                 }
             }
             let view = transaction.view();
-            let seen = life.world.look.rows(&life.table, view.state.rows(TABLE)).await;
-            let expected = writes.over(&life.world.history.lock().at(view.ts));
+            let seen = life.world.state_reader.rows(&life.table, view.state.rows(TABLE)).await;
+            let expected = writes.apply_to(&life.world.history.lock().rows_at(view.ts));
             assert_eq!(expected, seen, "client {}'s own view of commit {}", self.number, view.ts.0);
         }
-        if below(&self.random, 8) == 0 {
+        if draw_below(&self.random, 8) == 0 {
             transaction.rollback();
             self.note("rolls back");
             return;
         }
-        life.stop("commit").await;
+        life.block("commit").await;
         let is_dirty = transaction.is_dirty();
         self.note("asks for a commit");
-        life.world.history.lock().ask(self.number, &writes);
+        life.world.history.lock().record_commit_request(self.number, &writes);
         let committed = transaction.commit().await;
-        life.world.history.lock().answered(self.number);
+        life.world.history.lock().remove_commit_request(self.number);
         match committed {
             Ok(ts) => {
                 self.note(&format!("has committed {}", ts.0));
@@ -106,11 +108,11 @@ impl Client {
             }
             Err(error @ txn::Error::InDoubt(_)) => {
                 self.note(&format!("is in doubt: {error}"));
-                life.world.history.lock().doubt(writes);
+                life.world.history.lock().record_in_doubt(writes);
             }
             Err(error) => {
                 self.note(&format!("could not commit: {error}"));
-                life.expect_fit(&from_txn(error));
+                life.assert_allowed_error(&from_txn(error));
             }
         }
     }
@@ -118,19 +120,19 @@ impl Client {
     /// Claims an idempotency token; returns false if it is committed already or the claim failed.
     async fn claim(&self, token: u64, transaction: &mut Transaction) -> bool {
         let history = &self.life.world.history;
-        match transaction.claim(&named(token), written().digest, LockWait::Block { timeout: None }).await {
+        match transaction.claim(&token_of(token), token_outcome().digest, LockWait::Block { timeout: None }).await {
             Ok(Claim::Run) => {
-                history.lock().claimed(token, None);
+                history.lock().check_claim(token, None);
                 self.note(&format!("has token {token}"));
                 true
             }
             Ok(Claim::Repeat { commit, .. }) => {
-                history.lock().claimed(token, Some(commit));
+                history.lock().check_claim(token, Some(commit));
                 self.note(&format!("is told that commit {} has token {token}", commit.0));
                 false
             }
             Err(ClaimError::Failed(error)) => {
-                self.life.expect_fit(&from_txn(error));
+                self.life.assert_allowed_error(&from_txn(error));
                 false
             }
             Err(error) => panic!("token {token}: {error}"),
@@ -142,12 +144,12 @@ impl Client {
     }
 }
 
-fn named(token: u64) -> Token {
+fn token_of(token: u64) -> Token {
     Token { role: Role::BOOTSTRAP, text: token.to_string().into() }
 }
 
 /// All statements under tokens are the same.
-fn written() -> StatementOutcome {
+fn token_outcome() -> StatementOutcome {
     StatementOutcome {
         digest: StatementHasher::new().digest(),
         data_digest: None,
@@ -158,26 +160,26 @@ fn written() -> StatementOutcome {
 }
 
 /// Flushes or compacts in a loop.
-pub(super) async fn settle(life: Arc<Life>, random: SeededRandom) {
+pub(super) async fn flush_and_compact(life: Arc<SimulatedServer>, random: SeededRandom) {
     loop {
-        life.stop("settler").await;
-        let settled = if below(&random, 3) == 0 {
+        life.block("settler").await;
+        let settled = if draw_below(&random, 3) == 0 {
             compact(&life, &random).await
         } else {
             life.execution.maintenance().flush(TABLE).await.map(|rows| format!("settled {rows} rows"))
         };
         life.world.note(format!("{settled:?}"));
         if let Err(error) = settled {
-            life.expect_fit(&error);
+            life.assert_allowed_error(&error);
         }
     }
 }
 
 /// Compacts random shards: the real policy would wait for more of them.
-async fn compact(life: &Life, random: &SeededRandom) -> types::SqlResult<String> {
+async fn compact(life: &SimulatedServer, random: &SeededRandom) -> types::SqlResult<String> {
     let mut chosen = 0;
     let choose = |_: &Table, shards: &TableShards| {
-        let some: Vec<ShardId> = shards.shards.ids().filter(|_| below(random, 3) != 0).collect();
+        let some: Vec<ShardId> = shards.shards.ids().filter(|_| draw_below(random, 3) != 0).collect();
         chosen = some.len();
         some
     };
@@ -189,39 +191,39 @@ async fn compact(life: &Life, random: &SeededRandom) -> types::SqlResult<String>
 }
 
 /// Deletes garbage and orphaned objects in a loop.
-pub(super) async fn clean(life: Arc<Life>, random: SeededRandom) {
+pub(super) async fn collect_garbage(life: Arc<SimulatedServer>, random: SeededRandom) {
     loop {
-        life.stop("cleaner").await;
-        let cleaned = if below(&random, 3) == 0 {
+        life.block("cleaner").await;
+        let cleaned = if draw_below(&random, 3) == 0 {
             life.transactions.delete_orphans(Duration::ZERO).await
         } else {
             life.transactions.clean_once().await
         };
         match cleaned {
             Ok(report) => {
-                let left = life.world.left_behind.lock().len();
+                let left = life.world.orphaned_objects.lock().len();
                 assert!(report.orphans <= left, "an object that nothing knew of");
                 if report != CleanReport::default() {
                     life.world.note(format!("{report:?}"));
                 }
             }
             Err(txn::Error::List(_)) => {}
-            Err(txn::Error::History(error)) => life.expect_history_fit(&error),
-            Err(error) => life.expect_fit(&from_txn(error)),
+            Err(txn::Error::History(error)) => life.assert_allowed_history_error(&error),
+            Err(error) => life.assert_allowed_error(&from_txn(error)),
         }
     }
 }
 
 /// Archives the write-ahead log, and sometimes makes a checkpoint, in a loop.
-pub(super) async fn keep_history(life: Arc<Life>, random: SeededRandom) {
+pub(super) async fn archive_log(life: Arc<SimulatedServer>, random: SeededRandom) {
     loop {
-        life.stop("historian").await;
+        life.block("historian").await;
         // The archive lags behind, most of all where garbage is deleted immediately.
-        let (turn, turns) = (below(&random, 24), if life.world.forgets() { 3 } else { 9 });
+        let (turn, turns) = (draw_below(&random, 24), if life.world.expires_snapshots() { 3 } else { 9 });
         if turns <= turn {
             continue;
         }
-        let before = life.newest().ts;
+        let before = life.current_snapshot().ts;
         let is_checkpoint = turn < 2;
         let kept = if is_checkpoint {
             life.transactions.write_checkpoint().await
@@ -230,68 +232,68 @@ pub(super) async fn keep_history(life: Arc<Life>, random: SeededRandom) {
         };
         match kept {
             Ok(()) => {
-                let mut copied = life.world.copied.lock();
+                let mut copied = life.world.archived_commit.lock();
                 *copied = before.max(*copied);
                 drop(copied);
                 life.world.note(format!("copied up to {}, with a checkpoint: {is_checkpoint}", before.0));
             }
-            Err(error) => life.expect_history_fit(&error),
+            Err(error) => life.assert_allowed_history_error(&error),
         }
     }
 }
 
 /// Reads historical snapshots in a loop.
-pub(super) async fn look_back(life: Arc<Life>, random: SeededRandom) {
+pub(super) async fn read_history(life: Arc<SimulatedServer>, random: SeededRandom) {
     loop {
-        life.stop("historian's reader").await;
+        life.block("historian's reader").await;
         // Rebuilding a historical state is slow and archives the log.
-        if below(&random, if life.world.forgets() { 16 } else { 4 }) != 0 {
+        if draw_below(&random, if life.world.expires_snapshots() { 16 } else { 4 }) != 0 {
             continue;
         }
-        let newest = life.newest().ts;
-        let Some(oldest) = life.world.history.lock().oldest() else { continue };
-        let commit = CommitTs(oldest.0 + below(&random, 1 + newest.0.saturating_sub(oldest.0)));
+        let newest = life.current_snapshot().ts;
+        let Some(oldest) = life.world.history.lock().oldest_commit() else { continue };
+        let commit = CommitTs(oldest.0 + draw_below(&random, 1 + newest.0.saturating_sub(oldest.0)));
         match life.transactions.as_of(TimeTravelTarget::Commit(commit)).await {
             Ok(past) => {
-                for _ in 0..below(&random, 4) {
-                    life.stop("historian's reader waits").await;
+                for _ in 0..draw_below(&random, 4) {
+                    life.block("historian's reader waits").await;
                 }
                 // Commits of one group become visible together.
-                let next = life.world.visible.lock().range(..=commit).next_back().copied();
+                let next = life.world.visible_commits.lock().range(..=commit).next_back().copied();
                 assert!(
                     past.ts <= commit && next <= Some(past.ts),
                     "as of {} is {}, not {next:?}",
                     commit.0,
                     past.ts.0
                 );
-                let seen = life.world.look.rows(&life.table, past.state.rows(TABLE)).await;
-                let expected = life.world.history.lock().at(past.ts);
+                let seen = life.world.state_reader.rows(&life.table, past.state.rows(TABLE)).await;
+                let expected = life.world.history.lock().rows_at(past.ts);
                 assert_eq!(expected, seen, "what was as of commit {}", past.ts.0);
                 life.world.note(format!("looked at commit {}", past.ts.0));
             }
-            Err(HistoryError::TooOld) if life.world.forgets() => {}
-            Err(error) => life.expect_history_fit(&error),
+            Err(HistoryError::TooOld) if life.world.expires_snapshots() => {}
+            Err(error) => life.assert_allowed_history_error(&error),
         }
     }
 }
 
 /// Holds a snapshot for a while, then scans it, in a loop.
-pub(super) async fn read(life: Arc<Life>, random: SeededRandom) {
+pub(super) async fn read_snapshots(life: Arc<SimulatedServer>, random: SeededRandom) {
     loop {
-        life.stop("reader").await;
-        let snapshot = life.newest();
-        for _ in 0..below(&random, 12) {
-            life.stop("reader waits").await;
+        life.block("reader").await;
+        let snapshot = life.current_snapshot();
+        for _ in 0..draw_below(&random, 12) {
+            life.block("reader waits").await;
         }
         let rows = snapshot.state.rows(TABLE);
         match life.scanner.scan(&life.execution, &life.table, rows).await {
             Ok(seen) => {
-                let expected = life.world.history.lock().at(snapshot.ts);
+                let expected = life.world.history.lock().rows_at(snapshot.ts);
                 assert_eq!(expected.len(), seen.len(), "no row is there twice: {seen:?}");
                 let seen = seen.iter().map(|seen| (seen.number, seen.row)).collect();
                 assert_eq!(expected, seen, "a reader of commit {}", snapshot.ts.0);
             }
-            Err(error) => life.expect_fit(&error),
+            Err(error) => life.assert_allowed_error(&error),
         }
     }
 }

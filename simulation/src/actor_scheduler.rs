@@ -13,69 +13,69 @@ use types::Clock;
 
 /// Blocked actors and the clock, which advances when one is resumed.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct ActorScheduler {
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: Vec<Waiting>,
+    blocked: Vec<BlockedActor>,
     now: Duration,
     /// Number of times that an actor has blocked.
     stops: u64,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct BlockedActor {
     what: &'static str,
-    takes: Duration,
+    duration: Duration,
     go: oneshot::Sender<()>,
 }
 
-impl Pace {
+impl ActorScheduler {
     /// Blocks until the driver resumes the actor.
-    pub(super) async fn stop(self: &Arc<Self>, what: &'static str) {
-        self.take(what, Duration::ZERO).await;
+    pub(super) async fn block(self: &Arc<Self>, what: &'static str) {
+        self.block_for(what, Duration::ZERO).await;
     }
 
-    fn take(&self, what: &'static str, takes: Duration) -> impl Future<Output = ()> + Send + 'static {
+    fn block_for(&self, what: &'static str, takes: Duration) -> impl Future<Output = ()> + Send + 'static {
         let (go, gone) = oneshot::channel();
         let mut state = self.state.lock();
         state.stops += 1;
-        state.waiting.push(Waiting { what, takes, go });
+        state.blocked.push(BlockedActor { what, duration: takes, go });
         // Dropping the world also ends the actors that are blocked.
         gone.map(drop)
     }
 
     /// Advances the clock.
-    pub(super) fn pass(&self, time: Duration) {
+    pub(super) fn advance(&self, time: Duration) {
         self.state.lock().now += time;
     }
 
     /// Returns the number of times that an actor has blocked.
-    pub(super) fn stops(&self) -> u64 {
+    pub(super) fn block_count(&self) -> u64 {
         self.state.lock().stops
     }
 
     /// Returns the number of blocked actors.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn blocked_count(&self) -> usize {
         let mut state = self.state.lock();
-        state.waiting.retain(|waiting| !waiting.go.is_closed());
-        state.waiting.len()
+        state.blocked.retain(|waiting| !waiting.go.is_closed());
+        state.blocked.len()
     }
 
     /// Resumes the actor at `position` and returns what it was waiting for.
-    pub(super) fn go(&self, position: usize) -> &'static str {
+    pub(super) fn resume(&self, position: usize) -> &'static str {
         let mut state = self.state.lock();
-        let waiting = state.waiting.remove(position);
-        state.now += waiting.takes + Duration::from_millis(1);
+        let waiting = state.blocked.remove(position);
+        state.now += waiting.duration + Duration::from_millis(1);
         // The actor may be gone.
         let _ = waiting.go.send(());
         waiting.what
     }
 }
 
-impl Clock for Pace {
+impl Clock for ActorScheduler {
     fn now_us(&self) -> i64 {
         // In-memory objects carry the machine's time; the simulated time is later, so that no object is too new to be
         // an orphan.
@@ -88,12 +88,12 @@ impl Clock for Pace {
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(self.take("sleep", duration))
+        Box::pin(self.block_for("sleep", duration))
     }
 }
 
-impl objects::RequestLatency for Pace {
+impl objects::RequestLatency for ActorScheduler {
     fn wait(&self, what: &'static str) -> BoxFuture<'static, ()> {
-        self.take(what, Duration::ZERO).boxed()
+        self.block_for(what, Duration::ZERO).boxed()
     }
 }

@@ -1,7 +1,7 @@
 //! Checks upward traits: a later crate that implements an earlier crate's trait is called by it, and each case needs
 //! a reason.
 
-use super::{CrateMap, Modules, map};
+use super::{CrateSummary, Modules, summarize_crates};
 use crate::workspace::Workspace;
 
 /// Traits of earlier crates that later ones implement, and the reasons.
@@ -42,12 +42,12 @@ const REASONS: &[(&str, &str)] = &[
 /// Checks that every such trait has a reason, and that no reason is obsolete.
 pub(crate) fn check_upward_traits(workspace: &Workspace) -> Vec<String> {
     match Modules::read(workspace) {
-        Ok(modules) => compare(&map(workspace, &modules), REASONS),
+        Ok(modules) => compare(&summarize_crates(workspace, &modules), REASONS),
         Err(problem) => vec![problem],
     }
 }
 
-fn compare(crates: &[CrateMap], reasons: &[(&str, &str)]) -> Vec<String> {
+fn compare(crates: &[CrateSummary], reasons: &[(&str, &str)]) -> Vec<String> {
     let implemented =
         || crates.iter().flat_map(|found| found.upward_traits.iter().map(move |name| (&found.name, name)));
     let without = implemented()
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn traits_without_a_reason_and_reasons_without_a_trait_are_reported() {
-        let crates = [CrateMap {
+        let crates = [CrateSummary {
             name: "fleet".to_owned(),
             lines: 0,
             files: 0,
-            circles: Vec::new(),
+            cycles: Vec::new(),
             uses: Vec::new(),
             upward_traits: ["control_plane::Guests".to_owned()].into(),
         }];

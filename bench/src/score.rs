@@ -7,7 +7,7 @@ mod tests;
 
 /// Computes the geometric mean of the runs without the slowest third; `None` without runs.
 #[must_use]
-pub fn figure(runs: &[Duration]) -> Option<Duration> {
+pub fn score(runs: &[Duration]) -> Option<Duration> {
     let mut runs = runs.to_vec();
     runs.sort();
     let kept = runs.len() - runs.len() / 3;

@@ -23,12 +23,12 @@ pub(super) type Change = BTreeMap<i64, Option<i64>>;
 
 /// State of one worker.
 #[derive(Debug, Clone)]
-pub(super) struct Worker {
+pub(super) struct LedgerClient {
     pub(super) number: i64,
     /// Rows as acknowledged.
     pub(super) rows: BTreeMap<i64, i64>,
     /// Earlier states, and until when each was current.
-    past: Vec<(Duration, BTreeMap<i64, i64>)>,
+    earlier_states: Vec<(Duration, BTreeMap<i64, i64>)>,
     clock: Arc<SystemClock>,
     /// Transaction with an unknown outcome: it took effect entirely or not at all.
     doubt: Option<Change>,
@@ -39,10 +39,20 @@ pub(super) struct Worker {
     pub(super) happened: u64,
 }
 
-impl Worker {
+impl LedgerClient {
     pub(super) fn new(number: i64, clock: Arc<SystemClock>) -> Self {
         let (rows, past) = (BTreeMap::new(), Vec::new());
-        Self { number, rows, past, clock, doubt: None, next_value: 1, acknowledged: 0, doubted: 0, happened: 0 }
+        Self {
+            number,
+            rows,
+            earlier_states: past,
+            clock,
+            doubt: None,
+            next_value: 1,
+            acknowledged: 0,
+            doubted: 0,
+            happened: 0,
+        }
     }
 
     /// Writes until the server is gone, at most `transactions` times.
@@ -91,14 +101,14 @@ impl Worker {
                     self.acknowledged += 1;
                     self.apply(&change);
                 }
-                Err(error) if self.goes_on(client, &error).await => {}
+                Err(error) if self.resolve_failure(client, &error).await => {}
                 Err(_) => return,
             }
         }
     }
 
     /// Determines what happened after a failure; false if the connection is gone.
-    async fn goes_on(&mut self, client: &Client, error: &Error) -> bool {
+    async fn resolve_failure(&mut self, client: &Client, error: &Error) -> bool {
         let Some(refusal) = error.as_db_error() else { return false };
         let code = refusal.code().code();
         assert!(
@@ -111,7 +121,7 @@ impl Worker {
         }
         let sql = format!("SELECT k, v FROM ledger WHERE k >= {} AND k < {}", self.first(), self.first() + RANGE);
         let Ok(found) = client.query(&sql, &[]).await else { return false };
-        self.settle(&found.iter().map(|row| (row.get(0), row.get(1))).collect(), "after an error");
+        self.check_recovered(&found.iter().map(|row| (row.get(0), row.get(1))).collect(), "after an error");
         true
     }
 
@@ -151,34 +161,34 @@ impl Worker {
 
     fn apply(&mut self, change: &Change) {
         let rows = changed(&self.rows, change);
-        self.past.push((self.clock.monotonic(), std::mem::replace(&mut self.rows, rows)));
+        self.earlier_states.push((self.clock.monotonic(), std::mem::replace(&mut self.rows, rows)));
     }
 
     /// Records that all acknowledged changes are in the storage.
-    pub(super) fn copied(&mut self) {
-        self.past.clear();
+    pub(super) fn mark_archived(&mut self) {
+        self.earlier_states.clear();
     }
 
     /// Checks that the restored rows were acknowledged at some time not before `since`, and not before the last known
     /// archiving.
-    pub(super) fn go_back(&mut self, found: &BTreeMap<i64, i64>, since: Duration, moment: &str) {
+    pub(super) fn check_restored(&mut self, found: &BTreeMap<i64, i64>, since: Duration, moment: &str) {
         let with_doubt = self.doubt.take().map(|change| changed(&self.rows, &change));
-        let was = self.past.iter().any(|(until, rows)| since <= *until && rows == found);
+        let was = self.earlier_states.iter().any(|(until, rows)| since <= *until && rows == found);
         if !was && *found != self.rows && with_doubt.as_ref() != Some(found) {
-            let older = self.past.iter().position(|(_, rows)| rows == found);
+            let older = self.earlier_states.iter().position(|(_, rows)| rows == found);
             panic!(
                 "{moment}: worker {}: restored {found:?}, acknowledged {:?}; so it was {older:?} of {} changes after the last copy",
                 self.number,
                 self.rows,
-                self.past.len()
+                self.earlier_states.len()
             );
         }
         self.rows.clone_from(found);
-        self.past.clear();
+        self.earlier_states.clear();
     }
 
     /// Checks that the rows are the acknowledged ones, with or without the whole transaction in doubt.
-    pub(super) fn settle(&mut self, found: &BTreeMap<i64, i64>, moment: &str) {
+    pub(super) fn check_recovered(&mut self, found: &BTreeMap<i64, i64>, moment: &str) {
         let doubt = self.doubt.take();
         self.doubted += u64::from(doubt.is_some());
         if *found == self.rows {
@@ -188,7 +198,7 @@ impl Worker {
         if with_doubt.as_ref() == Some(found) {
             self.happened += 1;
             let before = std::mem::replace(&mut self.rows, found.clone());
-            self.past.push((self.clock.monotonic(), before));
+            self.earlier_states.push((self.clock.monotonic(), before));
             return;
         }
         let lost: Vec<_> = self.rows.iter().filter(|(key, value)| found.get(key) != Some(value)).collect();

@@ -28,10 +28,10 @@ use types::{
 };
 use uuid::Uuid;
 
-use super::client::below;
-use super::history::{History, Tokens};
-use super::look::{Look, Scanner};
-use super::pace::Pace;
+use super::actor_scheduler::ActorScheduler;
+use super::actors::draw_below;
+use super::model::{ReferenceModel, Tokens};
+use super::state_reader::{Scanner, StateReader};
 
 /// The only table.
 pub(super) const TABLE: Oid = Oid(20_000);
@@ -39,19 +39,19 @@ pub(super) const TABLE: Oid = Oid(20_000);
 pub(super) const KEY: Oid = Oid(20_001);
 pub(super) const KEY_COLUMNS: [ColumnId; 1] = [ColumnId(2)];
 /// Number of log lines printed for a failed run.
-const LOG_LINES: usize = 60;
+const LOG_LINES_MAX: usize = 60;
 /// Number of stops after which no fault can surface any more: a statement with concurrent requests reports a failure
 /// only after the others have ended.
-const NEWS_TAKE: u64 = 100;
+const FAULT_REPORT_STOPS: u64 = 100;
 /// Retention longer than any run.
-const KEEP_ALL: Duration = Duration::from_secs(24 * 3_600);
+const RETENTION_UNLIMITED: Duration = Duration::from_secs(24 * 3_600);
 /// Retention periods of snapshots, one of which the seed selects.
-const RETENTIONS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), KEEP_ALL];
+const RETENTIONS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), RETENTION_UNLIMITED];
 
 /// Disk, bucket, clock, and what the checks know about them.
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) pace: Arc<Pace>,
+    pub(super) scheduler: Arc<ActorScheduler>,
     disk: Mutex<SimDisk>,
     /// Bucket without faults.
     pub(super) bucket: Objects,
@@ -60,23 +60,23 @@ pub(super) struct World {
     pub(super) faults: Arc<FaultStore>,
     is_faulty: AtomicBool,
     /// Number of stops when requests last ceased to fail.
-    healed: Mutex<Option<u64>>,
-    pub(super) history: Mutex<History>,
-    pub(super) look: Look,
+    faults_ended: Mutex<Option<u64>>,
+    pub(super) history: Mutex<ReferenceModel>,
+    pub(super) state_reader: StateReader,
     pub(super) log: Mutex<VecDeque<String>>,
     /// Newest commit at the time of the last log archiving: no loss of the disk may lose it.
-    pub(super) copied: Mutex<CommitTs>,
+    pub(super) archived_commit: Mutex<CommitTs>,
     /// Older copy of the disk, and its newest commit.
-    copy: Mutex<Option<(CommitTs, SimDisk)>>,
+    older_disk: Mutex<Option<(CommitTs, SimDisk)>>,
     /// Commits that have been the newest ones.
-    pub(super) visible: Mutex<BTreeSet<CommitTs>>,
+    pub(super) visible_commits: Mutex<BTreeSet<CommitTs>>,
     /// Objects written by commits that a lost disk has undone.
-    pub(super) left_behind: Mutex<BTreeSet<String>>,
-    next: AtomicI64,
+    pub(super) orphaned_objects: Mutex<BTreeSet<String>>,
+    next_number: AtomicI64,
     /// Next new token.
-    token: AtomicU64,
+    next_token: AtomicU64,
     /// Counter for folders and disks.
-    folders: AtomicU64,
+    folder_count: AtomicU64,
     folder: TempDir,
     seed: u64,
     retention: Duration,
@@ -92,29 +92,29 @@ fn folder_in_memory() -> TempDir {
 
 impl World {
     pub(super) fn new(seed: u64) -> Arc<Self> {
-        let pace = Arc::new(Pace::default());
+        let pace = Arc::new(ActorScheduler::default());
         let random = Arc::new(SeededRandom::new(seed));
         let bucket = Objects::open("memory:///", Arc::clone(&pace) as _, Arc::clone(&random) as _);
         let bucket = bucket.expect("memory opens");
         let (storage, faults) = bucket.with_faults(seed, Arc::clone(&pace) as _, Arc::clone(&pace) as _);
         Arc::new(Self {
-            pace,
+            scheduler: pace,
             disk: Mutex::new(SimDisk::new(seed)),
-            look: Look::new(bucket.clone()),
+            state_reader: StateReader::new(bucket.clone()),
             bucket,
             storage,
             faults,
             is_faulty: AtomicBool::new(false),
-            healed: Mutex::default(),
+            faults_ended: Mutex::default(),
             history: Mutex::default(),
             log: Mutex::default(),
-            copied: Mutex::default(),
-            copy: Mutex::default(),
-            visible: Mutex::default(),
-            left_behind: Mutex::default(),
-            next: AtomicI64::new(1),
-            token: AtomicU64::new(1),
-            folders: AtomicU64::new(0),
+            archived_commit: Mutex::default(),
+            older_disk: Mutex::default(),
+            visible_commits: Mutex::default(),
+            orphaned_objects: Mutex::default(),
+            next_number: AtomicI64::new(1),
+            next_token: AtomicU64::new(1),
+            folder_count: AtomicU64::new(0),
             folder: folder_in_memory(),
             seed,
             retention: RETENTIONS[usize::try_from(seed % 3).expect("small")],
@@ -123,26 +123,26 @@ impl World {
     }
 
     /// Returns a unique number for a row or a version.
-    pub(super) fn number(&self) -> i64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+    pub(super) fn draw_number(&self) -> i64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns a new token, or a recent one that others may use.
-    pub(super) fn token(&self, random: &SeededRandom) -> u64 {
-        if below(random, 2) == 0 {
-            self.token.fetch_add(1, Ordering::Relaxed)
+    pub(super) fn draw_token(&self, random: &SeededRandom) -> u64 {
+        if draw_below(random, 2) == 0 {
+            self.next_token.fetch_add(1, Ordering::Relaxed)
         } else {
-            self.token.load(Ordering::Relaxed)
+            self.next_token.load(Ordering::Relaxed)
         }
     }
 
     /// Makes one in `fail_one_in` requests fail; `None` ends the faults.
-    pub(super) fn set_weather(&self, fail_one_in: Option<u64>) {
+    pub(super) fn set_fault_rate(&self, fail_one_in: Option<u64>) {
         match fail_one_in {
             Some(count) => self.faults.fail_one_in(count, &Fault::DETECTABLE),
             None => {
                 self.faults.clear_faults();
-                *self.healed.lock() = Some(self.pace.stops());
+                *self.faults_ended.lock() = Some(self.scheduler.block_count());
             }
         }
         self.is_faulty.store(fail_one_in.is_some(), Ordering::Relaxed);
@@ -154,7 +154,8 @@ impl World {
 
     /// Returns true if an error reported now may come from an injected fault.
     fn may_have_failed(&self) -> bool {
-        self.is_faulty() || self.healed.lock().is_some_and(|healed| self.pace.stops() < healed + NEWS_TAKE)
+        self.is_faulty()
+            || self.faults_ended.lock().is_some_and(|healed| self.scheduler.block_count() < healed + FAULT_REPORT_STOPS)
     }
 
     pub(super) fn disk(&self) -> SimDisk {
@@ -162,21 +163,21 @@ impl World {
     }
 
     fn new_folder(&self) -> PathBuf {
-        self.folder.path().join(self.folders.fetch_add(1, Ordering::Relaxed).to_string())
+        self.folder.path().join(self.folder_count.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
     /// Returns true if snapshots expire during the run.
-    pub(super) fn forgets(&self) -> bool {
-        self.retention != KEEP_ALL
+    pub(super) fn expires_snapshots(&self) -> bool {
+        self.retention != RETENTION_UNLIMITED
     }
 
     /// Advances the clock until all historical snapshots have expired.
-    pub(super) fn forget_all(&self) {
-        self.pace.pass(KEEP_ALL * 3);
+    pub(super) fn expire_all_snapshots(&self) {
+        self.scheduler.advance(RETENTION_UNLIMITED * 3);
     }
 
     /// Replaces the disk by a new one restored from the bucket as of `moment`; returns its newest commit.
-    pub(super) async fn lose_disk(&self, moment: TimeTravelTarget) -> CommitTs {
+    pub(super) async fn restore_disk(&self, moment: TimeTravelTarget) -> CommitTs {
         let folder = self.new_folder();
         let restored = history::restore(&self.bucket, &folder, moment, false, &|_| ()).await;
         let restored = restored.unwrap_or_else(|error| panic!("the bucket holds what was copied: {error:?}"));
@@ -193,39 +194,39 @@ impl World {
         }
         drop(kv);
         std::fs::remove_dir_all(&folder).expect("the folder is ours");
-        let disk = SimDisk::new(self.seed + self.folders.load(Ordering::Relaxed));
+        let disk = SimDisk::new(self.seed + self.folder_count.load(Ordering::Relaxed));
         disk.open().and_then(|store| store.write(batch)).expect("a new disk does not fail");
         *self.disk.lock() = disk;
         // Copies of the lost disk belong to an earlier timeline.
-        *self.copy.lock() = None;
+        *self.older_disk.lock() = None;
         commit
     }
 
     /// Copies the disk, together with its newest commit.
     pub(super) fn copy_disk(&self, newest: CommitTs) {
-        *self.copy.lock() = Some((newest, self.disk().duplicate(self.seed)));
+        *self.older_disk.lock() = Some((newest, self.disk().duplicate(self.seed)));
     }
 
     /// Replaces the disk and returns the previous one.
-    pub(super) fn exchange_disk(&self, other: SimDisk) -> SimDisk {
+    pub(super) fn replace_disk(&self, other: SimDisk) -> SimDisk {
         std::mem::replace(&mut *self.disk.lock(), other)
     }
 
     /// Returns an empty disk or an older copy, if the bucket has commits that it lacks.
     pub(super) fn stale_disk(&self, is_empty: bool) -> Option<SimDisk> {
-        let copied = *self.copied.lock();
+        let copied = *self.archived_commit.lock();
         if is_empty {
             return (CommitTs(0) < copied).then(|| SimDisk::new(self.seed));
         }
-        let copy = self.copy.lock();
+        let copy = self.older_disk.lock();
         copy.as_ref().filter(|(newest, _)| *newest < copied).map(|(_, disk)| disk.duplicate(self.seed))
     }
 
     /// Checks that a restore refuses a bucket to which two servers on copies of the disk have written.
-    pub(super) async fn check_that_two_histories_are_noticed(&self) {
+    pub(super) async fn check_divergence_detection(&self) {
         for writes in [1, 2] {
             let store = self.disk().duplicate(self.seed + writes).open().expect("nobody has the copy");
-            let clock: Arc<dyn types::Clock> = Arc::clone(&self.pace) as _;
+            let clock: Arc<dyn types::Clock> = Arc::clone(&self.scheduler) as _;
             let log = Arc::new(RecordingStore::open(Arc::new(store), Arc::clone(&clock), u64::MAX).expect("it reads"));
             for write in 0..writes {
                 let mut batch = Batch::new();
@@ -261,7 +262,7 @@ impl World {
 
     pub(super) fn note(&self, line: String) {
         let mut log = self.log.lock();
-        if log.len() == LOG_LINES {
+        if log.len() == LOG_LINES_MAX {
             log.pop_front();
         }
         log.push_back(line);
@@ -269,7 +270,7 @@ impl World {
 }
 
 /// Running server.
-pub(super) struct Life {
+pub(super) struct SimulatedServer {
     pub(super) world: Arc<World>,
     pub(super) execution: Arc<Execution>,
     pub(super) transactions: Arc<Transactions>,
@@ -278,7 +279,7 @@ pub(super) struct Life {
     pub(super) table: Arc<Table>,
 }
 
-impl Life {
+impl SimulatedServer {
     /// Starts a server on the current disk and bucket; `None` if the disk fails during the start.
     ///
     /// # Errors
@@ -300,7 +301,7 @@ impl Life {
 
     async fn start_compared(world: &Arc<World>, sorted: bool) -> Option<(Arc<Self>, Committer)> {
         let store = Arc::new(world.disk().open().expect("nobody else has the disk"));
-        let clock: Arc<dyn types::Clock> = Arc::clone(&world.pace) as _;
+        let clock: Arc<dyn types::Clock> = Arc::clone(&world.scheduler) as _;
         let kv = Arc::clone(&store) as Arc<dyn TxKv>;
         history::begin_timeline(&kv, &world.bucket).await.ok()?;
         let log = Arc::new(RecordingStore::open(kv, Arc::clone(&clock), u64::MAX).ok()?);
@@ -314,7 +315,7 @@ impl Life {
         let execution = execution.expect("nothing is in the way of a server");
         if transactions.current().state.table(TABLE).is_none() {
             let mut transaction = transactions.begin(Isolation::ReadCommitted);
-            transaction.stage(vec![Change::PutTable(table(sorted))]).expect("the table is new");
+            transaction.stage(vec![Change::PutTable(table_definition(sorted))]).expect("the table is new");
             let commit = tokio::spawn(transaction.commit());
             while !commit.is_finished() {
                 committer.serve_queued();
@@ -328,7 +329,7 @@ impl Life {
         Some((Arc::new(Self { world, execution, transactions, store, scanner, table }), committer))
     }
 
-    pub(super) fn newest(&self) -> Snapshot {
+    pub(super) fn current_snapshot(&self) -> Snapshot {
         self.transactions.current()
     }
 
@@ -341,15 +342,17 @@ impl Life {
     }
 
     /// Blocks until the driver resumes the actor.
-    pub(super) async fn stop(&self, what: &'static str) {
-        self.world.pace.stop(what).await;
+    pub(super) async fn block(&self, what: &'static str) {
+        self.world.scheduler.block(what).await;
     }
 
     /// Panics on an error of log archiving or time travel that no injected fault explains.
-    pub(super) fn expect_history_fit(&self, error: &HistoryError) {
+    pub(super) fn assert_allowed_history_error(&self, error: &HistoryError) {
         let is_fit = match error {
             // History beyond the retention period may be deleted while it is read.
-            HistoryError::Objects(objects::Error::NotFound { .. }) | HistoryError::Gap { .. } => self.world.forgets(),
+            HistoryError::Objects(objects::Error::NotFound { .. }) | HistoryError::Gap { .. } => {
+                self.world.expires_snapshots()
+            }
             HistoryError::Objects(_) => self.world.may_have_failed() || self.transactions.is_poisoned(),
             HistoryError::Store(_) | HistoryError::DamagedStore { .. } => self.transactions.is_poisoned(),
             _ => false,
@@ -359,7 +362,7 @@ impl Life {
     }
 
     /// Panics on an error that neither concurrency nor an injected fault explains.
-    pub(super) fn expect_fit(&self, error: &SqlError) {
+    pub(super) fn assert_allowed_error(&self, error: &SqlError) {
         let is_fit = match error.condition {
             Condition::SerializationFailure | Condition::DeadlockDetected | Condition::UniqueViolation => true,
             // A request with an injected fault may still be in progress after faults were switched off.
@@ -375,7 +378,7 @@ impl Life {
 }
 
 /// Returns the table `(number int8, key int4 PRIMARY KEY ENFORCED, version int8)`.
-fn table(sorted: bool) -> Arc<Table> {
+fn table_definition(sorted: bool) -> Arc<Table> {
     let key = SortColumn { column: ColumnId(2), descending: false, nulls_first: false };
     let order = if sorted { TableOrder::Sort(vec![key]) } else { TableOrder::None };
     let column = |id, name: &str, sql_type| Column {
@@ -421,7 +424,7 @@ fn table(sorted: bool) -> Arc<Table> {
 }
 
 /// Returns the context of a statement that is never cancelled.
-pub(super) fn context() -> RunContext {
+pub(super) fn run_context() -> RunContext {
     RunContext {
         query_id: QueryId(1),
         cancel: CancellationToken::new(),

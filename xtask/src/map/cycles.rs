@@ -2,8 +2,8 @@
 //! 1972).
 
 /// Returns the components of more than one node, the largest first; `edges[n]` are the successors of node `n`.
-pub(super) fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let mut search = Search {
+pub(super) fn find_cycles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut search = TarjanSearch {
         edges,
         order: vec![None; edges.len()],
         low: vec![0; edges.len()],
@@ -22,7 +22,7 @@ pub(super) fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-struct Search<'a> {
+struct TarjanSearch<'a> {
     edges: &'a [Vec<usize>],
     /// Number of nodes visited before this one.
     order: Vec<Option<usize>>,
@@ -34,7 +34,7 @@ struct Search<'a> {
     found: Vec<Vec<usize>>,
 }
 
-impl Search<'_> {
+impl TarjanSearch<'_> {
     fn visit(&mut self, node: usize) {
         let order = self.visited;
         self.visited += 1;
@@ -76,11 +76,11 @@ mod tests {
     fn a_circle_is_what_reaches_itself_again() {
         // 0 → 1 → 2 → 0; 2 → 3 → 4 → 3; 5 alone.
         let edges = [vec![1], vec![2], vec![0, 3], vec![4], vec![3], vec![0]];
-        assert_eq!(circles(&edges), [vec![0, 1, 2], vec![3, 4]]);
+        assert_eq!(find_cycles(&edges), [vec![0, 1, 2], vec![3, 4]]);
     }
 
     #[test]
     fn a_line_has_none() {
-        assert!(circles(&[vec![1, 2], vec![2], vec![]]).is_empty());
+        assert!(find_cycles(&[vec![1, 2], vec![2], vec![]]).is_empty());
     }
 }

@@ -9,9 +9,9 @@ use futures::StreamExt;
 use tokio_postgres::Client;
 use types::Clock;
 
-use crate::measure::Report;
+use crate::measure::MeasurementReport;
 use crate::peers::Mode;
-use crate::run::{Options, export, start_peers};
+use crate::run::{QueryOptions, export, start_peers};
 use crate::{Error, Suite, generate};
 
 /// File formats, as COPY names them.
@@ -20,15 +20,15 @@ const FORMATS: [&str; 2] = ["csv", "parquet"];
 /// Loads the tables from files of each format; existing tables are dropped.
 pub async fn run(
     client: &Client,
-    options: &Options,
+    options: &QueryOptions,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
-) -> Result<Report, Error> {
-    let folder = options.files()?;
+) -> Result<MeasurementReport, Error> {
+    let folder = options.ensure_export_folder()?;
     for table in options.suite.tables() {
         write_csv(options, table, &folder.join(format!("{table}.csv"))).await?;
     }
-    let mut report = Report {
+    let mut report = MeasurementReport {
         benchmark: "load",
         server: String::new(),
         setting: format!("{} at scale {}", options.suite, options.scale),
@@ -85,7 +85,7 @@ async fn load(
 }
 
 /// Writes a table's rows as CSV, unless an earlier run has done so.
-async fn write_csv(options: &Options, table: &'static str, path: &Path) -> Result<(), Error> {
+async fn write_csv(options: &QueryOptions, table: &'static str, path: &Path) -> Result<(), Error> {
     if path.exists() {
         return Ok(());
     }
@@ -94,7 +94,7 @@ async fn write_csv(options: &Options, table: &'static str, path: &Path) -> Resul
     // Written under another name first, so that an interrupted run leaves no incomplete file.
     let part = path.with_extension("part");
     let mut file = File::create(&part).map_err(failed)?;
-    let mut rows = std::pin::pin!(generate::csv(options.suite, table, options.scale, parallelism));
+    let mut rows = std::pin::pin!(generate::generate_csv(options.suite, table, options.scale, parallelism));
     while let Some(bytes) = rows.next().await {
         file.write_all(&bytes?).map_err(failed)?;
     }

@@ -3,9 +3,9 @@
 use types::Random;
 use types::random::SeededRandom;
 
-pub(super) struct Chance(SeededRandom);
+pub(super) struct RandomChoices(SeededRandom);
 
-impl Chance {
+impl RandomChoices {
     pub(super) fn new(seed: u64) -> Self {
         Self(SeededRandom::new(seed))
     }
@@ -16,7 +16,7 @@ impl Chance {
     }
 
     /// Returns true with probability 1 / `count`.
-    pub(super) fn once_in(&self, count: u64) -> bool {
+    pub(super) fn one_in(&self, count: u64) -> bool {
         self.below(count) == 0
     }
 

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use types::Clock;
 
 use crate::Error;
-use crate::measure::Report;
+use crate::measure::MeasurementReport;
 use crate::measure::server::{Server, Value, batch};
 use crate::shapes::{SETUP, Shape, shapes};
 
@@ -16,7 +16,7 @@ const RUNS: usize = 3;
 /// A statement that takes longer than this is not run at twice the size.
 const TIME_MAX: Duration = Duration::from_secs(10);
 /// Shorter times are too noisy to measure growth.
-const GROWTH_FROM: Duration = Duration::from_millis(20);
+const GROWTH_TIME_MIN: Duration = Duration::from_millis(20);
 
 /// Allowed growth of planning time: doubling the size multiplies the time by at most [`Growth::max`].
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ impl Growth {
 }
 
 /// Measured shapes: name, first and last size, time limit in seconds for the last size, and allowed growth.
-const MEASURED: [(&str, usize, usize, Option<f64>, Growth); 16] = [
+const CASES: [(&str, usize, usize, Option<f64>, Growth); 16] = [
     ("parameters", 1_024, 65_535, Some(0.5), Growth::Linear),
     ("or", 3_125, 100_000, Some(2.0), Growth::Linear),
     ("and", 3_125, 100_000, None, Growth::Linear),
@@ -58,13 +58,17 @@ const MEASURED: [(&str, usize, usize, Option<f64>, Growth); 16] = [
 ];
 
 /// Runs all shapes; exceeded time limits and too fast growth are violations.
-pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&str)) -> Result<Report, Error> {
+pub async fn run(
+    server: &Server,
+    clock: &Arc<dyn Clock>,
+    say: &mut dyn FnMut(&str),
+) -> Result<MeasurementReport, Error> {
     let client = server.connect().await?;
     batch(&client, "dropping the table", "DROP TABLE IF EXISTS t").await?;
     for sql in SETUP {
         batch(&client, "making the table", sql).await?;
     }
-    let mut report = Report {
+    let mut report = MeasurementReport {
         benchmark: "planning",
         server: server.version.clone(),
         setting: "two rows".to_owned(),
@@ -73,11 +77,11 @@ pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&s
         violations: Vec::new(),
     };
     say(&format!("{:<30}{:>9}{:>12}{:>9}", "statement", "size", "seconds", "growth"));
-    for (name, first, last, most, allowed) in MEASURED {
+    for (name, first, last, most, allowed) in CASES {
         let shape = shapes().into_iter().find(|shape| shape.name == name);
         let (mut size, mut before) = (first, None);
         loop {
-            let time = match least(&client, shape, size, clock).await {
+            let time = match fastest_run(&client, shape, size, clock).await {
                 Ok(time) => time,
                 Err(error) => {
                     say(&format!("{name:<30}{size:>9}   {error}"));
@@ -91,7 +95,8 @@ pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&s
             let shown = growth.map_or_else(String::new, |growth| format!("{growth:.2}"));
             say(&format!("{name:<30}{size:>9}{:>12.4}{shown:>9}", time.as_secs_f64()));
             report.figures.push((format!("{name} {size}"), time.as_secs_f64()));
-            if growth.is_some_and(|growth| growth > allowed.max()) && before.is_some_and(|before| before >= GROWTH_FROM)
+            if growth.is_some_and(|growth| growth > allowed.max())
+                && before.is_some_and(|before| before >= GROWTH_TIME_MIN)
             {
                 report.violations.push(format!("{name} of {size} takes {shown} times as long as half of it"));
             }
@@ -109,7 +114,12 @@ pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&s
 }
 
 /// Returns the fastest of [`RUNS`] runs; without a shape, of an IN list of `size` parameters.
-async fn least(client: &Client, shape: Option<Shape>, size: usize, clock: &Arc<dyn Clock>) -> Result<Duration, Error> {
+async fn fastest_run(
+    client: &Client,
+    shape: Option<Shape>,
+    size: usize,
+    clock: &Arc<dyn Clock>,
+) -> Result<Duration, Error> {
     let mut least = Duration::MAX;
     let values: Vec<i32> = (0..i32::try_from(size).unwrap_or(i32::MAX)).collect();
     for run in 0..RUNS {
