@@ -1,6 +1,9 @@
-//! Development tasks: `cargo xtask tidy` checks project rules that rustc and clippy cannot, `cargo xtask map` shows
-//! the structure of the crates, `cargo xtask words` lists words that readers stumble over, and `cargo xtask sample`
-//! draws a sample of them for a reader to explain.
+//! Development tasks.
+//!
+//! - `cargo xtask tidy` checks project rules that rustc and clippy cannot.
+//! - `cargo xtask map` shows the structure of the crates.
+//! - `cargo xtask words` lists words that readers stumble over.
+//! - `cargo xtask sample` draws files, names and texts for a reader to explain.
 //!
 //! - `workspace.rs`: the files of the workspace as data; start here.
 //! - Checks: `architecture.rs`, `dependencies.rs`, `files.rs`, `members.rs`, `selections.rs`.

@@ -6,32 +6,35 @@ use crate::workspace::Workspace;
 
 /// Traits of earlier crates that later ones implement, and the reasons.
 const REASONS: &[(&str, &str)] = &[
-    ("bench::Servers", "the cold benchmark starts and stops the server that only the binary can wire"),
+    ("bench::ServerStarter", "the cold benchmark starts and stops the server that only the binary can wire"),
     ("control_plane::ControlPlane", "threads, processes and pods behind one set of statements"),
-    ("control_plane::Guests", "workers that others start report to the instance"),
+    ("control_plane::TokenWorkerHost", "workers that others start report to the instance"),
     ("control_plane::StateStore", "the local control plane decides; the catalog stores what it decided"),
-    ("control_plane::Vouch", "Kubernetes reviews a worker's token"),
+    ("control_plane::TokenVerifier", "Kubernetes reviews a worker's token"),
     ("control_plane::WorkerHost", "threads and processes made by one reconciler"),
     (
         "engine::Fallback",
         "values that fast loops cannot compute are evaluated by the plan's expression, which the engine does not know",
     ),
-    ("engine::Foreign", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
+    ("engine::ArrowFunction", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
     ("exchange::Cluster", "a query asks who owns a shard; who is there the control plane of the clusters knows"),
-    ("exchange::Dial", "connections to workers need the instance's certificates"),
+    ("exchange::Dialer", "connections to workers need the instance's certificates"),
     (
-        "optimizer::PlanSharedScan",
+        "optimizer::SharedScanPlanner",
         "shared rows are read by an operator that belongs to one run; the plan says only what they are",
     ),
-    ("plan::PlanScan", "a table's scan becomes an operator above the planner; goes when scans are compiled from plans"),
-    ("scheduler::Hold", "whoever has workers counts the statements that run on them"),
+    (
+        "plan::TableScanPlanner",
+        "a table's scan becomes an operator above the planner; goes when scans are compiled from plans",
+    ),
+    ("scheduler::WorkerRegistration", "whoever has workers counts the statements that run on them"),
     (
         "session::ResultSink",
         "a statement gives results to whoever asked for them: each protocol tells them in its own way",
     ),
     ("session_context::Activity", "pg_stat_activity shows sessions; goes when session facts are plain data"),
     (
-        "session_context::Past",
+        "session_context::TimeTravel",
         "UNDROP, sys.history and sys.statement_outcome read what the transactions know of earlier commits",
     ),
     ("session_context::SequenceNumbers", "nextval draws numbers from the committer, outside any transaction"),
@@ -52,11 +55,11 @@ fn compare(crates: &[CrateSummary], reasons: &[(&str, &str)]) -> Vec<String> {
         || crates.iter().flat_map(|found| found.upward_traits.iter().map(move |name| (&found.name, name)));
     let without = implemented()
         .filter(|(_, name)| reasons.iter().all(|(other, _)| other != name))
-        .map(|(own, name)| format!("{own} implements {name} without a reason in xtask/src/map/upward.rs"));
-    let left_over = reasons
-        .iter()
-        .filter(|(name, _)| implemented().all(|(_, other)| other != name))
-        .map(|(name, _)| format!("xtask/src/map/upward.rs gives a reason for {name}, which no later crate implements"));
+        .map(|(own, name)| format!("{own} implements {name} without a reason in xtask/src/map/upward_traits.rs"));
+    let left_over =
+        reasons.iter().filter(|(name, _)| implemented().all(|(_, other)| other != name)).map(|(name, _)| {
+            format!("xtask/src/map/upward_traits.rs gives a reason for {name}, which no later crate implements")
+        });
     without.chain(left_over).collect()
 }
 
@@ -72,14 +75,14 @@ mod tests {
             files: 0,
             cycles: Vec::new(),
             uses: Vec::new(),
-            upward_traits: ["control_plane::Guests".to_owned()].into(),
+            upward_traits: ["control_plane::TokenWorkerHost".to_owned()].into(),
         }];
-        assert!(compare(&crates, &[("control_plane::Guests", "reason")]).is_empty());
+        assert!(compare(&crates, &[("control_plane::TokenWorkerHost", "reason")]).is_empty());
         assert_eq!(
             compare(&crates, &[("control_plane::Host", "reason")]),
             [
-                "fleet implements control_plane::Guests without a reason in xtask/src/map/upward.rs",
-                "xtask/src/map/upward.rs gives a reason for control_plane::Host, which no later crate implements"
+                "fleet implements control_plane::Guests without a reason in xtask/src/map/upward_traits.rs",
+                "xtask/src/map/upward_traits.rs gives a reason for control_plane::Host, which no later crate implements"
             ]
         );
     }

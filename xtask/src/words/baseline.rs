@@ -76,7 +76,7 @@ impl Baseline {
 
     pub(super) fn write(&self, root: &Path) -> Result<(), String> {
         let mut text =
-            "# Breaches of the rules of plain words that are left, by rule and crate (docs/development.md).\n"
+            "# Breaches of the rules of plain words that are left, by rule and crate (docs/development.md, \"Words\").\n"
                 .to_owned();
         for (rule, counts) in &self.0 {
             let _ = writeln!(text, "\n[{}]", rule.name());

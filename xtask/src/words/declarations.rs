@@ -1,4 +1,4 @@
-//! What the crates declare, by their syntax trees: names, types that a whole crate sees, and texts of logs and errors.
+//! Declarations of the crates, by their syntax trees: names, types that a whole crate sees, and texts of logs and errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;

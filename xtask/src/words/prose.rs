@@ -100,7 +100,8 @@ fn paragraphs(text: &str) -> Vec<String> {
             is_code = !is_code;
             continue;
         }
-        let is_item = line.starts_with("- ") || line.starts_with("* ");
+        let is_item =
+            line.starts_with("- ") || line.starts_with("* ") || line.starts_with(|c: char| c.is_ascii_digit());
         if line.is_empty() || is_item || line.starts_with('|') || line.starts_with('#') {
             paragraphs.push(String::new());
         }

@@ -45,7 +45,7 @@ impl BoundedListener {
     fn wrap(&self, stream: TcpStream) -> BoundedStream {
         let (clock, counted) = (Arc::clone(&self.clock), self.limit.add());
         let (close_requested, deadline) = (Box::pin(counted.close_requested()), clock.sleep(REQUEST_TIMEOUT));
-        BoundedStream { stream, _counted: counted, close_requested: close_requested, clock, deadline, is_idle: false }
+        BoundedStream { stream, _counted: counted, close_requested, clock, deadline, is_idle: false }
     }
 }
 

@@ -163,7 +163,7 @@ impl FragmentRun {
         let shards = workers::run_numbered_tasks(common.shard_count(), tasks, &self.stop, shard).await?;
         let shards = shards.into_iter().collect::<engine::Result<_>>()?;
         let common = Arc::into_inner(common).ok_or(engine::Error::Internal("the string numbering is in use"))?;
-        Ok(Arc::new(run_long(|| common.into_partitioned(shards))?))
+        Ok(Arc::new(run_long(|| common.partition_groups(shards))?))
     }
 
     /// Calls `make` for each partition in parallel tasks.
@@ -199,7 +199,7 @@ impl FragmentRun {
             let pieces =
                 workers::run_numbered_tasks(parts, tasks, &self.stop, move |part| of_part.group_partition(part))
                     .await?;
-            let divided = Arc::new(coarser.into_partitioned(pieces.into_iter().collect::<engine::Result<_>>()?));
+            let divided = Arc::new(coarser.partition_groups(pieces.into_iter().collect::<engine::Result<_>>()?));
             let made = self.for_each_partition(&divided, tasks, PartitionedGroups::merge_partition).await?;
             levels.add_set(&coarser, made);
         }

@@ -74,7 +74,7 @@ fn node_to_json(node: &Node, plan: &ExplainPlan, relationship: Option<&str>) -> 
     let init_plans = node.init_plans.iter().map(|plan| (plan, "InitPlan"));
     let below: Vec<Json> = init_plans
         .chain(node.children.iter().zip(relationships))
-        .map(|(child, relationship)| self::node_to_json(child, plan, Some(relationship)))
+        .map(|(child, relationship)| node_to_json(child, plan, Some(relationship)))
         .collect();
     if !below.is_empty() {
         put("Plans", Json::Array(below));

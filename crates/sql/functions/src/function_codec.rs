@@ -174,9 +174,11 @@ impl SerializedScalar {
         match self {
             Self::Resolved { definition, overload, takes, facts } => {
                 let definition = definition.decode().filter(|it| it.takes_exactly(*overload, takes))?;
-                ResolvedFunction::udf(definition, *overload, takes.clone(), &facts.to_session()).ok()
+                ResolvedFunction::udf(definition, *overload, takes.clone(), &facts.evaluation_context()).ok()
             }
-            Self::Cast { from, to, kind, facts } => Some(CastFunction::udf(from, to, kind.0, &facts.to_session())),
+            Self::Cast { from, to, kind, facts } => {
+                Some(CastFunction::udf(from, to, kind.0, &facts.evaluation_context()))
+            }
             Self::Veil(name) => {
                 let veil = hiding_functions().into_iter().find(|veil| veil.name() == name)?;
                 Some(Arc::new(ScalarUDF::clone(veil)))
@@ -252,7 +254,7 @@ impl SessionFacts {
     }
 
     /// Builds a session with these facts and no context.
-    fn to_session(&self) -> Arc<EvaluationContext> {
+    fn evaluation_context(&self) -> Arc<EvaluationContext> {
         let Self { zone, date_order, transaction_us, statement_us } = *self;
         Arc::new(EvaluationContext::without_context(zone, date_order, transaction_us, statement_us))
     }

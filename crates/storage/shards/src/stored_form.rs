@@ -51,7 +51,7 @@ pub fn to_stored(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// Converts values from the type in files, that of [`stored_field`], to the Arrow type of `sql_type`.
-pub fn from_stored(stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
+pub fn decode_stored(stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
     match sql_type {
         SqlType::Interval => {
             let bytes = stored.as_fixed_size_binary_opt().ok_or_else(|| mismatch(stored))?;
@@ -63,7 +63,7 @@ pub fn from_stored(stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
         }
         SqlType::Array(element) => {
             let list = stored.as_list_opt::<i32>().ok_or_else(|| mismatch(stored))?;
-            let elements = from_stored(list.values(), element)?;
+            let elements = decode_stored(list.values(), element)?;
             let field = element.item_field();
             let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
             Ok(Arc::new(ListArray::try_new(Arc::new(field), offsets, elements, nulls)?))

@@ -135,7 +135,7 @@ mod tests {
         let rename = Change::Rename { name: "a".to_owned(), to: "b".to_owned() };
         let renamed = granted.change(&inventory(), &rename, &author(), 6).expect("it may").0;
         let names = BTreeMap::from([(id, "there".to_owned())]);
-        let steps = super::plan_requests(&granted, &renamed, &names, "dw", &author());
+        let steps = plan_requests(&granted, &renamed, &names, "dw", &author());
         let [ApiRequest::Patch { name, patch }] = &steps[..] else { panic!("one is changed: {steps:?}") };
         assert_eq!((name.as_str(), &patch["spec"]), ("there", &json!({ "name": "b" })));
     }

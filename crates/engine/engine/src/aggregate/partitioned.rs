@@ -37,11 +37,11 @@ impl PartitionedGroups {
     /// calling thread alone.
     ///
     /// # Errors
-    /// As [`StringUnifier::try_new`] and [`StringUnifier::into_partitioned`].
+    /// As [`StringUnifier::try_new`] and [`StringUnifier::partition_groups`].
     pub fn from_workers(spec: &Arc<AggregateSpec>, workers: Vec<FlushedGroups>) -> Result<Self> {
         let common = StringUnifier::try_new(spec, workers.into_iter().map(FlushedGroups::partition_strings).collect())?;
         let shards = (0..common.shard_count()).map(|shard| common.number_shard(shard)).collect::<Result<_>>()?;
-        common.into_partitioned(shards)
+        common.partition_groups(shards)
     }
 
     /// Partitions the groups of a coarser grouping set, which are in runs made from the partitions of a finer set.

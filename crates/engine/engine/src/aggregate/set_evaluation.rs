@@ -63,7 +63,7 @@ impl PartitionedGroups {
         let mut levels = SetEvaluation::new(spec, self, together(self)?)?;
         while let Some(coarser) = levels.next_derivation()? {
             let pieces = (0..coarser.partitions()).map(|part| coarser.group_partition(part)).collect::<Result<_>>()?;
-            let parts = together(&coarser.into_partitioned(pieces))?;
+            let parts = together(&coarser.partition_groups(pieces))?;
             levels.add_set(&coarser, parts);
         }
         let rows = levels.finish()?.into_iter().map(SetPartition::into_rows);
@@ -140,7 +140,7 @@ impl SetDerivation {
 
     /// Partitions the runs of all partitions of the finer set by the keys of this set.
     #[must_use]
-    pub fn into_partitioned(&self, pieces: Vec<Vec<FlushedRun>>) -> PartitionedGroups {
+    pub fn partition_groups(&self, pieces: Vec<Vec<FlushedRun>>) -> PartitionedGroups {
         PartitionedGroups::from_coarser_set(&self.spec, &self.set.absent, &self.keys, pieces)
     }
 }

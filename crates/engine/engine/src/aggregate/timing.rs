@@ -121,7 +121,7 @@ fn measure(name: &str, keys: &[Keys]) {
             let (shards, numbering) = timed(|| {
                 (0..common.shard_count()).map(|shard| common.number_shard(shard).expect("few strings")).collect()
             });
-            let (divided, ended) = timed(|| common.into_partitioned(shards).expect("few strings"));
+            let (divided, ended) = timed(|| common.partition_groups(shards).expect("few strings"));
             let one = begun + ended;
             let (rows, together) = timed(|| divided.all_rows(&spec, &NEVER_STOPPED).expect("groups").rows());
             (rows, one, putting + collecting + numbering + together)

@@ -160,7 +160,7 @@ impl StringUnifier {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if a key has more strings than 32-bit numbers.
-    pub fn into_partitioned(self, shards: Vec<StringShard>) -> Result<PartitionedGroups> {
+    pub fn partition_groups(self, shards: Vec<StringShard>) -> Result<PartitionedGroups> {
         let mut keys = Vec::with_capacity(self.spec.keys.len());
         let mut translations: Vec<Vec<Option<StringTranslation>>> = self.workers.iter().map(|_| Vec::new()).collect();
         let mut shards = self.shards.iter().zip(shards).peekable();

@@ -33,6 +33,6 @@ mod tests;
 
 pub(crate) use chunks::{InputItem, InputStream};
 pub(crate) use layout::{DelimitedOptions, HeaderMode, InputLayout, RecordFormat, TargetColumn};
-pub(crate) use parallel::{ErrorPolicy, ParseProgress, parse_rows};
+pub(crate) use parallel::{ErrorPolicy, ParseProgress};
 pub use run::CopyFromOutcome;
 pub(crate) use scan_binary::{SIGNATURE, TRAILER};

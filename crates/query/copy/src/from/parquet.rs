@@ -11,7 +11,7 @@ use executor::progress::StatementProgress;
 use external_files::cannot_read;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use shards::ForeignFile;
-use shards::stored_form::from_stored;
+use shards::stored_form::decode_stored;
 use storage_error::from_shards;
 use tokio_util::sync::CancellationToken;
 use types::interrupt::canceled_error;
@@ -174,7 +174,7 @@ impl FileConversion {
             _ => !is_text(values.data_type()) || wanted == DataType::Utf8View,
         };
         if target.sql_type == SqlType::Interval && matches!(values.data_type(), DataType::FixedSizeBinary(_)) {
-            return from_stored(values, &target.sql_type).map_err(from_shards);
+            return decode_stored(values, &target.sql_type).map_err(from_shards);
         }
         if is_free {
             // A value that does not fit is an error, not NULL.

@@ -72,7 +72,7 @@ impl SharedScanExec {
     }
 
     /// Marks it as a scan of a WITH query that is AS MATERIALIZED.
-    pub(super) fn as_with_query(self) -> Self {
+    pub(super) fn displayed_as_cte(self) -> Self {
         Self { is_with_query: true, ..self }
     }
 

@@ -78,6 +78,6 @@ impl SharedScanPlanner for SharedRowsRegistry {
         let count = if table.is_ordered() { 1 } else { session.config().target_partitions().max(1) };
         let scan = SharedScanExec::new(table.name().to_owned(), rows, places, schema, count, table.expected_rows());
         let scan = if table.is_ordered() { scan.with_order() } else { scan };
-        Ok(Arc::new(if table.is_materialized() { scan.as_with_query() } else { scan }))
+        Ok(Arc::new(if table.is_materialized() { scan.displayed_as_cte() } else { scan }))
     }
 }

@@ -1,10 +1,14 @@
 //! Binder: turns a parsed query into a logical plan with PostgreSQL's semantics.
 //!
-//! A query (`query.rs`) passes these steps: its output columns get PostgreSQL's names (`output_name.rs`), its syntax
-//! is rewritten to forms that DataFusion can plan (`crate::resolve_expr`, `crate::semantics`), every name is resolved
-//! (`resolve/`), DataFusion's `SqlToRel` builds the plan from relations and functions that `provider.rs` finds, and
-//! the analyzer's rules resolve the type of every expression. `state.rs` has the settings and rules that a plan is
-//! built and run with.
+//! A query (`query.rs`) passes these steps:
+//!
+//! 1. Its output columns get PostgreSQL's names (`output_name.rs`).
+//! 2. Its syntax is rewritten to forms that DataFusion can plan (`crate::resolve_expr`, `crate::semantics`).
+//! 3. Every name is resolved (`resolve/`).
+//! 4. DataFusion's `SqlToRel` builds the plan from relations and functions that `provider.rs` finds.
+//! 5. The analyzer's rules resolve the type of every expression.
+//!
+//! `state.rs` has the settings and rules that a plan is built and run with.
 //!
 //! - names: `relation.rs`, `view.rs`, `error_position.rs` (error positions), `named_columns.rs` (column pruning),
 //!   `plan_names.rs` (internal names), `undefined.rs`, `cast_type.rs`,

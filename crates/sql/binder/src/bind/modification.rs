@@ -167,7 +167,7 @@ fn plan_returning_items(
     types: &[Option<SqlType>],
     columns: &[String],
 ) -> SqlResult<LogicalPlan> {
-    let given = ProvidedPlans::from([(NEW_ROWS, PlanSource::new(made))]);
+    let given = ProvidedPlans::from([(NEW_ROWS, PlanSource::table_source(made))]);
     analyze(binder, build_logical_plan_over(binder, returned.query(columns), types, &given)?)
 }
 

@@ -47,7 +47,7 @@ pub(super) fn view_source(
     let bound = query::resolve_names(&inner, &definition(view)?)?;
     let plan = query::analyze(&inner, query::build_logical_plan(&inner, bound.query, &[])?)?;
     let named = rename_columns(plan, view)?;
-    Ok(PlanSource::new(named))
+    Ok(PlanSource::table_source(named))
 }
 
 /// Parses the stored query.
@@ -78,7 +78,7 @@ pub(super) struct PlanSource {
 
 impl PlanSource {
     /// Creates the relation of `plan`, whose columns have no qualifiers.
-    pub(super) fn new(plan: LogicalPlan) -> Arc<dyn TableSource> {
+    pub(super) fn table_source(plan: LogicalPlan) -> Arc<dyn TableSource> {
         let schema = Arc::new(Schema::new(plan.schema().fields().clone()));
         Arc::new(Self { plan, schema })
     }

@@ -19,7 +19,7 @@ fn facts() -> SessionFacts {
 
 #[test]
 fn every_function_with_a_body_comes_back() {
-    let session = facts().to_session();
+    let session = facts().evaluation_context();
     let mut count = 0;
     for definition in SCALAR_DEFINITIONS.values().copied().chain(INTERNAL_DEFINITIONS.iter().copied()) {
         for overload in 0..definition.overloads.len() {
@@ -44,7 +44,7 @@ fn every_function_with_a_body_comes_back() {
 fn what_lasts_is_the_same_in_the_next_statement() {
     let statement = |zone: &str, us: i64| {
         let zone = SessionZone::parse(zone).unwrap();
-        SessionFacts { zone, transaction_us: us, statement_us: us, ..facts() }.to_session()
+        SessionFacts { zone, transaction_us: us, statement_us: us, ..facts() }.evaluation_context()
     };
     let (first, later, elsewhere) = (statement("UTC", 1), statement("UTC", 2), statement("Asia/Tokyo", 1));
     let lasting = |name: &str, takes: &[SqlType], session: &_| {
@@ -73,7 +73,7 @@ fn what_lasts_is_the_same_in_the_next_statement() {
 
 #[test]
 fn casts_travel_unless_they_name_objects() {
-    let session = facts().to_session();
+    let session = facts().evaluation_context();
     let cast = |to: SqlType| CastFunction::udf(&SqlType::Text, &to, CastKind::Explicit, &session);
     let form = SerializedScalar::encode(&cast(SqlType::TimestampTz)).unwrap();
     assert_eq!(form.decode().unwrap(), cast(SqlType::TimestampTz));

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use types::SqlType;
 use types::sql_type::NUMERIC_PRECISION_MAX;
 
-use crate::stored_form::from_stored;
+use crate::stored_form::decode_stored;
 use crate::{Error, Result};
 
 /// Returns the SQL type that corresponds to a column of a file; `None` for unsupported ones: nested values, and
@@ -103,7 +103,7 @@ pub(crate) fn convert(values: &ArrayRef, column: &Field, sql_type: &SqlType, obj
     let values = if *values.data_type() == wanted {
         Arc::clone(values)
     } else if *sql_type == SqlType::Interval {
-        from_stored(values, sql_type)?
+        decode_stored(values, sql_type)?
     } else {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         cast_with_options(values, &wanted, &options).map_err(|error| Error::OutOfRange {

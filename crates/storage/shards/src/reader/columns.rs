@@ -12,7 +12,7 @@ use types::{ColumnId, RowId, SqlType};
 use super::missing::Missing;
 use super::{FileKind, OpenFile, ShardReader, positions};
 use crate::foreign::conversion;
-use crate::stored_form::from_stored;
+use crate::stored_form::decode_stored;
 use crate::{ColumnDef, Error, ORDINAL_COLUMN, ROW_ID_COLUMN, Result, RowIds};
 
 /// Recipe for building batches of the wanted columns.
@@ -103,7 +103,7 @@ impl BatchAssembler {
             ColumnSource::File(position, sql_type) if self.is_foreign => {
                 conversion::convert(&decoded[*position], field, sql_type, &self.object).map(compact)
             }
-            ColumnSource::File(position, sql_type) => self.from_stored(&decoded[*position], sql_type),
+            ColumnSource::File(position, sql_type) => self.decode_stored(&decoded[*position], sql_type),
             ColumnSource::Missing(missing) => missing.column(rows),
             ColumnSource::Ordinal => Ok(positions::ordinals(positions)),
             ColumnSource::RowId(first) => Ok(positions::row_ids(*first, positions)),
@@ -114,8 +114,8 @@ impl BatchAssembler {
     }
 
     /// Converts a column from its stored form to its SQL type's Arrow type.
-    fn from_stored(&self, stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
-        let values = from_stored(stored, sql_type)?;
+    fn decode_stored(&self, stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
+        let values = decode_stored(stored, sql_type)?;
         let wanted = sql_type.arrow_type();
         if *values.data_type() == wanted {
             return Ok(compact(values));

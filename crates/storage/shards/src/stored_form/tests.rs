@@ -15,7 +15,7 @@ fn an_interval_is_stored_as_months_days_and_microseconds() {
     let bytes = stored.as_fixed_size_binary();
     assert_eq!(bytes.value(0), [14, 0, 0, 0, 0xfd, 0xff, 0xff, 0xff, 0x41, 0x42, 0x0f, 0, 0, 0, 0, 0]);
     assert!(bytes.is_null(1));
-    assert_eq!(&from_stored(&stored, &SqlType::Interval).unwrap(), &values);
+    assert_eq!(&decode_stored(&stored, &SqlType::Interval).unwrap(), &values);
 }
 
 #[test]
@@ -30,12 +30,12 @@ fn an_array_keeps_its_form_around_stored_elements() {
     assert_eq!(values.data_type(), &sql_type.arrow_type());
     let stored = to_stored(&values).unwrap();
     assert_eq!(stored.data_type(), &stored_type(&sql_type));
-    assert_eq!(&from_stored(&stored, &sql_type).unwrap(), &values);
+    assert_eq!(&decode_stored(&stored, &sql_type).unwrap(), &values);
 }
 
 #[test]
 fn other_types_are_stored_as_they_are() {
     let values: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![1, 2]));
     assert_eq!(&to_stored(&values).unwrap(), &values);
-    assert!(matches!(from_stored(&values, &SqlType::Interval), Err(Error::Arrow(_))));
+    assert!(matches!(decode_stored(&values, &SqlType::Interval), Err(Error::Arrow(_))));
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::checksums::{Checksums, page_checksum};
-use crate::stored_form::{from_stored, stored_field};
+use crate::stored_form::{decode_stored, stored_field};
 use crate::{ColumnStats, Datum, Error};
 
 const OBJECT: &str = "tables/1/0.parquet";
@@ -68,7 +68,7 @@ pub(crate) fn read(columns: &[ColumnDef], file: &Bytes) -> RecordBatch {
 
 fn restore(columns: &[ColumnDef], batch: &RecordBatch) -> RecordBatch {
     let values =
-        columns.iter().zip(batch.columns()).map(|(column, values)| from_stored(values, &column.sql_type).unwrap());
+        columns.iter().zip(batch.columns()).map(|(column, values)| decode_stored(values, &column.sql_type).unwrap());
     RecordBatch::try_new(schema(columns), values.collect()).unwrap()
 }
 

@@ -195,9 +195,11 @@ impl Transaction {
     /// Changes rows of a table of the view.
     ///
     /// # Errors
-    /// [`Error::RowTooBig`] if a row is longer than a value of the store can be, [`Error::CommitTooBig`] if the
-    /// transaction changes more than one write can hold, [`catalog::Error::Damaged`] if the default that older rows
-    /// have in a column is no value of its type. Nothing is changed then.
+    /// - [`Error::RowTooBig`] if a row is longer than a value of the store can be.
+    /// - [`Error::CommitTooBig`] if the transaction changes more than one write can hold.
+    /// - [`catalog::Error::Damaged`] if the default that older rows have in a column is no value of its type.
+    ///
+    /// Nothing is changed then.
     pub fn write_rows(&mut self, table: Oid, changes: impl IntoIterator<Item = RowChange>) -> Result<()> {
         let mut view = CatalogState::clone(&self.view);
         let definition =

@@ -19,6 +19,7 @@ use value_codec::encode::TextEncoder;
 
 use super::*;
 use crate::fixtures::text_style;
+use crate::from::parallel::parse_rows;
 
 /// COPY FROM under test.
 pub(super) struct Copy {

@@ -71,7 +71,7 @@ fn normalize_bound(bound: &mut WindowFrameBound, units: WindowFrameUnits, which:
 /// Parses an interval literal.
 fn parse_interval_literal(expr: &Expr) -> SqlResult<Option<Interval>> {
     match expr {
-        Expr::Interval(interval) => self::parse_interval_literal(&interval_literal(interval)?),
+        Expr::Interval(interval) => parse_interval_literal(&interval_literal(interval)?),
         Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => match expr.as_ref() {
             Expr::Value(value) => value.value.clone().into_string().map(|text| parse_interval(&text)).transpose(),
             _ => Ok(None),
