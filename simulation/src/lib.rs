@@ -3,7 +3,7 @@
 //! against a model.
 //!
 //! All code below a statement's plan is the real one; the disk, the clock and failures of the bucket are simulated.
-//! Actors that wait for time or storage block in [`scheduler::ActorScheduler`] until the driver resumes them, and commits wait until
+//! Actors that wait for time or storage block in [`actor_scheduler::ActorScheduler`] until the driver resumes them, and commits wait until
 //! the driver runs the committer. So the seed determines everything that happens: a failed run prints the `KILN_SEED`
 //! that reproduces it.
 //!

@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(
             compare(&crates, &[("control_plane::Host", "reason")]),
             [
-                "fleet implements control_plane::Guests without a reason in xtask/src/map/upward_traits.rs",
+                "fleet implements control_plane::TokenWorkerHost without a reason in xtask/src/map/upward_traits.rs",
                 "xtask/src/map/upward_traits.rs gives a reason for control_plane::Host, which no later crate implements"
             ]
         );

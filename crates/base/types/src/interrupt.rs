@@ -1,4 +1,4 @@
-//! Cancellation and memory limit of planning. Recursive functions and optimizer rules call [`check_fits`], which fails when
+//! Cancellation and memory limit of planning. Recursive functions and optimizer rules call [`check`], which fails when
 //! the statement is canceled or planning exceeds its memory.
 
 use std::cell::RefCell;
@@ -80,7 +80,7 @@ thread_local! {
     static CURRENT: RefCell<Option<PlanningJob>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` as a planning job, in which [`check_fits`] fails once `interrupt` is set or `memory` is exhausted.
+/// Runs `work` as a planning job, in which [`check`] fails once `interrupt` is set or `memory` is exhausted.
 pub fn run_interruptible<T>(interrupt: Interrupt, memory: &Arc<PlanningMemory>, work: impl FnOnce() -> T) -> T {
     let memory = Arc::clone(memory);
     let job =

@@ -3,7 +3,7 @@
 //!
 //! Threads that do such work have a stack of [`PLAN_STACK_BYTES`]; if too little of it is left, planning switches to a new
 //! stack ([`with_planning_stack`], [`PlanningStackFuture`]). Kiln's recursive functions measure the remaining stack
-//! ([`check_fits`]). Libraries do not, so plans with more than [`PLAN_DEPTH_MAX`] levels are rejected before a library sees
+//! ([`check`]). Libraries do not, so plans with more than [`PLAN_DEPTH_MAX`] levels are rejected before a library sees
 //! them. A stack uses memory only for the pages that were touched.
 
 use std::future::Future;

@@ -102,7 +102,7 @@ impl ValueGuard {
     /// Counts a value of `bytes`.
     ///
     /// # Errors
-    /// As [`check_fits`].
+    /// As [`check`].
     #[inline]
     pub fn add(&mut self, bytes: usize) -> SqlResult<()> {
         self.rows += 1;
@@ -114,7 +114,7 @@ impl ValueGuard {
     /// Counts a text of `bytes`, which may exceed the maximum length of a value.
     ///
     /// # Errors
-    /// `54000` if it is too long; else as [`check_fits`].
+    /// `54000` if it is too long; else as [`check`].
     #[inline]
     pub fn add_text(&mut self, bytes: usize) -> SqlResult<()> {
         if VALUE_BYTES_MAX <= bytes { Err(too_long_error()) } else { self.add(bytes) }
@@ -123,7 +123,7 @@ impl ValueGuard {
     /// Counts temporary memory, which is freed before the step ends and does not count for its limit.
     ///
     /// # Errors
-    /// As [`check_fits`].
+    /// As [`check`].
     #[inline]
     pub fn add_scratch(&mut self, bytes: usize) -> SqlResult<()> {
         self.bytes = self.bytes.saturating_add(bytes);
@@ -143,7 +143,7 @@ impl ValueGuard {
 /// Checks whether one value of `bytes` may be created.
 ///
 /// # Errors
-/// `54000` if it is too long; else as [`check_fits`].
+/// `54000` if it is too long; else as [`check`].
 #[inline]
 pub fn check_length(bytes: usize) -> SqlResult<()> {
     match bytes {

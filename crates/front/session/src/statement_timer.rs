@@ -8,7 +8,7 @@ use session_context::STATEMENT_PHASES;
 #[cfg(test)]
 mod tests;
 
-/// States of a statement, in the order of [`LIFE`].
+/// States of a statement, in the order of [`STATEMENT_PHASES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StatementState {
     Parse,

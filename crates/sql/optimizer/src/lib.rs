@@ -2,7 +2,7 @@
 //!
 //! It never looks up names and never runs a plan; the crate `operators` turns its plans into physical ones.
 //!
-//! Start at [`shared::optimize`], which takes a plan through every step:
+//! Start at [`common_subplans::optimize`], which takes a plan through every step:
 //!
 //! - `rule_runner.rs` runs the rules over a plan, each once: DataFusion's (simplify, decorrelate, push down) and Kiln's,
 //! - `join_order/` orders joins by cost, based on the estimates of `estimate/`; `row_estimates.rs` shows these in EXPLAIN,

@@ -1,7 +1,7 @@
 //! Limits of a plan's depth and size, checked before libraries recurse over it.
 //!
 //! DataFusion recurses over plans and expressions without measuring the stack, and visits a shared part once for each
-//! use. Plans with more levels than [`PLAN_LEVELS`], or more nodes than [`NODES_MAX`], are rejected after binding,
+//! use. Plans with more levels than [`PLAN_DEPTH_MAX`], or more nodes than [`NODES_MAX`], are rejected after binding,
 //! analysis, optimization and physical planning. The walks here are iterative.
 
 use std::sync::Arc;

@@ -43,13 +43,13 @@ impl RankBitmap {
         self.bits.capacity() * 8 + self.ranks.capacity() * 4
     }
 
-    /// Returns the group of a key code, or [`NONE`].
+    /// Returns the group of a key code, or [`NO_KEY_CODE`].
     #[inline]
     pub(super) fn find(&self, word: u64) -> u32 {
         let (bits, ranks) = (&*self.bits, &*self.ranks);
         let at = (word / 64).min(bits.len() as u64 - 1) as usize;
         let (before, is_set) = ((1 << (word % 64)) - 1, bits[at] >> (word % 64) & 1);
-        // All bits set is NONE. Branchless, because hits and misses are often unpredictable.
+        // All bits set is NO_KEY_CODE. Branchless, because hits and misses are often unpredictable.
         (ranks[at] + (bits[at] & before).count_ones()) | (is_set as u32).wrapping_sub(1)
     }
 }

@@ -1,7 +1,7 @@
 //! UPDATE, DELETE and MERGE: the plan computes the changes of rows, which are locked, verified, checked and staged.
 //!
 //! A statement's plan runs to its end before rows are locked. If another transaction has changed one of the rows
-//! meanwhile, the statement runs again on a newer snapshot ([`Attempt::Again`]) and keeps its locks; so no plan has to
+//! meanwhile, the statement runs again on a newer snapshot ([`Attempt::Conflict`]) and keeps its locks; so no plan has to
 //! re-evaluate single rows, as PostgreSQL's EvalPlanQual does.
 //!
 //! - `targets.rs`: the rows that a statement changes, read from the plan's output.

@@ -100,7 +100,7 @@ struct ActionRunner<'a> {
 /// Runs the actions of all foreign keys that refer to the changed rows, and recursively of those that refer to rows
 /// changed by the actions.
 ///
-/// After [`Attempt::Again`] the caller rolls the transaction back to before the rows were written.
+/// After [`Attempt::Conflict`] the caller rolls the transaction back to before the rows were written.
 ///
 /// # Errors
 /// `23503`, and constraints that changes of referring rows violate.

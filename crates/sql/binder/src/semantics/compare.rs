@@ -109,7 +109,7 @@ fn unify(
 /// Returns the type in which two operands are compared; `None` if PostgreSQL has no such operator.
 ///
 /// # Errors
-/// Those of [`taken_beside`].
+/// Those of [`type_beside`].
 pub(crate) fn comparison_type(left: Operand<'_>, right: Operand<'_>) -> SqlResult<Option<SqlType>> {
     Ok(match (left, right) {
         (Operand::Typed(left), Operand::Typed(right)) => typed_comparison_type(left, right),

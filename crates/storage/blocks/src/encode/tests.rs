@@ -203,7 +203,7 @@ fn patches_are_few_and_save_bytes() {
 
 #[test]
 fn what_a_block_does_not_hold_is_refused() {
-    assert_eq!(encode_i64(&vec![0; BLOCK_ROWS + 1], None), Err(Error::TooLarge("rows")));
+    assert_eq!(encode_i64(&vec![0; BLOCK_ROWS + 1], None), Err(Error::TooLarge("a block has at most 65,536 rows")));
     assert!(encode_i64(&[1; 9], Some(ValidityBitmap::new(&[1], 0))).is_err());
     let block = Block::open(encode_i64(&[1], None).unwrap()).unwrap();
     assert_eq!(block.read::<i32>(), Err(Error::Kind));

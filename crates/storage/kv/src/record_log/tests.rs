@@ -226,7 +226,7 @@ fn a_store_of_before_records_were_chained_goes_on() {
     let mut batch = Batch::new();
     batch.put(Space::Meta, &b"a"[..], &b"1"[..]);
     let old = Record::encode(5, 1_000, None, &batch);
-    super::put_record(&mut batch, 5, &old);
+    put_record(&mut batch, 5, &old);
     disk.open().unwrap().write(batch).unwrap();
     let log = logged(&disk);
     put(&log, b"a", b"2");

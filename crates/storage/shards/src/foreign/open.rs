@@ -26,7 +26,7 @@ const FILE_BYTES_MIN: u64 = 12;
 
 impl ShardReader {
     /// Opens an external file. `id` identifies its blocks in the cache and must change with the file's content; the
-    /// file must have all of `columns`, with types that [`fit::is_convertible`] accepts.
+    /// file must have all of `columns`, with types that [`is_convertible`] accepts.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::File`] and errors of the storage; [`Error::Decode`] and [`Error::Foreign`] if it is
