@@ -151,7 +151,7 @@ impl Process {
 
     pub(super) fn kill(&self) {}
 
-    pub(super) async fn ended(&self) -> Exit {
+    pub(super) async fn wait_for_exit(&self) -> Exit {
         Exit::Unknown
     }
 }

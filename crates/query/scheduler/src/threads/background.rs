@@ -60,7 +60,7 @@ fn lower_priority() {}
 pub(super) type ThreadId = ();
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn own_thread() -> Option<ThreadId> {
+pub(super) fn current_thread() -> Option<ThreadId> {
     None
 }
 

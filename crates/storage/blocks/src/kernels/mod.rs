@@ -260,7 +260,7 @@ fn is_supported(isa: Isa) -> bool {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn has(isa: Isa) -> bool {
+fn is_supported(isa: Isa) -> bool {
     isa == Isa::Baseline
 }
 
