@@ -157,7 +157,7 @@ async fn queries_outlive_workers_that_freeze_are_cut_off_or_have_full_disks() {
     steps.done("a full disk of a worker", "answers stay right");
 
     let endings = load.end().await;
-    // A statement that loses workers twice fails with 58030, as documented in `docs/operate.md`.
+    // A statement that loses workers twice fails with 58030, as documented in `docs/operations/troubleshooting.md`.
     assert!(endings.failed.iter().all(|trouble| trouble.code.as_deref() == Some("58030")), "{endings:#?}");
     assert!(endings.failed.len() * 100 <= endings.right, "99 of 100 are answered: {endings:#?}");
     let (right, again, longest) = (endings.right, endings.failed.len(), endings.longest.as_secs_f64());
