@@ -183,7 +183,7 @@ async fn a_new_timeline_whose_beginning_ends_at_a_failpoint_begins_at_the_next_s
         let variables = [("KILN_FAILPOINT", set.as_str())];
         let log = Server::try_start_on_with(&house.path("older"), &arguments, &variables).err();
         let log = log.unwrap_or_else(|| panic!("{set} is not met before the server serves"));
-        assert!(log.contains("as a test wants it"), "{set}: {log}");
+        assert!(log.contains("failpoint reached"), "{set}: {log}");
         // The option is needed only once.
         let server = house.start("older");
         insert(&server, 11..=11).await;

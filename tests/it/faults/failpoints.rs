@@ -227,7 +227,7 @@ fn output_text(output: &Output) -> String {
 }
 
 fn is_failpoint_logged(log: &str) -> bool {
-    log.contains("as a test wants it")
+    log.contains("failpoint reached")
 }
 
 fn copy(from: &Path, to: &Path) {
