@@ -33,7 +33,8 @@ pub(crate) fn check_crate_docs(workspace: &Workspace) -> Vec<String> {
         .collect()
 }
 
-fn is_test(path: &Path) -> bool {
+/// Test sources state claims in their names and are read beside what they test.
+pub(crate) fn is_test(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
 }
 

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use self::modules::Modules;
+pub(crate) use self::modules::is_test;
 use self::resolve::Definition;
 pub(crate) use self::upward_traits::check_upward_traits;
 use crate::workspace::Workspace;

@@ -295,7 +295,7 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
 }
 
 /// Returns true for `#[cfg(test)]`, alone or as the first of `all(…)`.
-fn is_test(attributes: &[syn::Attribute]) -> bool {
+pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else { return false };
         let condition = list.tokens.to_string();

@@ -20,6 +20,9 @@ impl Baseline {
         let text = fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let table: toml::Table =
             toml::from_str(&text).map_err(|error| format!("cannot parse {}: {error}", path.display()))?;
+        if let Some(unknown) = table.keys().find(|key| Rule::ALL.iter().all(|rule| rule.name() != *key)) {
+            return Err(format!("xtask/words.toml: there is no rule {unknown}"));
+        }
         let mut counts = Counts::new();
         for rule in Rule::ALL {
             for (name, count) in table.get(rule.name()).and_then(toml::Value::as_table).into_iter().flatten() {

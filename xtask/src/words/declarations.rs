@@ -6,6 +6,7 @@ use std::path::Path;
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
+use crate::map::is_test;
 use crate::workspace::Workspace;
 
 /// Macros of `tracing` that log.
@@ -50,7 +51,7 @@ impl Declarations {
 /// A file that does not parse.
 pub(super) fn read(workspace: &Workspace) -> Result<BTreeMap<String, Declarations>, String> {
     let mut all: BTreeMap<String, Declarations> = BTreeMap::new();
-    for (path, text) in workspace.sources.iter().filter(|(path, _)| !super::is_test(path)) {
+    for (path, text) in workspace.sources.iter().filter(|(path, _)| !crate::files::is_test(path)) {
         let Some(member) = workspace.crates.iter().find(|member| path.starts_with(member.folder.join("src"))) else {
             continue;
         };
@@ -76,6 +77,30 @@ impl Reader<'_> {
         self.into.names.push(declared);
     }
 
+    fn log(&mut self, name: &syn::Ident, arguments: &TokenStream) {
+        if let Some(text) = message(arguments) {
+            let declared = self.declared(text, name.span().start().line);
+            self.into.logs.push(declared);
+        }
+    }
+
+    /// Finds logs in the arguments of another macro, such as `select!`, which are tokens without a syntax tree.
+    fn nested_logs(&mut self, tokens: &TokenStream) {
+        let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
+        for (at, token) in tokens.iter().enumerate() {
+            if let (TokenTree::Ident(name), [TokenTree::Punct(mark), TokenTree::Group(arguments), ..]) =
+                (token, &tokens[at + 1..])
+                && mark.as_char() == '!'
+                && is_log(name)
+            {
+                self.log(name, &arguments.stream());
+            }
+            if let TokenTree::Group(group) = token {
+                self.nested_logs(&group.stream());
+            }
+        }
+    }
+
     fn type_name(&mut self, kind: &str, name: &syn::Ident, visibility: &syn::Visibility) {
         self.name(kind, name);
         let is_wide = match visibility {
@@ -92,7 +117,7 @@ impl Reader<'_> {
 
 impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
-        if !module.attrs.iter().any(is_test_attribute) {
+        if !is_test(&module.attrs) {
             self.name("mod", &module.ident);
             visit::visit_item_mod(self, module);
         }
@@ -151,12 +176,9 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        let Some(name) = call.path.segments.last().map(|segment| &segment.ident) else { return };
-        if LOG_MACROS.iter().any(|log| name == log)
-            && let Some(text) = message(&call.tokens)
-        {
-            let declared = self.declared(text, name.span().start().line);
-            self.into.logs.push(declared);
+        match call.path.segments.last().map(|segment| &segment.ident) {
+            Some(name) if is_log(name) => self.log(name, &call.tokens),
+            _ => self.nested_logs(&call.tokens),
         }
     }
 
@@ -171,9 +193,8 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 }
 
-fn is_test_attribute(attribute: &syn::Attribute) -> bool {
-    attribute.path().is_ident("cfg")
-        && attribute.meta.require_list().is_ok_and(|list| list.tokens.to_string().contains("test"))
+fn is_log(name: &syn::Ident) -> bool {
+    LOG_MACROS.iter().any(|log| name == log)
 }
 
 fn text_of(argument: &syn::Expr) -> Option<String> {

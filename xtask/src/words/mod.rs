@@ -14,7 +14,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 
 use self::baseline::Baseline;
 pub(crate) use self::sample::sample;
@@ -77,6 +76,9 @@ pub(crate) fn check_words(workspace: &Workspace) -> Vec<String> {
 
 /// Lists the offences, those of one crate if it is named.
 pub(crate) fn list(workspace: &Workspace, crate_name: Option<&str>) -> Result<String, String> {
+    if let Some(name) = crate_name.filter(|name| workspace.crates.iter().all(|member| member.name != *name)) {
+        return Err(format!("there is no crate {name}"));
+    }
     let offences = offences(workspace)?;
     let wanted = offences.iter().filter(|offence| crate_name.is_none_or(|name| offence.crate_name == name));
     Ok(wanted.map(|offence| format!("{offence}\n")).collect())
@@ -131,9 +133,4 @@ fn count(offences: &[Offence]) -> Counts {
         *counts.entry(offence.rule).or_default().entry(offence.crate_name.clone()).or_default() += 1;
     }
     counts
-}
-
-/// Test sources state claims in their names and are read beside what they test.
-fn is_test(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == "tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
 }

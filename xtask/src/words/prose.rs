@@ -100,8 +100,7 @@ fn paragraphs(text: &str) -> Vec<String> {
             is_code = !is_code;
             continue;
         }
-        let is_item =
-            line.starts_with("- ") || line.starts_with("* ") || line.starts_with(|c: char| c.is_ascii_digit());
+        let is_item = line.starts_with("- ") || line.starts_with("* ") || is_numbered(line);
         if line.is_empty() || is_item || line.starts_with('|') || line.starts_with('#') {
             paragraphs.push(String::new());
         }
@@ -112,6 +111,11 @@ fn paragraphs(text: &str) -> Vec<String> {
         }
     }
     paragraphs
+}
+
+/// Tells whether a line begins an item of a numbered list.
+fn is_numbered(line: &str) -> bool {
+    line.trim_start_matches(|letter: char| letter.is_ascii_digit()).starts_with(". ") && !line.starts_with('.')
 }
 
 /// Tells whether a log text begins with a word that names nothing.

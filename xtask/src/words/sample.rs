@@ -17,7 +17,7 @@ pub(crate) fn sample(workspace: &Workspace, seed: u64) -> Result<String, String>
     let files: Vec<String> = workspace
         .sources
         .iter()
-        .filter(|(path, _)| !super::is_test(path))
+        .filter(|(path, _)| !crate::files::is_test(path))
         .map(|(path, _)| workspace.display_path(path).to_string())
         .collect();
     let line = |each: &declarations::Declared| format!("{}  ({})", each.text, each.place);

@@ -37,6 +37,8 @@ fn a_sentence_of_over_forty_words_is_found_and_a_list_is_not_one_sentence() {
     assert_eq!(shown(&format!("/// {long}\nfn f() {{}}\n")).len(), 1);
     let list = "/// - a few words here\n".repeat(30);
     assert_eq!(shown(&format!("{list}fn f() {{}}\n")), [""; 0]);
+    let wrapped = format!("{} 128-bit\n/// 64-bit {}", "word ".repeat(20), "word ".repeat(20));
+    assert_eq!(shown(&format!("/// {wrapped}\nfn f() {{}}\n")).len(), 1, "a number at the start of a line");
     assert_eq!(shown(&format!("/// ```\n/// {long}\n/// ```\nfn f() {{}}\n")), [""; 0]);
 }
 
@@ -55,6 +57,8 @@ fn a_log_text_begins_with_its_subject() {
         "fn f() { tracing::warn!(table, \"something went wrong\"); info!(\"could not flush table {table}\"); }\n";
     assert_eq!(shown(source).len(), 1);
     assert!(shown(source)[0].contains("log-subject: \"something went wrong\""));
+    let nested = "fn f() { tokio::select! { _ = done => { tracing::info!(\"it was done\") } } }\n";
+    assert_eq!(shown(nested).len(), 1);
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl DedicatedThread {
 
 impl std::fmt::Debug for DedicatedThread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OwnThread").finish_non_exhaustive()
+        f.debug_struct("DedicatedThread").finish_non_exhaustive()
     }
 }
 

@@ -93,6 +93,6 @@ impl Drop for StatementGuard {
 
 impl fmt::Debug for StatementGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HeldRoom").field(&self.0.id).finish()
+        f.debug_tuple("StatementGuard").field(&self.0.id).finish()
     }
 }

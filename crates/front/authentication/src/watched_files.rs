@@ -18,7 +18,7 @@ pub(crate) struct WatchedFiles {
 /// Debug output without the content, which may be secret.
 impl std::fmt::Debug for WatchedFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watched").field("paths", &self.paths).finish_non_exhaustive()
+        f.debug_struct("WatchedFiles").field("paths", &self.paths).finish_non_exhaustive()
     }
 }
 

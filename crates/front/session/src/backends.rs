@@ -260,7 +260,7 @@ impl Backend {
             state_change_us: doing.state_change_us,
             state: doing.state.text(),
             query_id: doing.query_id.map(|id| id.0.cast_signed()),
-            query: doing.query.clone(),
+            query: without_password(&doing.query),
             wait_event: doing.wait_event,
             memory_bytes: bytes(memory.current),
             memory_bytes_peak: bytes(memory.peak),

@@ -175,7 +175,7 @@ impl SingleUseStream {
 
 impl fmt::Debug for SingleUseStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Once")
+        f.write_str("SingleUseStream")
     }
 }
 

@@ -18,7 +18,7 @@ pub trait Cluster: Send + Sync + fmt::Debug {
     /// Returns, for each part in order, the index in `among` of the worker that owns it. `among` is not empty.
     fn part_owners(&self, parts: &[PartLocation], among: &[Url]) -> Vec<usize>;
 
-    /// Returns, for each of the [`BUCKETS`](shards::BUCKETS) of distributed tables, the index in `among` of the worker
+    /// Returns, for each of the [`BUCKETS`](shards::BUCKET_COUNT) of distributed tables, the index in `among` of the worker
     /// that owns it. The result depends on `among` alone, which is not empty.
     fn bucket_owners(&self, among: &[Url]) -> Vec<usize>;
 

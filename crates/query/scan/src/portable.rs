@@ -103,11 +103,13 @@ impl ShardScanExec {
     /// Converts the scan to its serializable form.
     ///
     /// # Errors
-    /// `XX000` if it [cannot be sent](Self::stays).
+    /// `XX000` if it [cannot be sent](Self::not_portable_because).
     pub fn to_portable(&self) -> DfResult<PortableScan> {
         let refused = |why: &str| to_datafusion(types::SqlError::internal(format!("scan cannot be sent: {why}")));
-        if let Some(stays) = self.not_portable_because() {
-            return Err(refused(&format!("{stays:?}")));
+        match self.not_portable_because() {
+            Some(NotPortable::ExternalTable) => return Err(refused("its files are open in this process only")),
+            Some(NotPortable::UnflushedRows) => return Err(refused("it reads too many unflushed rows")),
+            None => {}
         }
         let scan = &self.scan;
         let is_wanted = |column: &ColumnDef| scan.columns.iter().any(|wanted| wanted.id == column.id);

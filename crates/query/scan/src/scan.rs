@@ -59,7 +59,7 @@ pub(crate) struct OpaquePin(#[expect(dead_code, reason = "held until it is dropp
 
 impl fmt::Debug for OpaquePin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Held")
+        f.write_str("OpaquePin")
     }
 }
 

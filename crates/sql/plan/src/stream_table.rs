@@ -97,7 +97,7 @@ struct RunStream {
 
 impl fmt::Debug for RunStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Fed")
+        f.write_str("RunStream")
     }
 }
 

@@ -19,7 +19,7 @@ pub struct HistoricalState {
 
 impl Debug for HistoricalState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PastState").finish_non_exhaustive()
+        f.debug_struct("HistoricalState").finish_non_exhaustive()
     }
 }
 

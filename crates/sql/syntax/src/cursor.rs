@@ -20,8 +20,8 @@ const DEPTH_MAX: usize = PLAN_DEPTH_MAX / 8;
 /// level becomes up to four levels of a plan.
 const HEIGHT_MAX: usize = PLAN_DEPTH_MAX / 4;
 
-/// Maximum number of expressions that a statement copies: nested, what reads an operand twice doubles at each level.
-const COPIES_MAX: usize = 100_000;
+/// Maximum number of expressions that BETWEEN SYMMETRIC copies in a statement: nested, its operands double at each level.
+const COPIED_EXPRS_MAX: usize = 100_000;
 
 /// Position of the parser in the tokens of a statement.
 pub(super) struct Cursor<'a> {
@@ -239,13 +239,13 @@ impl<'a> Cursor<'a> {
         if self.height > HEIGHT_MAX { Err(too_complex_error()) } else { Ok(()) }
     }
 
-    /// Copies an expression that its test reads twice; fails beyond `COPIES_MAX`.
+    /// Clones an operand that the expansion of BETWEEN SYMMETRIC evaluates twice; fails beyond `COPIED_EXPRS_MAX`.
     pub(super) fn copy_operand(&mut self, expr: &Expr) -> SqlResult<Box<Expr>> {
-        let mut count = CountExprs(COPIES_MAX - self.copies);
+        let mut count = CountExprs(COPIED_EXPRS_MAX - self.copies);
         if expr.walk(&mut count).is_break() {
             return Err(too_complex_error());
         }
-        self.copies = COPIES_MAX - count.0;
+        self.copies = COPIED_EXPRS_MAX - count.0;
         Ok(Box::new(expr.clone()))
     }
 

@@ -109,7 +109,7 @@ pub(crate) struct FileHandle {
 
 impl fmt::Debug for FileHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").field("life", &self.generation).finish_non_exhaustive()
+        f.debug_struct("FileHandle").field("life", &self.generation).finish_non_exhaustive()
     }
 }
 

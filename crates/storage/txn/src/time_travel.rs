@@ -15,7 +15,7 @@ impl Transactions {
     /// it lives.
     ///
     /// # Errors
-    /// [`HistoryError::TooOld`] and [`HistoryError::NotYet`] outside the retention, [`HistoryError::None`] in a
+    /// [`HistoryError::TooOld`] and [`HistoryError::InFuture`] outside the retention, [`HistoryError::NoHistory`] in a
     /// warehouse without history; others if the bucket cannot be read.
     pub fn as_of(&self, moment: TimeTravelTarget) -> BoxFuture<'_, Result<Snapshot>> {
         Box::pin(self.as_of_unboxed(moment))

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use super::{ClusterId, ClusterSpec, ClusterState, DesiredState, Grant, HardwareInstance, NODES_MAX, WORKERS_MAX};
 use crate::events::{ClusterEvent, EventHistory, EventKind};
 
+/// Largest id that a cluster may bring along.
+const ADOPTED_ID_MAX: u32 = u32::MAX / 2;
+
 #[cfg(test)]
 mod tests;
 
@@ -141,8 +144,11 @@ impl Adoption {
         }
         // A cluster that this instance created before it lost its data folder keeps its id.
         let id = found.id.unwrap_or(self.state.next_cluster);
-        let next = ClusterId(id.0.checked_add(1)?);
-        self.state.next_cluster = self.state.next_cluster.max(next);
+        // The external store can be edited by hand: an id near the maximum would leave none for new clusters.
+        if ADOPTED_ID_MAX < id.0 {
+            return None;
+        }
+        self.state.next_cluster = self.state.next_cluster.max(ClusterId(id.0 + 1));
         let cluster = ClusterState {
             id,
             spec: found.spec.clone(),

@@ -468,6 +468,6 @@ impl TokenWorkerHost for WorkerProcesses {
 
 impl std::fmt::Debug for WorkerProcesses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Processes").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("WorkerProcesses").field("address", &self.address).finish_non_exhaustive()
     }
 }

@@ -229,7 +229,7 @@ impl ApiServer {
 impl fmt::Debug for ApiServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ApiServer { namespace, instance, .. } = self;
-        f.debug_struct("Keeper").field("namespace", namespace).field("instance", instance).finish_non_exhaustive()
+        f.debug_struct("ApiServer").field("namespace", namespace).field("instance", instance).finish_non_exhaustive()
     }
 }
 

@@ -38,8 +38,8 @@ pub(crate) struct ServiceAddress {
 }
 
 impl ServiceAddress {
-    /// Returns the parameters for the superuser of the instance `dw`, with the password in its secret.
-    pub(crate) async fn of(cluster: &Cluster) -> ServiceAddress {
+    /// Returns the parameters for the superuser of the instance `dw`, once its secret holds a password.
+    pub(crate) async fn resolve(cluster: &Cluster) -> ServiceAddress {
         let has_password = |secret: Option<&Secret>| secret.is_some_and(|secret| password(secret).is_some());
         let secret = cluster.until("dw-superuser", has_password).await.expect("it was waited for");
         ServiceAddress {

@@ -125,7 +125,7 @@ async fn certificates_and_passwords_change_under_sessions_that_go_on() {
     cluster.create(json!({ "resources": { "cpu": "1", "memory": "1Gi" } })).await.expect("it is an instance");
     cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
     let pod = cluster.all::<Pod>().get("dw-0").await.expect("it runs");
-    let before = ServiceAddress::of(&cluster).await;
+    let before = ServiceAddress::resolve(&cluster).await;
     let session = before.wait().await;
     let refused = ServiceAddress::without(&cluster).await.connect().await.map(drop).expect_err("it is no password");
     assert_eq!(refused.code.as_deref(), Some("28P01"), "{refused:?}");
@@ -141,7 +141,7 @@ async fn certificates_and_passwords_change_under_sessions_that_go_on() {
         assert!(clock.monotonic() < PATIENCE, "the old password is refused in time");
         clock.sleep(Duration::from_millis(200)).await;
     }
-    let after = ServiceAddress::of(&cluster).await;
+    let after = ServiceAddress::resolve(&cluster).await;
     let second = after.connect().await.expect("the new one is taken");
     let said = second.batch_execute("ALTER ROLE kiln PASSWORD 'x'").await.expect_err("the secret says it");
     assert_eq!(said.code().map(tokio_postgres::error::SqlState::code), Some("55000"), "{said}");

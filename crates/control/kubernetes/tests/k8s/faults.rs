@@ -51,7 +51,7 @@ impl Scene {
         }
         cluster.create(spec).await.expect("it is an instance");
         cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
-        let door = ServiceAddress::of(&cluster).await;
+        let door = ServiceAddress::resolve(&cluster).await;
         Some(Scene { cluster, nodes, operator, door, clock: SystemClock::new(), _bucket: bucket })
     }
 

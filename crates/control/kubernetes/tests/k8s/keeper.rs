@@ -150,7 +150,7 @@ async fn without_the_api_server_nothing_changes_and_everybody_works_on() {
         road = Some(made);
         client
     };
-    let Some(house) = TestInstance::by("keeper-outage", by).await else { return };
+    let Some(house) = TestInstance::with_client("keeper-outage", by).await else { return };
     let road = road.expect("it was made");
     house.apply(create("etl", 2)).await.expect("it is within limits");
     let id = house.id("etl");

@@ -68,7 +68,7 @@ impl KnownQuery {
 
     /// Runs the query again and compares the results. Returns the failure of the query, or else the difference in words
     /// if there is one.
-    async fn again(&self, client: &Client) -> Result<Result<(), String>, QueryError> {
+    async fn verify(&self, client: &Client) -> Result<Result<(), String>, QueryError> {
         let asked = tokio::time::timeout(ANSWER_TIME_MAX, run::run_query(client, &self.sql));
         let rows = asked.await.map_err(|_| QueryError::late(ANSWER_TIME_MAX))??;
         Ok(answers::compare(&self.rows, &rows).map_err(|difference| format!("{}: {difference}", self.sql)))
@@ -163,7 +163,7 @@ impl Shared {
         while !self.is_over() {
             let known = queries.next().expect("they go on and on");
             let asked = self.clock.monotonic();
-            let ended = known.again(client).await;
+            let ended = known.verify(client).await;
             let mut endings = self.endings.lock();
             let now = self.clock.monotonic();
             match ended {

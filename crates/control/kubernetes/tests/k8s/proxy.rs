@@ -17,11 +17,11 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Opens a proxy to `to` on a free local port.
     pub(crate) async fn to(to: SocketAddr) -> Proxy {
-        Proxy::at(([127, 0, 0, 1], 0).into(), to).await
+        Proxy::bind(([127, 0, 0, 1], 0).into(), to).await
     }
 
     /// Opens a proxy to `to` on the address `from`.
-    pub(crate) async fn at(from: SocketAddr, to: SocketAddr) -> Proxy {
+    pub(crate) async fn bind(from: SocketAddr, to: SocketAddr) -> Proxy {
         let listener = TcpListener::bind(from).await.expect("a port is free");
         let address = listener.local_addr().expect("it listens");
         let travellers = Arc::new(Mutex::new(Some(JoinSet::new())));

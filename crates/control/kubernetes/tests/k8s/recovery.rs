@@ -31,7 +31,7 @@ async fn create(cluster: &Cluster, bucket: &Bucket, more: Value) {
 async fn make(cluster: &Cluster, bucket: &Bucket, more: Value) -> Client {
     create(cluster, bucket, more).await;
     cluster.until_late("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
-    ServiceAddress::of(cluster).await.wait().await
+    ServiceAddress::resolve(cluster).await.wait().await
 }
 
 /// Deletes the instance and its volume.
@@ -83,7 +83,7 @@ async fn a_lost_volume_comes_back_from_the_bucket() {
     cluster.all::<Pod>().delete("dw-0", &DeleteParams::default()).await.expect("it runs");
     cluster.until("dw-0", |pod: Option<&Pod>| pod.is_none_or(|pod| !is_ready(pod))).await;
     cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
-    let boss = ServiceAddress::of(&cluster).await.wait().await;
+    let boss = ServiceAddress::resolve(&cluster).await.wait().await;
     assert_eq!(value(&boss, "SELECT count(*) FROM t").await, "1003");
     assert!(node.site().log("dw-0").contains("nothing is restored"));
     drop(boss);

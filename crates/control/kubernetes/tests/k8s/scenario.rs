@@ -164,7 +164,7 @@ impl Scenario {
         let refused =
             ServiceAddress::without(&self.cluster).await.connect().await.map(drop).expect_err("it is no password");
         assert_eq!(refused.code.as_deref(), Some("28P01"), "{refused:?}");
-        self.door = Some(ServiceAddress::of(&self.cluster).await);
+        self.door = Some(ServiceAddress::resolve(&self.cluster).await);
         let client = self.door().wait().await;
         self.steps.done("the first connection by the service", "encrypted, verified, by the password of the secret");
         client

@@ -78,18 +78,21 @@ impl TestInstance {
         cluster.until("dw", |account: Option<&ServiceAccount>| account.is_some()).await;
         cluster.until("dw", |binding: Option<&k8s_openapi::api::rbac::v1::RoleBinding>| binding.is_some()).await;
         let client = cluster.client_of("dw").await;
-        Some(TestInstance::over(cluster, client, operator).await)
+        Some(TestInstance::from_parts(cluster, client, operator).await)
     }
 
-    /// Starts an instance that uses the client returned by `way`.
-    pub(crate) async fn by(namespace: &str, way: impl AsyncFnOnce(&Cluster) -> Client) -> Option<TestInstance> {
+    /// Starts an instance that uses the client that `connect` returns.
+    pub(crate) async fn with_client(
+        namespace: &str,
+        connect: impl AsyncFnOnce(&Cluster) -> Client,
+    ) -> Option<TestInstance> {
         let mut house = TestInstance::new(namespace).await?;
-        house.client = way(&house.cluster).await;
+        house.client = connect(&house.cluster).await;
         house.begin().await;
         Some(house)
     }
 
-    async fn over(cluster: Cluster, client: Client, operator: Operator) -> TestInstance {
+    async fn from_parts(cluster: Cluster, client: Client, operator: Operator) -> TestInstance {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let (store, guests) = (MemoryStore::default(), FakeWorkers::new(Arc::clone(&clock)));
         let (warehouse, plane) = open(&cluster, &client, &store, &guests, &clock);

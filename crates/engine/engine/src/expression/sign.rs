@@ -55,7 +55,7 @@ pub(super) fn apply_sign(value: ColumnarValue, sign: SignOperation, limits: Boun
 mod tests {
     use super::*;
 
-    fn of(data: ColumnData, sign: SignOperation, limits: Bounds) -> Result<Vec<i128>> {
+    fn signed_values(data: ColumnData, sign: SignOperation, limits: Bounds) -> Result<Vec<i128>> {
         let computed = apply_sign(ColumnarValue { column: Column::new(data), is_scalar: false }, sign, limits)?;
         Ok(to_wide(&computed.column.data)?.to_vec())
     }
@@ -66,20 +66,23 @@ mod tests {
         let data = |values: [i64; 2]| ColumnData::Ints { values: Arc::new(values.to_vec()), bounds: Bounds::I64 };
         for sign in [SignOperation::Negate, SignOperation::Absolute] {
             assert!(
-                matches!(of(data([1, i32::MIN.into()]), sign, limits), Err(Error::UncomputableValue(_))),
+                matches!(signed_values(data([1, i32::MIN.into()]), sign, limits), Err(Error::UncomputableValue(_))),
                 "{sign:?}"
             );
-            assert!(matches!(of(data([1, i64::MIN]), sign, Bounds::I64), Err(Error::UncomputableValue(_))), "{sign:?}");
+            assert!(
+                matches!(signed_values(data([1, i64::MIN]), sign, Bounds::I64), Err(Error::UncomputableValue(_))),
+                "{sign:?}"
+            );
             let beyond = Bounds { min: -(1 << 70), max: 1 << 70 };
-            assert_eq!(of(data([0, i64::MIN]), sign, beyond).unwrap(), [0, 1 << 63], "{sign:?}");
+            assert_eq!(signed_values(data([0, i64::MIN]), sign, beyond).unwrap(), [0, 1 << 63], "{sign:?}");
             assert_eq!(
-                of(ColumnData::WideInts(Arc::new(vec![-(1 << 69)])), sign, beyond).unwrap(),
+                signed_values(ColumnData::WideInts(Arc::new(vec![-(1 << 69)])), sign, beyond).unwrap(),
                 [1 << 69],
                 "{sign:?}"
             );
         }
         let small = ColumnData::Ints { values: Arc::new(vec![-3, 0, 2]), bounds: Bounds { min: -3, max: 2 } };
-        assert_eq!(of(small.clone(), SignOperation::Negate, limits).unwrap(), [3, 0, -2]);
-        assert_eq!(of(small, SignOperation::Absolute, limits).unwrap(), [3, 0, 2]);
+        assert_eq!(signed_values(small.clone(), SignOperation::Negate, limits).unwrap(), [3, 0, -2]);
+        assert_eq!(signed_values(small, SignOperation::Absolute, limits).unwrap(), [3, 0, 2]);
     }
 }

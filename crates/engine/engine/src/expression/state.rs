@@ -114,7 +114,7 @@ impl ExpressionState {
 
 impl fmt::Debug for ExpressionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory")
+        f.debug_struct("ExpressionState")
             .field("tables", &self.result_tables.len())
             .field("calls", &self.calls)
             .finish_non_exhaustive()

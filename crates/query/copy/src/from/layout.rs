@@ -17,7 +17,7 @@ pub(crate) struct InputLayout {
     pub(crate) dates: DateContext,
     /// True for ON_ERROR ignore: records with an invalid value are skipped.
     pub(crate) skips_bad_records: bool,
-    /// Minimum bytes of a chunk but the last; [`CHUNK_BYTES`](super::cut::CHUNK_BYTES) except in tests.
+    /// Minimum bytes of a chunk but the last; [`CHUNK_BYTES`](super::chunk_cutter::CHUNK_BYTES) except in tests.
     pub(crate) chunk_bytes: usize,
     pub(crate) schema: SchemaRef,
 }

@@ -26,7 +26,7 @@ use crate::bind::plan_names::{CONFLICTING_ROWS, NEW_ROWS};
 use crate::bind::target_table::TargetTable;
 use crate::query_plan::{OptimizedPlanCache, OuterLimit, OutputColumn, QueryPlan};
 
-/// Plans that a query can read as relations of the schema [`PROVIDED_SCHEMA`](crate::bind::plan_names::GIVEN), by name.
+/// Plans that a query can read as relations of the schema [`PROVIDED_SCHEMA`](crate::bind::plan_names::PROVIDED_SCHEMA), by name.
 pub(super) type ProvidedPlans = HashMap<&'static str, Arc<dyn TableSource>>;
 
 /// Statement that changes rows of a table, reduced to what name resolution needs.

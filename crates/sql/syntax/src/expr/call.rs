@@ -76,7 +76,7 @@ impl Cursor<'_> {
     /// Parses the rest of an ordinary call after its arguments.
     fn finish_call(&mut self, name: ObjectName, mut list: FunctionArgumentList) -> SqlResult<Expr> {
         let is_star = matches!(list.args[..], [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
-        if !is_star && !list.args.is_empty() && self.eat("order by") {
+        if !is_star && self.eat("order by") {
             list.clauses.push(FunctionArgumentClause::OrderBy(self.list(Self::order_by_expr)?));
         }
         self.expect_symbol(')')?;

@@ -231,11 +231,9 @@ impl Shared {
     /// Writes a frozen memtable to the trees and drops it.
     fn flush(&self, frozen: &FrozenMemtable) -> Result<()> {
         if let Err(source) = self.trees.apply(&frozen.changes, frozen.last_record) {
-            let error = self.poison(source);
-            // A writer that found the store usable before holds the lock until it waits, and has to be woken then.
-            drop(self.layers.lock());
-            self.changed.notify_all();
-            return Err(error);
+            // Under the lock that a writer holds from its look at the flag until it waits: none misses the wake-up.
+            let _layers = self.layers.lock();
+            return Err(self.poison(source));
         }
         self.layers.lock().frozen = None;
         self.changed.notify_all();

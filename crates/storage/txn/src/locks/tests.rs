@@ -8,7 +8,7 @@ use types::ManualClock;
 
 use super::*;
 
-type Asked<'a> = Pin<Box<dyn Future<Output = Result<LockOutcome, LockError>> + Send + 'a>>;
+type LockRequest<'a> = Pin<Box<dyn Future<Output = Result<LockOutcome, LockError>> + Send + 'a>>;
 
 const BLOCK: LockWait = LockWait::Block { timeout: None };
 const TABLE: Oid = Oid(7);
@@ -17,35 +17,35 @@ fn manager() -> LockManager {
     LockManager::new(Arc::new(ManualClock::default()))
 }
 
-fn table(locks: &LockManager, txn: u64, mode: TableLock) -> Asked<'_> {
+fn table(locks: &LockManager, txn: u64, mode: TableLock) -> LockRequest<'_> {
     Box::pin(locks.lock_table(TxnId(txn), TABLE, mode, BLOCK))
 }
 
-fn row(locks: &LockManager, txn: u64, row: u64, mode: RowLock) -> Asked<'_> {
+fn row(locks: &LockManager, txn: u64, row: u64, mode: RowLock) -> LockRequest<'_> {
     Box::pin(async move { locks.lock_rows(TxnId(txn), TABLE, &[RowId(row)], mode, BLOCK).await })
 }
 
-fn poll(asked: &mut Asked<'_>) -> Option<Result<LockOutcome, LockError>> {
-    match asked.as_mut().poll(&mut Context::from_waker(&noop_waker())) {
+fn poll(request: &mut LockRequest<'_>) -> Option<Result<LockOutcome, LockError>> {
+    match request.as_mut().poll(&mut Context::from_waker(&noop_waker())) {
         Poll::Ready(result) => Some(result),
         Poll::Pending => None,
     }
 }
 
 #[track_caller]
-fn at_once(mut asked: Asked<'_>) {
-    assert_eq!(poll(&mut asked), Some(Ok(LockOutcome::default())));
+fn at_once(mut request: LockRequest<'_>) {
+    assert_eq!(poll(&mut request), Some(Ok(LockOutcome::default())));
 }
 
 #[track_caller]
-fn blocked(mut asked: Asked<'_>) -> Asked<'_> {
-    assert_eq!(poll(&mut asked), None);
-    asked
+fn blocked(mut request: LockRequest<'_>) -> LockRequest<'_> {
+    assert_eq!(poll(&mut request), None);
+    request
 }
 
 #[track_caller]
-fn granted(asked: &mut Asked<'_>) {
-    assert_eq!(poll(asked), Some(Ok(LockOutcome { waited: true, skipped: Vec::new() })));
+fn granted(request: &mut LockRequest<'_>) {
+    assert_eq!(poll(request), Some(Ok(LockOutcome { waited: true, skipped: Vec::new() })));
 }
 
 impl LockManager {
@@ -85,8 +85,8 @@ fn rows_conflict_as_in_postgresqls_manual() {
         for (held, cell) in RowLock::ALL.into_iter().zip(cells.split(' ')) {
             let locks = manager();
             at_once(row(&locks, 1, 5, held));
-            let asked = locks.lock_rows(TxnId(2), TABLE, &[RowId(5)], requested, LockWait::NoWait);
-            let answer = asked.now_or_never().unwrap();
+            let request = locks.lock_rows(TxnId(2), TABLE, &[RowId(5)], requested, LockWait::NoWait);
+            let answer = request.now_or_never().unwrap();
             assert_eq!(answer.is_err(), cell == "X", "{requested:?} while {held:?} is held");
         }
     }
@@ -219,7 +219,7 @@ fn waiting_ends_with_its_time() {
     let locks = LockManager::new(Arc::<ManualClock>::clone(&clock));
     let timeout = Some(Duration::from_secs(1));
     at_once(table(&locks, 1, TableLock::Share));
-    let ask = |txn| -> Asked<'_> {
+    let ask = |txn| -> LockRequest<'_> {
         Box::pin(locks.lock_table(TxnId(txn), TABLE, TableLock::Exclusive, LockWait::Block { timeout }))
     };
     let mut late = blocked(ask(2));
@@ -377,13 +377,13 @@ fn every_waiter_of_a_queue_is_looked_at() {
     let _middle = blocked(row(&locks, 5, 5, RowLock::Update));
     let mut back = blocked(row(&locks, 4, 5, RowLock::Share));
     // 1 waits for 3, which waits for 2 alone, and for 4, which is behind 5, which waits for 1.
-    let mut asked = blocked(row(&locks, 1, 6, RowLock::Update));
+    let mut request = blocked(row(&locks, 1, 6, RowLock::Update));
     locks.release_all(TxnId(2));
     granted(&mut front);
     granted(&mut back);
     locks.release_all(TxnId(3));
     locks.release_all(TxnId(4));
-    granted(&mut asked);
+    granted(&mut request);
 }
 
 #[test]
@@ -413,9 +413,9 @@ fn a_thousand_waiters_of_one_row_get_it_in_turn() {
     let locks = manager();
     at_once(row(&locks, 0, 5, RowLock::Update));
     let mut waiting: Vec<_> = (1..1000).map(|txn| blocked(row(&locks, txn, 5, RowLock::Update))).collect();
-    for (txn, asked) in (0..).zip(&mut waiting) {
+    for (txn, request) in (0..).zip(&mut waiting) {
         locks.release_all(TxnId(txn));
-        granted(asked);
+        granted(request);
     }
     locks.release_all(TxnId(999));
     assert!(locks.is_empty());

@@ -52,6 +52,6 @@ impl Default for StatementHasher {
 
 impl std::fmt::Debug for StatementHasher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Work").field(&self.digest()).finish()
+        f.debug_tuple("StatementHasher").field(&self.digest()).finish()
     }
 }

@@ -131,3 +131,18 @@ fn default_becomes_embedded_when_its_object_is_gone() {
     let none = own.change(&Inventory::single_machine(), &drop, &superuser(), AT).expect("it is allowed").0;
     assert_eq!(none.adopt(&[], is_external, AT).1.len(), 0);
 }
+
+#[test]
+fn a_cluster_whose_id_leaves_none_for_others_is_not_adopted() {
+    let state = state();
+    let mut found = stored_externally(&state);
+    let mut other = found[0].clone();
+    other.spec.name = "other".to_owned();
+    for (id, is_adopted) in [(u32::MAX, false), (ADOPTED_ID_MAX + 1, false), (ADOPTED_ID_MAX, true)] {
+        other.id = Some(ClusterId(id));
+        found.truncate(1);
+        found.push(other.clone());
+        let (adopted, _) = state.adopt(&found, is_external, AT);
+        assert_eq!(adopted.clusters().any(|cluster| cluster.id.0 == id), is_adopted, "{id}");
+    }
+}

@@ -68,7 +68,7 @@ impl Site {
             client: cluster.client.clone(),
             namespace: cluster.namespace.clone(),
             hosts: Hosts::in_folder(&folder),
-            road: Proxy::at((HERE, 0).into(), cluster.api_server()).await,
+            road: Proxy::bind((HERE, 0).into(), cluster.api_server()).await,
             clock: SystemClock::new(),
             image,
             images: Mutex::default(),
@@ -90,7 +90,7 @@ impl Site {
 
     /// Opens a proxy by which pods reach a listener on this machine.
     pub(crate) async fn way_to(&self, listener: SocketAddr) -> Proxy {
-        Proxy::at((HERE, 0).into(), listener).await
+        Proxy::bind((HERE, 0).into(), listener).await
     }
 
     /// Returns the output of the containers of all pods of this name.
