@@ -4,7 +4,7 @@
 
 CARGO ?= cargo
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint program build unit integration release bench nightly sqlalchemy image k8s-build k8s-up test-k8s tools
+.PHONY: docs help demo run test lint program build unit integration release bench nightly sqlalchemy image k8s-build k8s-up test-k8s tools
 
 help: ## list the chores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -60,6 +60,9 @@ image: release ## an OCI image of it, target/kiln-image.tar, without a daemon
 
 bench: release ## TPC-H and TPC-DS SF1 beside DuckDB, with the release build
 	@scripts/bench
+
+docs: ## build the static site of the documents with MkDocs; prints where it is
+	@scripts/need python3 "Python 3: apt-get install python3 python3-venv" && scripts/docs
 
 sqlalchemy: build ## SQLAlchemy's dialect suite against Kiln; prints passed, failed, skipped
 	@scripts/sqlalchemy-suite

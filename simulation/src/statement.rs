@@ -12,7 +12,7 @@ use datafusion::execution::TaskContext;
 use dml::StatementChanges;
 use functions::error::from_datafusion;
 use plan::schema_of;
-use row_locks::{Attempt, CheckedRow, LockWaits, check_constraints, lock_tables};
+use row_locks::{AttemptOutcome, CheckedRow, LockWaits, check_constraints, lock_tables};
 use scan::{KeyColumns, encode_table_rows};
 use storage_error::from_txn;
 use txn::Transaction;
@@ -87,7 +87,7 @@ impl Client {
                 Statement::Delete(which) => self.modify(which, true, transaction, writes).await?,
                 Statement::Truncate => self.truncate(transaction, writes).await?,
             };
-            if attempt == Attempt::Done(()) {
+            if attempt == AttemptOutcome::Done(()) {
                 return Ok(());
             }
             self.life.block("again").await;
@@ -101,12 +101,12 @@ impl Client {
         into_shard: bool,
         transaction: &mut Transaction,
         writes: &mut TransactionWrites,
-    ) -> SqlResult<Attempt<()>> {
+    ) -> SqlResult<AttemptOutcome<()>> {
         let life = &*self.life;
         let (table, waits) = (&life.table, LockWaits::from_context(&run_context()));
         let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.lock_wait());
         if waits.wait_for(locked).await?.waited {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
         let keys: BTreeSet<i32> = (0..count).map(|_| draw_key(self)).collect();
         let rows: Vec<(i64, Row)> = keys
@@ -119,8 +119,8 @@ impl Client {
         let begun = transaction.view().ts;
         let checked = check_constraints(life.execution.lookup(), table, &new, &[], None, transaction, &waits).await;
         self.check_unique_violation(&checked, &keys, begun, writes).await;
-        if checked? == Attempt::Conflict {
-            return Ok(Attempt::Conflict);
+        if checked? == AttemptOutcome::Conflict {
+            return Ok(AttemptOutcome::Conflict);
         }
         if into_shard {
             let schema = schema_of(&table.columns);
@@ -136,7 +136,7 @@ impl Client {
         writes
             .rows
             .extend(rows.into_iter().map(|(number, row)| (number, Write { seen_version: None, new_row: Some(row) })));
-        Ok(Attempt::Done(()))
+        Ok(AttemptOutcome::Done(()))
     }
 
     /// Checks a unique violation: one of the keys must have existed since the statement began.
@@ -168,12 +168,12 @@ impl Client {
         delete: bool,
         transaction: &mut Transaction,
         writes: &mut TransactionWrites,
-    ) -> SqlResult<Attempt<()>> {
+    ) -> SqlResult<AttemptOutcome<()>> {
         let life = &*self.life;
         let (table, waits) = (&life.table, LockWaits::from_context(&run_context()));
         let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.lock_wait());
         if waits.wait_for(locked).await?.waited {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
         let targets = self.find_rows(which, transaction, writes).await?;
         let mut used = BTreeSet::new();
@@ -209,8 +209,8 @@ impl Client {
         if !is_twice {
             self.check_unique_violation(&attempt, &used, begun, writes).await;
         }
-        if attempt? == Attempt::Conflict {
-            return Ok(Attempt::Conflict);
+        if attempt? == AttemptOutcome::Conflict {
+            return Ok(AttemptOutcome::Conflict);
         }
         if found.goes_to_shards {
             let many = found.into_shard_rows(table, None, transaction)?;
@@ -224,7 +224,7 @@ impl Client {
                 writes.rows.entry(number).or_insert(Write { seen_version: Some(seen.row.version), new_row: None });
             write.new_row = (!delete).then_some(row);
         }
-        Ok(Attempt::Done(()))
+        Ok(AttemptOutcome::Done(()))
     }
 
     /// Returns the rows that a statement affects, after checking them against the model.
@@ -270,16 +270,20 @@ impl Client {
         }
     }
 
-    async fn truncate(&self, transaction: &mut Transaction, writes: &mut TransactionWrites) -> SqlResult<Attempt<()>> {
+    async fn truncate(
+        &self,
+        transaction: &mut Transaction,
+        writes: &mut TransactionWrites,
+    ) -> SqlResult<AttemptOutcome<()>> {
         let tables = BTreeSet::from([TABLE]);
         if lock_tables(&tables, &BTreeSet::new(), false, transaction, &run_context()).await? {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
         let seen = self.life.world.history.lock().rows_at(transaction.view().ts);
         transaction.stage(vec![Change::RemoveAllRows { table: TABLE }]).map_err(from_txn)?;
         writes.truncated_rows.get_or_insert(seen);
         writes.rows.clear();
-        Ok(Attempt::Done(()))
+        Ok(AttemptOutcome::Done(()))
     }
 }
 

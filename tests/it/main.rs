@@ -6,6 +6,7 @@
     reason = "a test that is skipped says so; KILN_TEST_LOG shows servers' logs"
 )]
 
+mod branches;
 mod bulk;
 mod by_key;
 mod cache;
@@ -17,6 +18,7 @@ mod cluster_cursor;
 mod cluster_kill;
 mod dependent;
 mod distributed;
+mod documents;
 mod endurance;
 mod external;
 mod faults;

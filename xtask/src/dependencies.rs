@@ -7,6 +7,7 @@ use crate::workspace::Workspace;
 
 /// Order of the crates: each depends only on earlier ones, also in its tests.
 pub(crate) const ORDER: &[&str] = &[
+    "generated_docs",
     "types",
     "cluster_model",
     "bench",

@@ -6,14 +6,17 @@
 //! - `cargo xtask sample` draws files, names and texts for a reader to explain.
 //!
 //! - `workspace.rs`: the files of the workspace as data; start here.
-//! - Checks: `architecture.rs`, `dependencies.rs`, `files.rs`, `members.rs`, `selections.rs`.
+//! - Checks: `architecture.rs`, `dependencies.rs`, `docs.rs`, `files.rs`, `members.rs`, `selections.rs`.
+//! - `names/`: decisions by names and by texts of errors, with the exceptions in `name_decisions.toml`.
 //! - `map/` and `words/`: the subcommands of these names; `tidy` runs their checks too.
 
 mod architecture;
 mod dependencies;
+mod docs;
 mod files;
 mod map;
 mod members;
+mod names;
 mod selections;
 mod words;
 mod workspace;
@@ -66,8 +69,10 @@ fn tidy(workspace: &Workspace) -> ExitCode {
     problems.extend(selections::check_selections(workspace));
     problems.extend(architecture::check_table(workspace));
     problems.extend(architecture::check_paths(workspace));
+    problems.extend(docs::check_docs(workspace));
     problems.extend(files::check_lengths(workspace));
     problems.extend(files::check_crate_docs(workspace));
+    problems.extend(names::check_names(workspace));
     problems.extend(words::check_words(workspace));
     for problem in &problems {
         print_problem(&format!("tidy: {problem}"));

@@ -25,8 +25,9 @@ pub mod worker;
 pub use activity::Activity;
 pub use balance::{Candidate, Choice, Unavailable};
 pub use desired::{
-    Actor, Author, Change, ClusterId, ClusterOptions, ClusterSpec, ClusterState, DesiredState, Error, ExternalCluster,
-    Grantee, HardwareInstance, HardwareKind, IfExists, Inventory, Privilege, Result, RoleRef, WlmProfile,
+    Actor, Author, CLUSTER_OPTIONS, Change, ClusterId, ClusterOption, ClusterOptions, ClusterSpec, ClusterState,
+    DesiredState, Error, ExternalCluster, Grantee, HardwareInstance, HardwareKind, IfExists, Inventory, OptionForm,
+    OptionValue, Privilege, Result, RoleRef, WlmProfile, WorkerOptions,
 };
 pub use events::{ClusterEvent, EventHistory, EventKind};
 pub use placement::{Move, Ownership, Part, Placement};

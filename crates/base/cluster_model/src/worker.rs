@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::desired::ClusterId;
+use crate::desired::{ClusterId, WorkerOptions};
 
 /// Id of a worker. Random and never reused; the worker that replaces another has a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -20,18 +20,15 @@ pub struct Resources {
     pub memory_bytes: u64,
 }
 
-/// Specification of a worker. A running worker accepts a new share and new percentages; other hardware needs a new
-/// worker.
+/// Specification of a worker. A running worker accepts a new share and new options; other hardware needs a new worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSpec {
     /// Name of the hardware instance.
     pub hardware_instance: String,
     /// Cores and memory.
     pub share: Resources,
-    /// Percentage of its disk for spill files; `None` for no limit of its own.
-    pub max_spill_pct: Option<u8>,
-    /// Percentage of its disk for the cache; `None` for no limit of its own.
-    pub max_cache_pct: Option<u8>,
+    #[serde(flatten)]
+    pub options: WorkerOptions,
 }
 
 /// Lifecycle state of a worker, as `sys.worker` shows it.

@@ -1,5 +1,7 @@
 //! Mapping of SQL types to Arrow: a data type, and field metadata with the SQL type if the data type is ambiguous.
 
+#![deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has an Arrow type")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

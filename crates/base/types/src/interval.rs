@@ -175,7 +175,7 @@ impl Interval {
             let days = i32::try_from(us.div_euclid(US_PER_DAY)).ok()?;
             us = i64::from(add_months(days, self.months)?) * US_PER_DAY + us.rem_euclid(US_PER_DAY);
         }
-        us.checked_add(i64::from(self.days) * US_PER_DAY)?.checked_add(self.microseconds)
+        us.checked_add(i64::from(self.days).checked_mul(US_PER_DAY)?)?.checked_add(self.microseconds)
     }
 
     /// Computes `age(end, start)`: the calendar difference in months, days and time.

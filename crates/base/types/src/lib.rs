@@ -12,7 +12,7 @@
 //! - `interrupt.rs`, `stack.rs`, `value_guard.rs`, `allocation_counters.rs`: cancellation, stack and memory limits of a statement
 //! - `conjuncts.rs`: adaptive order of filter conditions
 //! - `row_lock.rs`, `time_travel.rs`, `on_commit.rs`, `cache_policy.rs`, `object_names.rs`, `health.rs`: small shared types
-//! - `failpoint.rs`, `mutation.rs`: fault injection for tests
+//! - `failpoint.rs`, `mutation.rs`: fault injection for tests; `samples.rs`: values of all types for conformance tests
 
 pub mod allocation_counters;
 pub mod arrow_field;
@@ -34,6 +34,8 @@ pub mod object_names;
 pub mod on_commit;
 pub mod random;
 pub mod row_lock;
+#[doc(hidden)]
+pub mod samples;
 pub mod sql_type;
 mod sqlstate;
 pub mod stack;
@@ -58,7 +60,7 @@ pub use object_names::ObjectNames;
 pub use on_commit::OnCommit;
 pub use random::{Random, SystemRandom};
 pub use row_lock::{LockMode, LockWait};
-pub use sql_type::SqlType;
+pub use sql_type::{SqlType, TypeGroup};
 pub use time_travel::TimeTravelTarget;
 pub use value_guard::ValueGuard;
 pub use zone::SessionZone;

@@ -1,5 +1,10 @@
 //! SQL types with PostgreSQL's names, OIDs and modifiers.
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new type must not compile until each property says what it is for it"
+)]
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -62,10 +67,75 @@ pub enum SqlType {
     Unknown,
 }
 
+/// Group of types whose values are alike, so that they are treated alike in most places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypeGroup {
+    Boolean,
+    /// `int2`, `int4`, `int8`.
+    Integer,
+    Numeric,
+    /// `float4`, `float8`.
+    Float,
+    /// Text of any characters: `text`, `varchar`, `char`, `name`.
+    Text,
+    /// `"char"`, a single byte.
+    InternalChar,
+    Date,
+    Time,
+    /// `timestamp`, `timestamptz`.
+    Timestamp,
+    Interval,
+    Bytea,
+    Uuid,
+    /// `json`, `jsonb`.
+    Json,
+    Array,
+    /// `int2vector`, `oidvector`.
+    Vector,
+    Oid,
+    /// OIDs of catalog objects that are printed as names: `regclass` and similar types.
+    RegType,
+    /// Untyped literals and parameters, represented as text.
+    Unknown,
+}
+
 /// Scale of `numeric` without precision and scale.
 pub const BARE_NUMERIC_SCALE: u8 = 10;
 /// Maximum precision of `numeric`.
 pub const NUMERIC_PRECISION_MAX: u8 = 38;
+
+/// Pattern of the types without modifiers and elements.
+macro_rules! plain_scalar {
+    () => {
+        SqlType::Bool
+            | SqlType::Int2
+            | SqlType::Int4
+            | SqlType::Int8
+            | SqlType::Float4
+            | SqlType::Float8
+            | SqlType::Text
+            | SqlType::Date
+            | SqlType::Time
+            | SqlType::Timestamp
+            | SqlType::TimestampTz
+            | SqlType::Interval
+            | SqlType::Bytea
+            | SqlType::Uuid
+            | SqlType::Json
+            | SqlType::Jsonb
+            | SqlType::Oid
+            | SqlType::Name
+            | SqlType::InternalChar
+            | SqlType::Regclass
+            | SqlType::Regtype
+            | SqlType::Regproc
+            | SqlType::Regnamespace
+            | SqlType::Regrole
+            | SqlType::Regprocedure
+            | SqlType::Regoperator
+            | SqlType::Unknown
+    };
+}
 
 impl SqlType {
     /// The type `numeric` without precision and scale.
@@ -88,7 +158,12 @@ impl SqlType {
     pub fn typname(&self) -> String {
         match self {
             SqlType::Array(element) => format!("_{}", element.typname()),
-            other => other.entry().typname.to_owned(),
+            plain_scalar!()
+            | SqlType::Numeric { .. }
+            | SqlType::Varchar(_)
+            | SqlType::Char(_)
+            | SqlType::Int2Vector
+            | SqlType::OidVector => self.entry().typname.to_owned(),
         }
     }
 
@@ -109,14 +184,19 @@ impl SqlType {
                 i32::try_from(*length).unwrap_or(i32::MAX - 4) + 4
             }
             SqlType::Array(element) => element.typmod(),
-            _ => -1,
+            plain_scalar!()
+            | SqlType::Varchar(None)
+            | SqlType::Char(None)
+            | SqlType::Int2Vector
+            | SqlType::OidVector => -1,
         }
     }
 
     /// Returns the type with OID `oid` and modifier `typmod` (-1 for none); `None` if Kiln does not have it.
     #[must_use]
     pub fn from_oid(oid: u32, typmod: i32) -> Option<SqlType> {
-        let unmodified = SCALARS.iter().find_map(|(sql_type, entry)| {
+        let unmodified = SCALARS.iter().find_map(|sql_type| {
+            let entry = sql_type.entry();
             if entry.oid == oid {
                 Some(sql_type.clone())
             } else if entry.array_oid == oid && oid != 0 {
@@ -143,7 +223,7 @@ impl SqlType {
             SqlType::Varchar(_) => SqlType::Varchar(Some(modifier)),
             SqlType::Char(_) => SqlType::Char(Some(modifier)),
             SqlType::Array(element) => SqlType::Array(Box::new(element.with_typmod(typmod))),
-            other => other,
+            other @ (plain_scalar!() | SqlType::Int2Vector | SqlType::OidVector) => other,
         }
     }
 
@@ -156,7 +236,38 @@ impl SqlType {
             SqlType::Varchar(_) => SqlType::Varchar(None),
             SqlType::Char(_) => SqlType::Char(None),
             SqlType::Array(element) => SqlType::Array(Box::new(element.without_modifier())),
-            other => other.clone(),
+            other @ (plain_scalar!() | SqlType::Int2Vector | SqlType::OidVector) => other.clone(),
+        }
+    }
+
+    /// Returns the group of the type. Every other question about the kind of its values is answered by the group.
+    #[must_use]
+    pub fn group(&self) -> TypeGroup {
+        match self {
+            SqlType::Bool => TypeGroup::Boolean,
+            SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => TypeGroup::Integer,
+            SqlType::Numeric { .. } => TypeGroup::Numeric,
+            SqlType::Float4 | SqlType::Float8 => TypeGroup::Float,
+            SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => TypeGroup::Text,
+            SqlType::InternalChar => TypeGroup::InternalChar,
+            SqlType::Date => TypeGroup::Date,
+            SqlType::Time => TypeGroup::Time,
+            SqlType::Timestamp | SqlType::TimestampTz => TypeGroup::Timestamp,
+            SqlType::Interval => TypeGroup::Interval,
+            SqlType::Bytea => TypeGroup::Bytea,
+            SqlType::Uuid => TypeGroup::Uuid,
+            SqlType::Json | SqlType::Jsonb => TypeGroup::Json,
+            SqlType::Array(_) => TypeGroup::Array,
+            SqlType::Int2Vector | SqlType::OidVector => TypeGroup::Vector,
+            SqlType::Oid => TypeGroup::Oid,
+            SqlType::Regclass
+            | SqlType::Regtype
+            | SqlType::Regproc
+            | SqlType::Regnamespace
+            | SqlType::Regrole
+            | SqlType::Regprocedure
+            | SqlType::Regoperator => TypeGroup::RegType,
+            SqlType::Unknown => TypeGroup::Unknown,
         }
     }
 
@@ -167,76 +278,43 @@ impl SqlType {
             SqlType::Array(element) => Some(element.as_ref().clone()),
             SqlType::Int2Vector => Some(SqlType::Int2),
             SqlType::OidVector => Some(SqlType::Oid),
-            _ => None,
+            plain_scalar!() | SqlType::Numeric { .. } | SqlType::Varchar(_) | SqlType::Char(_) => None,
         }
     }
 
     /// Whether values are represented as text: `text`, `varchar`, `char`, `name`.
     #[must_use]
     pub fn is_textual(&self) -> bool {
-        matches!(self, SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name | SqlType::Unknown)
+        matches!(self.group(), TypeGroup::Text | TypeGroup::Unknown)
     }
 
     /// Whether values are numbers.
     #[must_use]
     pub fn is_numeric(&self) -> bool {
-        matches!(
-            self,
-            SqlType::Int2
-                | SqlType::Int4
-                | SqlType::Int8
-                | SqlType::Numeric { .. }
-                | SqlType::Float4
-                | SqlType::Float8
-                | SqlType::Oid
-        )
+        matches!(self.group(), TypeGroup::Integer | TypeGroup::Numeric | TypeGroup::Float | TypeGroup::Oid)
     }
 
     /// Whether values are OIDs of catalog objects that are printed as names: `regclass` and similar types.
     #[must_use]
     pub fn is_reg_type(&self) -> bool {
-        matches!(
-            self,
-            SqlType::Regclass
-                | SqlType::Regtype
-                | SqlType::Regproc
-                | SqlType::Regnamespace
-                | SqlType::Regrole
-                | SqlType::Regprocedure
-                | SqlType::Regoperator
-        )
+        self.group() == TypeGroup::RegType
     }
 
     /// Whether printing values requires the catalog: types printed as names of objects, and arrays of them.
     #[must_use]
     pub fn needs_catalog(&self) -> bool {
-        match self {
-            SqlType::Array(element) => element.needs_catalog(),
-            other => other.is_reg_type(),
-        }
+        self.element().map_or_else(|| self.is_reg_type(), |element| element.needs_catalog())
     }
 
     /// Whether values are OIDs, printed as numbers or names.
     #[must_use]
     pub fn is_oid(&self) -> bool {
-        *self == SqlType::Oid || self.is_reg_type()
+        matches!(self.group(), TypeGroup::Oid | TypeGroup::RegType)
     }
 
     /// Iterates over all scalar types, without length modifiers.
     pub fn scalars() -> impl Iterator<Item = SqlType> {
-        SCALARS.iter().map(|(sql_type, _)| sql_type.clone())
-    }
-
-    fn entry(&self) -> TypeEntry {
-        if let SqlType::Array(element) = self {
-            return TypeEntry { oid: element.array_oid(), array_oid: 0, typlen: -1, typname: "", name: "" };
-        }
-        let wanted = std::mem::discriminant(self);
-        SCALARS
-            .iter()
-            .find(|(sql_type, _)| std::mem::discriminant(sql_type) == wanted)
-            .map(|(_, entry)| *entry)
-            .expect("every scalar type has a row in SCALARS")
+        SCALARS.iter().cloned()
     }
 }
 
@@ -253,41 +331,60 @@ const fn type_entry(oid: u32, array_oid: u32, typlen: i16, typname: &'static str
     TypeEntry { oid, array_oid, typlen, typname, name }
 }
 
-/// OIDs and names from PostgreSQL's `pg_type.dat`.
-const SCALARS: &[(SqlType, TypeEntry)] = &[
-    (SqlType::Bool, type_entry(16, 1000, 1, "bool", "boolean")),
-    (SqlType::Int2, type_entry(21, 1005, 2, "int2", "smallint")),
-    (SqlType::Int4, type_entry(23, 1007, 4, "int4", "integer")),
-    (SqlType::Int8, type_entry(20, 1016, 8, "int8", "bigint")),
-    (SqlType::BARE_NUMERIC, type_entry(1700, 1231, -1, "numeric", "numeric")),
-    (SqlType::Float4, type_entry(700, 1021, 4, "float4", "real")),
-    (SqlType::Float8, type_entry(701, 1022, 8, "float8", "double precision")),
-    (SqlType::Text, type_entry(25, 1009, -1, "text", "text")),
-    (SqlType::Varchar(None), type_entry(1043, 1015, -1, "varchar", "character varying")),
-    (SqlType::Char(None), type_entry(1042, 1014, -1, "bpchar", "character")),
-    (SqlType::Date, type_entry(1082, 1182, 4, "date", "date")),
-    (SqlType::Time, type_entry(1083, 1183, 8, "time", "time without time zone")),
-    (SqlType::Timestamp, type_entry(1114, 1115, 8, "timestamp", "timestamp without time zone")),
-    (SqlType::TimestampTz, type_entry(1184, 1185, 8, "timestamptz", "timestamp with time zone")),
-    (SqlType::Interval, type_entry(1186, 1187, 16, "interval", "interval")),
-    (SqlType::Bytea, type_entry(17, 1001, -1, "bytea", "bytea")),
-    (SqlType::Uuid, type_entry(2950, 2951, 16, "uuid", "uuid")),
-    (SqlType::Json, type_entry(114, 199, -1, "json", "json")),
-    (SqlType::Jsonb, type_entry(3802, 3807, -1, "jsonb", "jsonb")),
-    (SqlType::Oid, type_entry(26, 1028, 4, "oid", "oid")),
-    (SqlType::Name, type_entry(19, 1003, 64, "name", "name")),
-    (SqlType::InternalChar, type_entry(18, 1002, 1, "char", "\"char\"")),
-    (SqlType::Regclass, type_entry(2205, 2210, 4, "regclass", "regclass")),
-    (SqlType::Regtype, type_entry(2206, 2211, 4, "regtype", "regtype")),
-    (SqlType::Regproc, type_entry(24, 1008, 4, "regproc", "regproc")),
-    (SqlType::Regnamespace, type_entry(4089, 4090, 4, "regnamespace", "regnamespace")),
-    (SqlType::Regrole, type_entry(4096, 4097, 4, "regrole", "regrole")),
-    (SqlType::Regprocedure, type_entry(2202, 2207, 4, "regprocedure", "regprocedure")),
-    (SqlType::Regoperator, type_entry(2204, 2209, 4, "regoperator", "regoperator")),
-    (SqlType::Int2Vector, type_entry(22, 1006, -1, "int2vector", "int2vector")),
-    (SqlType::OidVector, type_entry(30, 1013, -1, "oidvector", "oidvector")),
-    (SqlType::Unknown, type_entry(705, 0, -2, "unknown", "unknown")),
-];
+/// Declares the scalar types, in the order of [`SqlType::scalars`]. A variant without a line does not compile, because
+/// `entry` has an arm for each line.
+macro_rules! scalar_types {
+    ($($variant:ident, $sql_type:expr, $entry:expr;)*) => {
+        const SCALARS: &[SqlType] = &[$($sql_type),*];
+
+        impl SqlType {
+            fn entry(&self) -> TypeEntry {
+                match self {
+                    SqlType::Array(element) => {
+                        TypeEntry { oid: element.array_oid(), array_oid: 0, typlen: -1, typname: "", name: "" }
+                    }
+                    $(SqlType::$variant { .. } => $entry,)*
+                }
+            }
+        }
+    };
+}
+
+// OIDs and names from PostgreSQL's `pg_type.dat`.
+scalar_types! {
+    Bool, SqlType::Bool, type_entry(16, 1000, 1, "bool", "boolean");
+    Int2, SqlType::Int2, type_entry(21, 1005, 2, "int2", "smallint");
+    Int4, SqlType::Int4, type_entry(23, 1007, 4, "int4", "integer");
+    Int8, SqlType::Int8, type_entry(20, 1016, 8, "int8", "bigint");
+    Numeric, SqlType::BARE_NUMERIC, type_entry(1700, 1231, -1, "numeric", "numeric");
+    Float4, SqlType::Float4, type_entry(700, 1021, 4, "float4", "real");
+    Float8, SqlType::Float8, type_entry(701, 1022, 8, "float8", "double precision");
+    Text, SqlType::Text, type_entry(25, 1009, -1, "text", "text");
+    Varchar, SqlType::Varchar(None), type_entry(1043, 1015, -1, "varchar", "character varying");
+    Char, SqlType::Char(None), type_entry(1042, 1014, -1, "bpchar", "character");
+    Date, SqlType::Date, type_entry(1082, 1182, 4, "date", "date");
+    Time, SqlType::Time, type_entry(1083, 1183, 8, "time", "time without time zone");
+    Timestamp, SqlType::Timestamp, type_entry(1114, 1115, 8, "timestamp", "timestamp without time zone");
+    TimestampTz, SqlType::TimestampTz, type_entry(1184, 1185, 8, "timestamptz", "timestamp with time zone");
+    Interval, SqlType::Interval, type_entry(1186, 1187, 16, "interval", "interval");
+    Bytea, SqlType::Bytea, type_entry(17, 1001, -1, "bytea", "bytea");
+    Uuid, SqlType::Uuid, type_entry(2950, 2951, 16, "uuid", "uuid");
+    Json, SqlType::Json, type_entry(114, 199, -1, "json", "json");
+    Jsonb, SqlType::Jsonb, type_entry(3802, 3807, -1, "jsonb", "jsonb");
+    Oid, SqlType::Oid, type_entry(26, 1028, 4, "oid", "oid");
+    Name, SqlType::Name, type_entry(19, 1003, 64, "name", "name");
+    InternalChar, SqlType::InternalChar, type_entry(18, 1002, 1, "char", "\"char\"");
+    Regclass, SqlType::Regclass, type_entry(2205, 2210, 4, "regclass", "regclass");
+    Regtype, SqlType::Regtype, type_entry(2206, 2211, 4, "regtype", "regtype");
+    Regproc, SqlType::Regproc, type_entry(24, 1008, 4, "regproc", "regproc");
+    Regnamespace, SqlType::Regnamespace, type_entry(4089, 4090, 4, "regnamespace", "regnamespace");
+    Regrole, SqlType::Regrole, type_entry(4096, 4097, 4, "regrole", "regrole");
+    Regprocedure, SqlType::Regprocedure, type_entry(2202, 2207, 4, "regprocedure", "regprocedure");
+    Regoperator, SqlType::Regoperator, type_entry(2204, 2209, 4, "regoperator", "regoperator");
+    Int2Vector, SqlType::Int2Vector, type_entry(22, 1006, -1, "int2vector", "int2vector");
+    OidVector, SqlType::OidVector, type_entry(30, 1013, -1, "oidvector", "oidvector");
+    Unknown, SqlType::Unknown, type_entry(705, 0, -2, "unknown", "unknown");
+}
 
 impl fmt::Display for SqlType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -298,7 +395,12 @@ impl fmt::Display for SqlType {
             }
             SqlType::Varchar(Some(length)) => write!(f, "character varying({length})"),
             SqlType::Char(Some(length)) => write!(f, "character({length})"),
-            other => f.write_str(other.entry().name),
+            plain_scalar!()
+            | SqlType::Numeric { .. }
+            | SqlType::Varchar(None)
+            | SqlType::Char(None)
+            | SqlType::Int2Vector
+            | SqlType::OidVector => f.write_str(self.entry().name),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cluster_model::{
-    Author, Change, ClusterEvent, ClusterId, ClusterSpec, DesiredState, HardwareInstance, HardwareKind,
+    Author, Change, ClusterEvent, ClusterId, DesiredState, HardwareInstance, HardwareKind, OptionValue,
 };
 use control_plane::ControlPlaneError;
 use futures::future::BoxFuture;
@@ -66,20 +66,18 @@ impl Clusters {
     /// Refuses options that a cluster's hardware does not support.
     fn check_hardware_support(&self, state: &DesiredState) -> SqlResult<()> {
         let inventory = self.plane.inventory();
-        for ClusterSpec { hardware_instance, max_spill_pct, max_cache_pct, .. } in
-            state.clusters().map(|cluster| &cluster.spec)
-        {
+        for spec in state.clusters().map(|cluster| &cluster.spec) {
             // Hardware that only an earlier version offered starts no workers.
-            let Ok(HardwareInstance { kind: HardwareKind::Embedded, .. }) = inventory.hardware(hardware_instance)
+            let Ok(HardwareInstance { kind: HardwareKind::Embedded, name, .. }) =
+                inventory.hardware(&spec.hardware_instance)
             else {
                 continue;
             };
-            for (option, value) in [("MAX_SPILL_PCT", max_spill_pct), ("MAX_CACHE_PCT", max_cache_pct)] {
-                if value.is_some() {
-                    let hint = "Workers in the server's process share its disk.";
-                    let what = format!("{option} on hardware instance \"{hardware_instance}\"");
-                    return Err(SqlError::unsupported(what).with_hint(hint));
-                }
+            let refused = spec.options().find(|(option, value)| option.own_process && *value != OptionValue::Null);
+            if let Some((option, _)) = refused {
+                let hint = "Workers in the server's process share its disk.";
+                let what = format!("{} on hardware instance \"{name}\"", option.sql_name);
+                return Err(SqlError::unsupported(what).with_hint(hint));
             }
         }
         Ok(())

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use cluster_model::{
     ClusterId, HardwareInstance, HardwareKind, Inventory, ReconcileSettings, Resources, StopReason, WlmProfile, Worker,
-    WorkerId, WorkerSpec, WorkerState,
+    WorkerId, WorkerOptions, WorkerSpec, WorkerState,
 };
 use control_plane::LocalControlPlane;
 use control_plane::conformance::{self, TestEnvironment};
@@ -28,8 +28,7 @@ fn spec(millicores: u32, memory_bytes: u64) -> WorkerSpec {
     WorkerSpec {
         hardware_instance: HardwareInstance::EMBEDDED.to_owned(),
         share: Resources { millicores, memory_bytes },
-        max_spill_pct: None,
-        max_cache_pct: None,
+        options: WorkerOptions::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use binder::{DefinePlan, Password};
 use catalog::{CatalogState, Change, ConstraintKind};
-use row_locks::{Attempt, lock_tables};
+use row_locks::{AttemptOutcome, lock_tables};
 use storage_error::from_transaction;
 use types::{Condition, Oid, SqlError, SqlResult};
 
@@ -50,7 +50,7 @@ impl Session {
         if let Some(fill) = &plan.backfill {
             let filled = dml.modify(fill, self.block.transaction(), &context).await;
             let filled = filled.map_err(|error| AttemptError::from_run(error, &context, statement))?;
-            if filled == Attempt::Conflict {
+            if filled == AttemptOutcome::Conflict {
                 return Err(SqlError::internal("filling a column found changed rows in a locked table").into());
             }
         }

@@ -1,6 +1,6 @@
 //! Reasons to retry a statement, and the errors of one attempt.
 //!
-//! `row_locks` has an `Attempt` of its own, which says whether another transaction changed a row first; here that
+//! `row_locks` has an `AttemptOutcome` of its own, which says whether another transaction changed a row first; here that
 //! becomes [`RetryReason::Conflict`].
 
 use executor::RunContext;

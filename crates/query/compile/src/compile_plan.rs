@@ -19,8 +19,8 @@ use scan::ShardScanExec;
 
 use crate::fragment::FragmentExec;
 use crate::memo::{CompileMemo, PartitionOperators};
+use crate::merge_sort_keys::complete_sort_keys;
 use crate::plan;
-use crate::sort_keys::complete_sort_keys;
 
 /// Compiles `plan`: replaces the parts that the engine can run by fragments.
 ///

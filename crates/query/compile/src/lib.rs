@@ -11,7 +11,7 @@
 //! - `plan/` turns operators into pipelines, with one file per kind of operator (`limit.rs`: LIMIT).
 //! - `expression/` turns DataFusion's expressions into the engine's. `foreign.rs` wraps those without a native form:
 //!   they are evaluated over Arrow arrays.
-//! - `sort_keys.rs` completes the keys of sorts below merges.
+//! - `merge_sort_keys.rs` completes the keys of sorts below merges.
 //! - `estimate/` estimates rows and costs of operators, including compiled ones.
 //!
 //! Running:
@@ -40,6 +40,7 @@ mod measure;
 mod memo;
 mod memory;
 mod merge_sinks;
+mod merge_sort_keys;
 mod output;
 mod pipeline_stage;
 mod pipelines;
@@ -48,7 +49,6 @@ mod run;
 mod run_error;
 mod shared_source;
 mod sort;
-mod sort_keys;
 mod source;
 mod spill;
 mod top_k;
@@ -58,5 +58,5 @@ pub use compile_plan::{compile_plan, compile_stage, compile_undivided, covers_en
 pub use fragment::FragmentExec;
 pub use measure::{FragmentMetrics, OperatorMetrics, SpillStats};
 pub use memo::PartitionOperators;
+pub use merge_sort_keys::complete_sort_keys;
 pub use plan::OperatorId;
-pub use sort_keys::complete_sort_keys;

@@ -220,7 +220,7 @@ impl FragmentRun {
     /// Records the times of one worker in a finished stage.
     fn measure_times(&self, number: usize, stage: &PipelineStage, member: &PipelineWorker, share: &SharedSource) {
         let steps = stage.pipeline.steps.len();
-        for (step, busy) in member.worker.busy_times().enumerate() {
+        for (step, busy) in member.worker.step_busy_times().enumerate() {
             let ends = step == steps && stage.next_join.is_none();
             let step = stage.first + step;
             let operator =

@@ -1,5 +1,7 @@
 //! Transports errors between processes, so that clients get the original SQLSTATE and message instead of an error text
 //! of the library.
+//!
+//! This module is the adapter for texts of `datafusion-distributed`: no other reads them.
 
 use datafusion::common::DataFusionError;
 use functions::error::{from_datafusion, to_datafusion};

@@ -11,6 +11,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use operators::selects_joins;
 use optimizer::RowEstimate;
 
 use crate::avoid_exchanges::{is_colocated, stationary_sides};
@@ -30,9 +31,6 @@ pub enum JoinExchange {
 /// Maximum size of a broadcast build side in bytes: each worker holds all of it.
 const BROADCAST_BYTES_MAX: f64 = 256.0 * 1024.0 * 1024.0;
 
-/// Name of DataFusion's rule that chooses the partition mode of joins; ours runs after it.
-const PRECEDING_RULE: &str = "join_selection";
-
 impl JoinExchange {
     /// Returns the session state with this strategy, for a query on `workers` workers. `expected` holds the optimizer's
     /// estimates, if there are any.
@@ -43,7 +41,7 @@ impl JoinExchange {
         config.options_mut().optimizer.hash_join_single_partition_threshold_rows = most;
         let mut rules = state.physical_optimizers().to_vec();
         if self == Self::ByCost {
-            let after = rules.iter().position(|rule| rule.name() == PRECEDING_RULE).map_or(0, |before| before + 1);
+            let after = rules.iter().position(|rule| selects_joins(rule.as_ref())).map_or(0, |before| before + 1);
             rules.insert(after, Arc::new(JoinExchangeRule { expected, workers }));
         }
         let builder = SessionStateBuilder::new_from_existing(state);

@@ -223,14 +223,14 @@ impl ObjectNames for Numbered {
 }
 
 /// Returns the number of rows of a write that had no conflict.
-pub(crate) fn written_rows(attempt: row_locks::Attempt<dml::ModifyOutcome>) -> u64 {
+pub(crate) fn written_rows(attempt: row_locks::AttemptOutcome<dml::ModifyOutcome>) -> u64 {
     unwrap_done(attempt).rows
 }
 
 /// Returns the result of a statement that had no conflict.
-pub(crate) fn unwrap_done<T>(attempt: row_locks::Attempt<T>) -> T {
+pub(crate) fn unwrap_done<T>(attempt: row_locks::AttemptOutcome<T>) -> T {
     match attempt {
-        row_locks::Attempt::Done(done) => done,
-        row_locks::Attempt::Conflict => panic!("nobody else is there"),
+        row_locks::AttemptOutcome::Done(done) => done,
+        row_locks::AttemptOutcome::Conflict => panic!("nobody else is there"),
     }
 }

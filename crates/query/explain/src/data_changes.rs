@@ -9,14 +9,14 @@ use compile::estimate::Estimate;
 use dml::ModifyOutcome;
 use exchange::{PreparedQuery, Purpose};
 use executor::RunContext;
-use row_locks::Attempt;
+use row_locks::AttemptOutcome;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use crate::explainer::{Explainer, Explanation};
 use crate::key_lookup_tree;
 use crate::measurements::ActualRun;
-use crate::node::{Node, Property, Value};
+use crate::node::{Node, NodeKind, Property, Value};
 use crate::text::milliseconds;
 use crate::tree;
 
@@ -27,12 +27,12 @@ impl Explainer {
         modify: &ModifyPlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Explanation>> {
+    ) -> SqlResult<AttemptOutcome<Explanation>> {
         let mut ran = None;
         if plan.analyze {
             let start = self.clock.monotonic();
-            let Attempt::Done(changed) = self.dml.modify(modify, transaction, context).await? else {
-                return Ok(Attempt::Conflict);
+            let AttemptOutcome::Done(changed) = self.dml.modify(modify, transaction, context).await? else {
+                return Ok(AttemptOutcome::Conflict);
             };
             ran = Some((changed, self.clock.monotonic().saturating_sub(start)));
         }
@@ -51,7 +51,7 @@ impl Explainer {
         );
         let root = modify_node(name, &modify.table, input, properties, modify.returning.is_some(), ran.as_ref());
         let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().peak as u64));
-        Ok(Attempt::Done(Explanation {
+        Ok(AttemptOutcome::Done(Explanation {
             root,
             planning_time: planning,
             execution_time: execution,
@@ -66,15 +66,15 @@ impl Explainer {
         write: &WritePlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Explanation>> {
+    ) -> SqlResult<AttemptOutcome<Explanation>> {
         let Some(query) = &write.input else {
             return Err(SqlError::unsupported("EXPLAIN of a statement that writes no rows"));
         };
         let mut ran = None;
         if plan.analyze {
             let start = self.clock.monotonic();
-            let Attempt::Done(written) = self.dml.write(write, transaction, context).await? else {
-                return Ok(Attempt::Conflict);
+            let AttemptOutcome::Done(written) = self.dml.write(write, transaction, context).await? else {
+                return Ok(AttemptOutcome::Conflict);
             };
             ran = Some((written, self.clock.monotonic().saturating_sub(start)));
         }
@@ -90,7 +90,7 @@ impl Explainer {
         let input = tree::build_input_tree(&prepared, plan, &context.settings);
         let root = modify_node("Insert", &write.table, input, properties, write.returning.is_some(), ran.as_ref());
         let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().peak as u64));
-        Ok(Attempt::Done(Explanation {
+        Ok(AttemptOutcome::Done(Explanation {
             root,
             planning_time: planning,
             execution_time: execution,
@@ -106,13 +106,13 @@ impl Explainer {
         query: &QueryPlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Explanation>> {
+    ) -> SqlResult<AttemptOutcome<Explanation>> {
         let (skip, limit) = query.locked_limit.counts()?;
         let mut ran = None;
         if plan.analyze {
             let start = self.clock.monotonic();
-            let Attempt::Done(batches) = self.dml.query_locked(query, transaction, context).await? else {
-                return Ok(Attempt::Conflict);
+            let AttemptOutcome::Done(batches) = self.dml.query_locked(query, transaction, context).await? else {
+                return Ok(AttemptOutcome::Conflict);
             };
             let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
             ran = Some((rows, self.clock.monotonic().saturating_sub(start)));
@@ -129,6 +129,7 @@ impl Explainer {
         let locked = ran.map_or(0, |(rows, _)| rows);
         let lock = Node {
             name: "LockRows".to_owned(),
+            kind: NodeKind::Other,
             relation: None,
             properties: Vec::new(),
             estimate,
@@ -145,6 +146,7 @@ impl Explainer {
             let rows = estimate.rows.saturating_sub(skip).min(limit.unwrap_or(u64::MAX));
             Node {
                 name: "Limit".to_owned(),
+                kind: NodeKind::Other,
                 relation: None,
                 properties: counts.collect(),
                 estimate: Estimate { rows, ..estimate },
@@ -155,7 +157,7 @@ impl Explainer {
             }
         };
         let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().peak as u64));
-        Ok(Attempt::Done(Explanation {
+        Ok(AttemptOutcome::Done(Explanation {
             root,
             planning_time: planning,
             execution_time: execution,
@@ -195,6 +197,7 @@ fn modify_node(
     let estimate = if returns { input.estimate } else { Estimate { rows: 0, width: 0, ..input.estimate } };
     Node {
         name: name.to_owned(),
+        kind: NodeKind::Other,
         relation: Some(table.name.clone()),
         properties,
         estimate,

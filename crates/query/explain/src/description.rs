@@ -5,28 +5,43 @@ use std::sync::Arc;
 use binder::UNKNOWN_LIMIT;
 use catalog::Distribution;
 use datafusion::common::JoinType;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode, SortMergeJoinExec};
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode, PiecewiseMergeJoinExec, SortMergeJoinExec,
+};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::partial_sort::PartialSortExec;
+use datafusion::physical_plan::sorts::partitioned_topk::PartitionedTopKExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::streaming::StreamingTableExec;
+use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
 use exchange::{RouteToOwnersExec, is_colocated_join};
-use operators::SharedScanExec;
+use operators::{RankLimitExec, SharedScanExec};
 use scan::{ShardScanExec, bucket_keys};
 use types::ColumnId;
 
 use crate::expressions::{sort_key, sql};
-use crate::node::{Property, Value};
+use crate::node::{NodeKind, Property, Value};
 
 /// Name, table and planned properties of an operator.
 pub(crate) struct OperatorDescription {
     pub(crate) name: String,
+    pub(crate) kind: NodeKind,
     pub(crate) relation: Option<String>,
     pub(crate) properties: Vec<Property>,
 }
@@ -41,14 +56,20 @@ pub(crate) fn describe(operator: &dyn ExecutionPlan) -> OperatorDescription {
 }
 
 fn description(name: impl Into<String>, properties: Vec<Property>) -> OperatorDescription {
-    OperatorDescription { name: name.into(), relation: None, properties }
+    OperatorDescription { name: name.into(), kind: NodeKind::Other, relation: None, properties }
+}
+
+impl OperatorDescription {
+    fn with_kind(self, kind: NodeKind) -> Self {
+        Self { kind, ..self }
+    }
 }
 
 fn describe_scan(operator: &dyn ExecutionPlan) -> Option<OperatorDescription> {
     if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
         let relation = Some(shared.relation().to_owned());
         let name = if shared.is_with_query() { "CTE Scan" } else { "Shared Scan" };
-        return Some(OperatorDescription { name: name.to_owned(), relation, properties: Vec::new() });
+        return Some(OperatorDescription { relation, ..description(name, Vec::new()) });
     }
     let exec = operator.downcast_ref::<ShardScanExec>()?;
     let scan = &exec.scan;
@@ -58,7 +79,7 @@ fn describe_scan(operator: &dyn ExecutionPlan) -> Option<OperatorDescription> {
     ];
     properties.extend(exec.fetch().and_then(limit_property));
     properties.extend(distribution(exec));
-    Some(OperatorDescription { name: "Seq Scan".to_owned(), relation: Some(scan.table.name.clone()), properties })
+    Some(OperatorDescription { relation: Some(scan.table.name.clone()), ..description("Seq Scan", properties) })
 }
 
 /// Returns the LIMIT property; `None` if the count is unknown before the statement runs.
@@ -115,7 +136,7 @@ fn describe_join(operator: &dyn ExecutionPlan) -> Option<OperatorDescription> {
         };
         return Some(description(name, join.filter().map(join_filter).into_iter().collect()));
     }
-    (operator.name() == "CrossJoinExec").then(|| description("Nested Loop", Vec::new()))
+    operator.is::<CrossJoinExec>().then(|| description("Nested Loop", Vec::new()))
 }
 
 fn join_prefix(join_type: JoinType) -> &'static str {
@@ -189,8 +210,9 @@ fn describe_ordering(operator: &dyn ExecutionPlan) -> Option<OperatorDescription
     if let Some(sort) = operator.downcast_ref::<SortExec>() {
         let keys = Property::list("Sort Key", sort.expr().iter().map(sort_key));
         return Some(match sort.fetch() {
-            Some(fetch) => description("Top-N Sort", std::iter::once(keys).chain(limit_property(fetch)).collect()),
-            None => description("Sort", vec![keys]),
+            Some(fetch) => description("Top-N Sort", std::iter::once(keys).chain(limit_property(fetch)).collect())
+                .with_kind(NodeKind::TopNSort),
+            None => description("Sort", vec![keys]).with_kind(NodeKind::Sort),
         });
     }
     let limit = |fetch: Option<usize>, skip: usize| {
@@ -211,7 +233,8 @@ fn describe_exchange(operator: &dyn ExecutionPlan) -> Option<OperatorDescription
     };
     if let Some(merge) = operator.downcast_ref::<SortPreservingMergeExec>() {
         let keys = Property::list("Sort Key", merge.expr().iter().map(sort_key));
-        return Some(description("Gather Merge", vec![partitions(merge.input().as_ref()), keys]));
+        let properties = vec![partitions(merge.input().as_ref()), keys];
+        return Some(description("Gather Merge", properties).with_kind(NodeKind::Exchange));
     }
     if let Some(repartition) = operator.downcast_ref::<RepartitionExec>() {
         let mut properties = vec![partitions(operator)];
@@ -222,35 +245,40 @@ fn describe_exchange(operator: &dyn ExecutionPlan) -> Option<OperatorDescription
         } else if let Partitioning::Hash(keys, _) = repartition.partitioning() {
             properties.push(Property::list("Hash Key", keys.iter().map(sql)));
         }
-        return Some(description("Redistribute", properties));
+        return Some(description("Redistribute", properties).with_kind(NodeKind::Exchange));
     }
-    if operator.name() == "CoalescePartitionsExec" {
-        let input = operator.children().first().map(|input| partitions(input.as_ref()));
-        return Some(description("Gather", input.into_iter().collect()));
-    }
-    None
+    let gather = operator.downcast_ref::<CoalescePartitionsExec>()?;
+    Some(description("Gather", vec![partitions(gather.input().as_ref())]).with_kind(NodeKind::Exchange))
 }
 
 fn describe_other(operator: &dyn ExecutionPlan) -> OperatorDescription {
     if let Some(filter) = operator.downcast_ref::<FilterExec>() {
         return description("Filter", vec![Property::text("Filter", sql(filter.predicate()))]);
     }
-    let name = operator.name();
-    let name = match name {
-        "ProjectionExec" => "Project",
-        "UnionExec" | "InterleaveExec" => "Append",
-        "PlaceholderRowExec" | "EmptyExec" => "Result",
-        "DataSourceExec" => "Values Scan",
-        "StreamingTableExec" => "Function Scan",
-        "UnnestExec" => "ProjectSet",
-        "RecursiveQueryExec" => "Recursive Union",
-        "WorkTableExec" => "WorkTable Scan",
-        "PartitionedTopKExec" => "Top-N per Group",
-        "RankLimitExec" => "Rank Limit",
-        "PartialSortExec" => "Incremental Sort",
-        "PiecewiseMergeJoinExec" => "Merge Join",
-        name => name.strip_suffix("Exec").unwrap_or(name),
-    };
-    let never = Property::text("One-Time Filter", "false");
-    description(name, if operator.name() == "EmptyExec" { vec![never] } else { Vec::new() })
+    if operator.is::<ProjectionExec>() {
+        return description("Project", Vec::new()).with_kind(NodeKind::Projection);
+    }
+    if operator.is::<EmptyExec>() {
+        return description("Result", vec![Property::text("One-Time Filter", "false")]);
+    }
+    description(plain_name(operator), Vec::new())
+}
+
+/// Returns the name of an operator that is shown without properties. Kiln's own and unknown ones have their type's name.
+fn plain_name(operator: &dyn ExecutionPlan) -> &str {
+    let names = [
+        ("Append", operator.is::<UnionExec>() || operator.is::<InterleaveExec>()),
+        ("Result", operator.is::<PlaceholderRowExec>()),
+        ("Values Scan", operator.is::<DataSourceExec>()),
+        ("Function Scan", operator.is::<StreamingTableExec>()),
+        ("ProjectSet", operator.is::<UnnestExec>()),
+        ("Recursive Union", operator.is::<RecursiveQueryExec>()),
+        ("WorkTable Scan", operator.is::<WorkTableExec>()),
+        ("Top-N per Group", operator.is::<PartitionedTopKExec>()),
+        ("Rank Limit", operator.is::<RankLimitExec>()),
+        ("Incremental Sort", operator.is::<PartialSortExec>()),
+        ("Merge Join", operator.is::<PiecewiseMergeJoinExec>()),
+    ];
+    let known = names.into_iter().find_map(|(name, is_it)| is_it.then_some(name));
+    known.unwrap_or_else(|| operator.name().strip_suffix("Exec").unwrap_or_else(|| operator.name()))
 }

@@ -9,7 +9,7 @@ use exchange::{PreparedQuery, Purpose, RunLocation};
 use executor::{Executor, RunContext};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
-use row_locks::Attempt;
+use row_locks::AttemptOutcome;
 use txn::Transaction;
 use types::{Clock, SqlError, SqlResult};
 
@@ -54,7 +54,7 @@ impl Explainer {
         plan: &'a ExplainPlan,
         transaction: &'a mut Transaction,
         context: &'a RunContext,
-    ) -> BoxFuture<'a, SqlResult<Attempt<Vec<String>>>> {
+    ) -> BoxFuture<'a, SqlResult<AttemptOutcome<Vec<String>>>> {
         Box::pin(self.explain_unboxed(plan, transaction, context))
     }
 
@@ -63,19 +63,19 @@ impl Explainer {
         plan: &ExplainPlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Vec<String>>> {
+    ) -> SqlResult<AttemptOutcome<Vec<String>>> {
         let attempt = match plan.inner.as_ref() {
             StatementPlan::Query(query) if !query.locks.is_empty() => {
                 self.explain_locking(plan, query, transaction, context).await?
             }
-            StatementPlan::Query(query) => Attempt::Done(self.explain_query(plan, query, context).await?),
-            StatementPlan::CopyTo(copy) => Attempt::Done(self.explain_query(plan, &copy.query, context).await?),
+            StatementPlan::Query(query) => AttemptOutcome::Done(self.explain_query(plan, query, context).await?),
+            StatementPlan::CopyTo(copy) => AttemptOutcome::Done(self.explain_query(plan, &copy.query, context).await?),
             StatementPlan::Write(write) => self.explain_write(plan, write, transaction, context).await?,
             StatementPlan::Modify(modify) => self.explain_modify(plan, modify, transaction, context).await?,
             _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
         };
-        let Attempt::Done(explained) = attempt else { return Ok(Attempt::Conflict) };
-        Ok(Attempt::Done(match plan.format {
+        let AttemptOutcome::Done(explained) = attempt else { return Ok(AttemptOutcome::Conflict) };
+        Ok(AttemptOutcome::Done(match plan.format {
             ExplainFormat::Text => text::to_lines(&explained, plan),
             ExplainFormat::Json => vec![json::to_document(&explained, plan)],
         }))

@@ -2,13 +2,23 @@
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use functions::planned_lazy_case;
 
-/// Formats an expression as SQL.
+/// Formats an expression as SQL; a lazy CASE is shown without the functions that make it lazy.
 pub(crate) fn sql(expr: &Arc<dyn PhysicalExpr>) -> String {
-    datafusion::physical_expr_common::physical_expr::fmt_sql(expr.as_ref()).to_string()
+    let shown = Arc::clone(expr).transform_down(|part| {
+        Ok(match planned_lazy_case(&part) {
+            Some(case) => Transformed::yes(Arc::new(case) as Arc<dyn PhysicalExpr>),
+            None => Transformed::no(part),
+        })
+    });
+    let shown = shown.map_or_else(|_| Arc::clone(expr), |shown| shown.data);
+    fmt_sql(shown.as_ref()).to_string()
 }
 
 /// Formats a sort key like `a DESC NULLS LAST`, without PostgreSQL's defaults.

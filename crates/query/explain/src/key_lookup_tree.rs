@@ -5,7 +5,7 @@ use binder::StatementPlan;
 use executor::RunContext;
 use key_lookup::{CompiledKeyLookup, IndexUse};
 
-use crate::node::{Node, Property};
+use crate::node::{Node, NodeKind, Property};
 
 /// Shows index scans in place of table scans, if the statement takes the fast path. With ANALYZE it does not: operators
 /// run then, because they measure.
@@ -50,6 +50,7 @@ fn to_nested_loops(mut node: Node, used: &[IndexUse]) -> Node {
         let relation = scan.relation.clone();
         let mut scan = Node {
             name: String::new(),
+            kind: NodeKind::Other,
             relation,
             properties: scan.properties.clone(),
             estimate: scan.estimate,
@@ -64,6 +65,7 @@ fn to_nested_loops(mut node: Node, used: &[IndexUse]) -> Node {
     let Some(scans) = used.iter().map(scan).collect::<Option<Vec<Node>>>() else { return node };
     let loops = scans.into_iter().reduce(|outer, inner| Node {
         name: "Nested Loop".to_owned(),
+        kind: NodeKind::Other,
         relation: None,
         properties: Vec::new(),
         estimate,
@@ -85,12 +87,15 @@ fn collect_leaves<'a>(node: &'a Node, leaves: &mut Vec<&'a Node>) {
 /// Removes nodes that only exchange rows between threads or compute columns, and sorts if the index returns the rows in
 /// order.
 fn without_parallelism(mut node: Node, is_ordered: bool) -> Node {
-    if is_ordered && node.name == "Top-N Sort" {
-        node.name = "Limit".to_owned();
+    if is_ordered && node.kind == NodeKind::TopNSort {
+        (node.name, node.kind) = ("Limit".to_owned(), NodeKind::Other);
         node.properties.retain(|property| property.key != "Sort Key");
     }
-    let is_left_out = matches!(node.name.as_str(), "Redistribute" | "Project" | "Gather" | "Gather Merge")
-        || (is_ordered && node.name == "Sort");
+    let is_left_out = match node.kind {
+        NodeKind::Exchange | NodeKind::Projection => true,
+        NodeKind::Sort => is_ordered,
+        NodeKind::TopNSort | NodeKind::Other => false,
+    };
     node.engine = None;
     let mut children =
         std::mem::take(&mut node.children).into_iter().map(|child| without_parallelism(child, is_ordered));

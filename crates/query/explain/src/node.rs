@@ -9,6 +9,7 @@ use crate::measurements::ActualRun;
 pub(crate) struct Node {
     /// Name of the operator, such as `Hash Join`.
     pub(crate) name: String,
+    pub(crate) kind: NodeKind,
     /// Table that it reads or writes.
     pub(crate) relation: Option<String>,
     pub(crate) properties: Vec<Property>,
@@ -20,6 +21,18 @@ pub(crate) struct Node {
     /// Plans that run first and give one value.
     pub(crate) init_plans: Vec<Node>,
     pub(crate) children: Vec<Node>,
+}
+
+/// Kind of an operator, where the tree of a key lookup depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    /// Moves rows between threads.
+    Exchange,
+    Projection,
+    Sort,
+    /// Sorts and returns the first rows only.
+    TopNSort,
+    Other,
 }
 
 /// Whether the engine runs an operator.

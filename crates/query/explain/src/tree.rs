@@ -9,6 +9,7 @@ use ::exchange::{LocalExchangeExec, PreparedQuery, RouteToOwnersExec, ShownOpera
 use binder::ExplainPlan;
 use compile::FragmentExec;
 use compile::estimate::{Estimate, Estimates, ShownOperators, expected_rows};
+use datafusion::physical_plan::buffer::BufferExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -23,7 +24,7 @@ use settings::Settings;
 
 use crate::arrow_expressions::ArrowExpressions;
 use crate::measurements::{ActualRun, Measurements};
-use crate::node::{EngineUse, Node, Property, Value};
+use crate::node::{EngineUse, Node, NodeKind, Property, Value};
 use crate::{description, exchange, expressions, measurements};
 
 /// Returns the tree of a query's operators, with measurements if they were run.
@@ -157,6 +158,7 @@ impl TreeBuilder<'_> {
         let rows = (!reports.is_empty()).then(|| reports.iter().map(|report| report.rows).sum());
         Node {
             name: name.to_owned(),
+            kind: NodeKind::Other,
             relation: None,
             properties: exchange::stage_properties(stage, tasks, &reports, self.plan),
             estimate: input.estimate,
@@ -185,6 +187,7 @@ impl TreeBuilder<'_> {
         }
         Node {
             name: shown.name,
+            kind: shown.kind,
             relation: shown.relation,
             properties,
             estimate: self.estimate(operator),
@@ -215,6 +218,7 @@ impl TreeBuilder<'_> {
         let total = input.estimate.total;
         Node {
             name: "Hash".to_owned(),
+            kind: NodeKind::Other,
             relation: None,
             properties,
             estimate: Estimate { startup: total, ..input.estimate },
@@ -277,7 +281,7 @@ impl TreeBuilder<'_> {
     fn pass_through_input<'b>(&self, operator: &'b Arc<dyn ExecutionPlan>) -> Option<&'b Arc<dyn ExecutionPlan>> {
         let is_between_threads = operator.is::<LocalExchangeExec>() && !self.plan.verbose;
         let is_plain = operator.is::<CooperativeExec>() || operator.is::<RouteToOwnersExec>();
-        if is_plain || operator.name() == "BufferExec" || is_between_threads {
+        if is_plain || operator.is::<BufferExec>() || is_between_threads {
             return operator.children().first().copied();
         }
         if let Some(gather) = operator.downcast_ref::<CoalescePartitionsExec>() {

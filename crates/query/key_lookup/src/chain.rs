@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
 use functions::error::from_datafusion;
-use functions::{self, ValueLifetime};
+use functions::{ValueLifetime, is_coalesce};
 use plan::{ShardTable, StreamTable};
 use session_context::EvaluationContext;
 use types::SqlResult;
@@ -349,12 +349,17 @@ fn leaf(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
-/// Prefix of the names of parameter columns, which no other column has.
-const PARAMETER_PREFIX: &str = "parameter\u{1}";
+/// Prefix of the names of parameter columns. No other column has it: no identifier and no text of SQL contains NUL.
+const PARAMETER_PREFIX: &str = "parameter\0";
 
 /// Returns the column name of the parameter `$1`, `$2`, ….
 pub(super) fn parameter_column(id: &str) -> String {
     format!("{PARAMETER_PREFIX}{id}")
+}
+
+/// Removes the prefix of parameter columns from an expression's text.
+pub(super) fn without_parameter_prefix(text: &str) -> String {
+    text.replace(PARAMETER_PREFIX, "")
 }
 
 impl Step {
@@ -383,7 +388,7 @@ fn with_parameter_columns(expr: Expr) -> Option<Expr> {
             Expr::Placeholder(placeholder) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(parameter_column(&placeholder.id))))
             }
-            Expr::ScalarFunction(call) if call.name() == "coalesce" => Transformed::yes(coalesce_to_case(call.args)),
+            Expr::ScalarFunction(call) if is_coalesce(&call.func) => Transformed::yes(coalesce_to_case(call.args)),
             other => Transformed::no(other),
         })
     });

@@ -10,11 +10,12 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use functions::error::from_datafusion;
 use session_context::EvaluationContext;
 use types::{SqlError, SqlResult};
 
-use super::chain::{Step, parameter_column, statement_constant_column};
+use super::chain::{Step, parameter_column, statement_constant_column, without_parameter_prefix};
 
 /// Compiled expression.
 pub(super) type Expression = Arc<dyn PhysicalExpr>;
@@ -26,6 +27,11 @@ pub(super) fn compile(expr: &Expr, over: &DFSchema) -> SqlResult<Expression> {
 
 pub(super) fn evaluate(expr: &Expression, rows: &RecordBatch) -> SqlResult<ArrayRef> {
     expr.evaluate(rows).and_then(|value| value.into_array(rows.num_rows())).map_err(from_datafusion)
+}
+
+/// Returns an expression as SQL, with parameters as statements write them, for EXPLAIN.
+pub(super) fn show_expression(expr: &Expression) -> String {
+    without_parameter_prefix(&fmt_sql(expr.as_ref()).to_string())
 }
 
 /// Returns true if the expression reads no columns except parameters.

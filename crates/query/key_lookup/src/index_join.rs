@@ -14,7 +14,6 @@ use catalog::{CatalogState, RowPosition, Table};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use functions::error::from_datafusion;
 use rowstore::{StoredColumn, Tuple, Value, decode_columns};
 use scan::{Comparison, IndexAccess, LocatedRow, column_defs, comparison_of, stored_column, unflushed_in_key_order};
@@ -23,7 +22,7 @@ use types::{ColumnId, SqlError, SqlResult, SqlType};
 
 use super::IndexUse;
 use super::chain::{Step, StepKind};
-use super::expression::{Expression, compile, evaluate, is_constant, new_batch, repeat_parameters};
+use super::expression::{Expression, compile, evaluate, is_constant, new_batch, repeat_parameters, show_expression};
 use super::index_range::{KeyRangeRead, input_position, needed_columns};
 
 /// Maximum number of rows that a run joins; a statement that joins more is run by its plan.
@@ -144,7 +143,7 @@ impl IndexJoinSource {
             let name = |table: &Table, column| table.column(column).map_or(String::new(), |column| column.name.clone());
             let (column, comparison) = table.conditions[&at].0;
             let other = match &table.conditions[&at].1 {
-                Operand::Constant(constant) => fmt_sql(self.constants[*constant].as_ref()).to_string(),
+                Operand::Constant(constant) => show_expression(&self.constants[*constant]),
                 Operand::Column { read, column } => {
                     let other = &self.tables[*read].table;
                     format!("{}.{}", other.name, name(other, column.id))
@@ -291,23 +290,6 @@ fn equality_conditions(
 ) -> Vec<ColumnCondition> {
     let column = |(named, at): (usize, usize)| &tables[named].columns[at];
     let is_same = column(left).sql_type.arrow_type() == column(right).sql_type.arrow_type();
-    let has_one_key = |sql_type: &SqlType| {
-        matches!(
-            sql_type,
-            SqlType::Bool
-                | SqlType::Int2
-                | SqlType::Int4
-                | SqlType::Int8
-                | SqlType::Numeric { .. }
-                | SqlType::Text
-                | SqlType::Varchar(_)
-                | SqlType::Date
-                | SqlType::Time
-                | SqlType::Timestamp
-                | SqlType::TimestampTz
-                | SqlType::Uuid
-        )
-    };
     let is_key = is_same && has_one_key(&column(left).sql_type) && has_one_key(&column(right).sql_type);
     if op != Operator::Eq || left.0 == right.0 || !is_key {
         return Vec::new();
@@ -319,6 +301,47 @@ fn equality_conditions(
         other: ConditionOperand::Column { named, at },
     };
     vec![one(left, right), one(right, left)]
+}
+
+/// Returns whether equal values of a type always have the same key: not floats with two zeros, `char` with its blanks,
+/// or intervals of equal length.
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until its keys are known")]
+fn has_one_key(sql_type: &SqlType) -> bool {
+    match sql_type {
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Uuid => true,
+        SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Char(_)
+        | SqlType::Interval
+        | SqlType::Bytea
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Array(_)
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => false,
+    }
 }
 
 /// Returns the table and the column at a position among the columns of all tables.

@@ -8,9 +8,8 @@ use catalog::{CatalogState, RowPosition, Table, TableRows};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr};
-use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use functions::error::from_datafusion;
-use plan::{ROW_ID, ROW_POSITION};
+use plan::{ROW_ID, ROW_POSITION, StandardAggregate};
 use rowstore::{StoredColumn, Tuple, Value, decode_columns};
 use scan::{
     Comparison, IndexAccess, KeyColumns, KeyLookup, KeyRange, LocatedRow, column_defs, comparison_of, count_blocks,
@@ -21,7 +20,7 @@ use txn::KeyRead;
 use types::{ColumnId, Oid, SqlError, SqlResult};
 
 use super::chain::{Step, StepKind};
-use super::expression::{Expression, compile, evaluate, is_constant, new_batch, repeat_parameters};
+use super::expression::{Expression, compile, evaluate, is_constant, new_batch, repeat_parameters, show_expression};
 use super::{IndexUse, ROWS_MAX};
 
 /// Maximum number of shard blocks of 1,024 rows that a run reads.
@@ -175,7 +174,7 @@ impl IndexRangeSource {
         let name = |column: ColumnId| self.table.column(column).map_or("", |column| column.name.as_str());
         let condition = |at: usize| {
             let (column, comparison) = self.conditions[at];
-            format!("{} {comparison} {}", name(column), fmt_sql(self.constants[at].as_ref()))
+            format!("{} {comparison} {}", name(column), show_expression(&self.constants[at]))
         };
         let conditions: Vec<String> = self.access.conditions().map(condition).collect();
         IndexUse {
@@ -341,10 +340,10 @@ fn extreme_direction(steps: &[Step], table: &Table, access: &IndexAccess) -> Opt
                 let column = of(argument).filter(|column| access.varying_columns().first() == Some(column))?;
                 // NULLs do not count, and come last.
                 let is_required = table.column(column).is_some_and(|column| column.not_null);
-                return match call.func.name() {
+                return match StandardAggregate::from_function(&call.func) {
                     _ if call.params.filter.is_some() => None,
-                    "min" => Some(false),
-                    "max" if is_required => Some(true),
+                    Some(StandardAggregate::Min) => Some(false),
+                    Some(StandardAggregate::Max) if is_required => Some(true),
                     _ => None,
                 };
             }

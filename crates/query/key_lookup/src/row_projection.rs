@@ -170,27 +170,54 @@ fn column_order(table: &Table) -> Vec<usize> {
 
 /// Returns a SQL type whose values have this Arrow type; `None` for types that are not computed row by row.
 pub(super) fn stored_type(form: &DataType) -> Option<SqlType> {
-    let scalar = [
-        SqlType::Bool,
-        SqlType::Int2,
-        SqlType::Int4,
-        SqlType::Int8,
-        SqlType::Float4,
-        SqlType::Float8,
-        SqlType::Text,
-        SqlType::Date,
-        SqlType::Time,
-        SqlType::Timestamp,
-        SqlType::TimestampTz,
-        SqlType::Uuid,
-        SqlType::Bytea,
-        SqlType::Interval,
-    ];
-    match form {
-        DataType::Decimal128(precision, scale) => {
-            Some(SqlType::Numeric { precision: *precision, scale: u8::try_from(*scale).ok()? })
-        }
-        DataType::Null | DataType::Utf8 => Some(SqlType::Text),
-        form => scalar.into_iter().find(|sql_type| sql_type.arrow_type() == *form),
+    if *form == DataType::Utf8 {
+        return Some(SqlType::Text);
+    }
+    // Types that share an Arrow type also share the form of their values: any of them will do.
+    let sql_type = match SqlType::from_arrow_type(form)? {
+        SqlType::Unknown => SqlType::Text,
+        sql_type => sql_type,
+    };
+    (is_computed_by_row(&sql_type) && (sql_type.arrow_type() == *form || *form == DataType::Null)).then_some(sql_type)
+}
+
+/// Returns whether values of a type, as an Arrow type implies it, are computed row by row.
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it is computed by row or not")]
+fn is_computed_by_row(sql_type: &SqlType) -> bool {
+    match sql_type {
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Uuid
+        | SqlType::Bytea
+        | SqlType::Interval
+        | SqlType::Numeric { .. } => true,
+        // No Arrow type implies the others, except lists.
+        SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Array(_)
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => false,
     }
 }

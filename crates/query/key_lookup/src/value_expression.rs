@@ -110,3 +110,35 @@ pub(super) fn scalar_to_value(scalar: &ScalarValue) -> Option<Value<'_>> {
 pub(super) fn scalars_to_values(scalars: &[ScalarValue]) -> Option<Vec<Value<'_>>> {
     scalars.iter().map(scalar_to_value).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use rowstore::samples::{all_samples, sample_value};
+    use types::samples::{all_types, samples};
+
+    use super::super::row_projection::stored_type;
+    use super::*;
+
+    /// Conformance of parameters and computed values: a sample has the stored form that its column has, or none; and
+    /// the type in which a projection stores a value has the value's Arrow type.
+    #[test]
+    fn all_samples_have_their_stored_form_or_none() {
+        for sql_type in all_types() {
+            let column = all_samples(&sql_type);
+            for (row, sample) in samples(&sql_type).iter().enumerate() {
+                let scalar = ScalarValue::try_from_array(&column, row).expect("every type has scalars");
+                if let Some(value) = scalar_to_value(&scalar) {
+                    assert_eq!(value, sample_value(sample), "{sql_type}");
+                } else {
+                    let has_none = sql_type.element().is_some() || sql_type == types::SqlType::Interval;
+                    assert!(has_none, "values of {sql_type} are not computed by row");
+                }
+            }
+            if let Some(stored) = stored_type(column.data_type()) {
+                assert_eq!(stored.arrow_type(), sql_type.arrow_type(), "{sql_type}");
+            } else {
+                assert!(sql_type.element().is_some() || sql_type.is_oid(), "{sql_type} is not computed by row");
+            }
+        }
+    }
+}

@@ -13,7 +13,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+use crate::datafusion_rules::Rule;
 
 /// Predicate for operators to hide from a rule; the flag is true if a limit above counts the operator's rows in their
 /// order.
@@ -50,6 +50,10 @@ impl PhysicalOptimizerRule for FencedRule {
 }
 
 impl FencedRule {
+    pub(crate) fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
     /// Restricts a rule so that operators for which `is_hidden` is true are hidden from it.
     pub(crate) fn wrap(rule: Rule, is_apart: IsHidden) -> Rule {
         Arc::new(Self { rule, is_hidden: is_apart })

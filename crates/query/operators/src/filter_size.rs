@@ -10,6 +10,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, InListExpr, Literal};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
@@ -21,22 +22,25 @@ use datafusion::physical_plan::{
 };
 use optimizer::filter_size::{FILTER_NODES_MAX, too_large_to_push};
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
-
 /// DataFusion's rule `FilterPushdown`, run on a plan whose computing projections are [`BoundedProjection`]s.
 #[derive(Debug)]
 pub(crate) struct BoundedFilterPushdownRule {
-    rule: Rule,
+    rule: FilterPushdown,
+    /// True if the rule pushes filters that operators produce while they run.
+    is_dynamic: bool,
 }
 
 impl BoundedFilterPushdownRule {
-    pub(crate) fn wrap(rule: Rule) -> Rule {
-        Arc::new(Self { rule })
+    /// Wraps the rule that pushes the filters of a plan.
+    pub(crate) fn for_static_filters(rule: FilterPushdown) -> Self {
+        Self { rule, is_dynamic: false }
+    }
+
+    /// Wraps the rule that pushes filters which operators produce while they run.
+    pub(crate) fn for_dynamic_filters(rule: FilterPushdown) -> Self {
+        Self { rule, is_dynamic: true }
     }
 }
-
-/// Name of the rule that pushes filters; another one pushes dynamic filters.
-const FILTER_PUSHDOWN: &str = "FilterPushdown";
 
 /// Returns true if a filter of the plan could be pushed further. Filters directly above leaves cannot: no leaf of
 /// Kiln's plans accepts a filter at planning time. The check avoids DataFusion's comparison of each filter with its
@@ -50,7 +54,7 @@ fn may_push_filters(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 
 impl PhysicalOptimizerRule for BoundedFilterPushdownRule {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        if self.rule.name() == FILTER_PUSHDOWN && !may_push_filters(&plan)? {
+        if !self.is_dynamic && !may_push_filters(&plan)? {
             return Ok(plan);
         }
         let bounded = plan.transform_up(|operator| {

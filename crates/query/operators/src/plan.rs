@@ -17,7 +17,7 @@ use tracing::Instrument;
 use types::SqlResult;
 use types::stack::{PlanningStackFuture, with_planning_stack};
 
-use crate::partitioning::{CoversEntirePlan, partition_plan};
+use crate::parallelize::{CoversEntirePlan, parallelize_plan};
 use crate::shared_rows::SharedRowsRegistry;
 
 /// Threads that a plan is made for.
@@ -70,7 +70,7 @@ pub fn partition_operators(
     stop: &CancellationToken,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
     let _step = Step::Partition.span().entered();
-    with_planning_stack(|| partition_plan(operators, &query.state, covers_entire_plan, stop)).map_err(from_datafusion)
+    with_planning_stack(|| parallelize_plan(operators, &query.state, covers_entire_plan, stop)).map_err(from_datafusion)
 }
 
 /// Plans the operators of an optimized plan and of its shared rows, for one run.

@@ -1,63 +1,67 @@
 //! Physical optimizer rules: DataFusion's, with corrections, and Kiln's own.
-//!
-//! DataFusion finds the column that a filter reads by its name alone, and takes the first if two columns have the same
-//! name. Operators with ambiguous columns therefore get no filters from above; within them filters are pushed as usual.
-//!
-//! DataFusion moves a sort below a limit if the operator above requires that order, and removes the sort that a limit
-//! counts by if nobody reads its keys any more. Both change which rows the limit passes. So limits, and the sorts below
-//! them, are hidden from that rule.
 
+use std::any::Any;
 use std::sync::Arc;
 
+use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{HashSet, Result};
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_optimizer::join_selection::JoinSelection;
 use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
 use functions::error::to_datafusion;
 use plan::OperatorRules;
 use types::interrupt;
 
-use crate::fenced_rule::{FencedRule, is_limit};
-use crate::filter_size::BoundedFilterPushdownRule;
+use crate::datafusion_rules::{Rule, RuleScope, ScopedRule, datafusion_rules};
 use crate::rank_limit::LimitRanks;
-use crate::single_threaded;
+use crate::single_threaded::{self, MultiThreadedRule};
 
-/// Returns DataFusion's rules with these corrections, and Kiln's own rules unless `is_on` is false.
+/// Returns DataFusion's rules with corrections, and Kiln's own rules unless `is_on` is false.
 pub(crate) fn rules(is_on: bool) -> OperatorRules {
-    let careful = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name() {
-        name if name.starts_with("FilterPushdown") => {
-            FencedRule::wrap(BoundedFilterPushdownRule::wrap(rule), |operator, _| is_ambiguous(operator))
-        }
-        "EnsureRequirements" => FencedRule::wrap(rule, |operator, is_counted| {
-            is_limit(operator) || (is_counted && operator.is::<SortExec>())
-        }),
-        _ => rule,
-    };
-    let rules = PhysicalOptimizer::new().rules.into_iter().map(careful);
-    if is_on {
-        single_threaded::restrict_rules(rules).chain([Arc::new(LimitRanks) as _]).map(InterruptibleRule::wrap).collect()
+    let rules = datafusion_rules();
+    let rules = if is_on {
+        let mut rules = single_threaded::restrict_rules(rules);
+        rules.push(ScopedRule { rule: Arc::new(LimitRanks), scope: RuleScope::Any });
+        rules
     } else {
-        rules.map(InterruptibleRule::wrap).collect()
-    }
+        rules
+    };
+    rules.into_iter().map(InterruptibleRule::wrap).collect()
+}
+
+/// Returns whether a rule has to run when a plan for a single thread gets several partitions: it was skipped, or has to
+/// run again after those that were.
+pub(crate) fn runs_for_partitions(rule: &dyn PhysicalOptimizerRule) -> bool {
+    let own = (rule as &dyn Any).downcast_ref::<InterruptibleRule>();
+    own.is_none_or(|own| own.scope != RuleScope::Any)
+}
+
+/// Returns whether a rule of a session is the one that chooses the partition mode of joins.
+#[must_use]
+pub fn selects_joins(rule: &dyn PhysicalOptimizerRule) -> bool {
+    let Some(own) = (rule as &dyn Any).downcast_ref::<InterruptibleRule>() else { return false };
+    let inner = own.rule.as_ref() as &dyn Any;
+    let inner = inner.downcast_ref::<MultiThreadedRule>().map_or(inner, |rule| rule.inner().as_ref() as &dyn Any);
+    inner.is::<JoinSelection>()
 }
 
 /// Rule that fails before it runs if planning was cancelled.
 #[derive(Debug)]
-struct InterruptibleRule(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+struct InterruptibleRule {
+    rule: Rule,
+    scope: RuleScope,
+}
 
 impl InterruptibleRule {
-    fn wrap(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
-        Arc::new(Self(rule))
+    fn wrap(ScopedRule { rule, scope }: ScopedRule) -> Rule {
+        Arc::new(Self { rule, scope })
     }
 }
 
 impl PhysicalOptimizerRule for InterruptibleRule {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         interrupt::check().map_err(to_datafusion)?;
-        self.0.optimize(plan, config)
+        self.rule.optimize(plan, config)
     }
 
     fn optimize_with_context(
@@ -66,26 +70,35 @@ impl PhysicalOptimizerRule for InterruptibleRule {
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         interrupt::check().map_err(to_datafusion)?;
-        self.0.optimize_with_context(plan, context)
+        self.rule.optimize_with_context(plan, context)
     }
 
     fn name(&self) -> &str {
-        self.0.name()
+        self.rule.name()
     }
 
     fn schema_check(&self) -> bool {
-        self.0.schema_check()
+        self.rule.schema_check()
     }
 }
 
-/// Returns true if a column name is ambiguous in an operator's output, or in an input that it reads by name again.
-fn is_ambiguous(operator: &Arc<dyn ExecutionPlan>) -> bool {
-    let narrows = operator.downcast_ref::<FilterExec>().is_some_and(|filter| filter.projection().is_some());
-    has_duplicate_names(operator) || (narrows && operator.children().into_iter().any(has_duplicate_names))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn has_duplicate_names(operator: &Arc<dyn ExecutionPlan>) -> bool {
-    let schema = operator.schema();
-    let mut seen = HashSet::with_capacity(schema.fields().len());
-    schema.fields().iter().any(|field| !seen.insert(field.name().as_str()))
+    #[test]
+    fn one_rule_selects_joins() {
+        for is_on in [true, false] {
+            assert_eq!(rules(is_on).iter().filter(|rule| selects_joins(rule.as_ref())).count(), 1);
+        }
+    }
+
+    #[test]
+    fn rules_that_ran_for_a_single_thread_do_not_run_again() {
+        let rules = rules(true);
+        let again: Vec<&str> =
+            rules.iter().filter(|rule| runs_for_partitions(rule.as_ref())).map(|rule| rule.name()).collect();
+        assert!(again.contains(&"EnsureRequirements") && again.contains(&"LimitPushdown"), "{again:?}");
+        assert!(!again.contains(&LimitRanks.name()) && !again.contains(&"aggregate_statistics"), "{again:?}");
+    }
 }

@@ -2,50 +2,40 @@
 //!
 //! DataFusion's rules traverse a plan about thirty times, mostly to divide rows among threads and to merge them again.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements};
+use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
 use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-/// DataFusion's rules that single-threaded plans need.
-pub(crate) const SINGLE_THREADED_RULES: [&str; 9] = [
-    "aggregate_statistics",
-    "FilterPushdown",
-    "CombinePartialFinalAggregate",
-    "OptimizeAggregateOrder",
-    "LimitPushPastWindows",
-    "LimitPushdown",
-    "PushdownSort",
-    "EnsureCooperative",
-    "SanityCheckPlan",
-];
-/// Rules among them that have to run again when a plan gets more partitions.
-pub(crate) const RERUN_RULES: [&str; 5] =
-    ["CombinePartialFinalAggregate", "OptimizeAggregateOrder", "LimitPushdown", "EnsureCooperative", "SanityCheckPlan"];
-/// Rule that [`EnsureSingleThreadedRequirements`] replaces in single-threaded plans.
-const ENSURE_REQUIREMENTS: &str = "EnsureRequirements";
-/// Rule that [`EnsureOrders`] precedes.
-const SANITY_CHECK: &str = "SanityCheckPlan";
+use crate::datafusion_rules::{Rule, RuleScope, ScopedRule, ensures_requirements};
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
-
-/// Restricts `rules` so that plans with one target partition run only those that they need.
-pub(crate) fn restrict_rules(rules: impl Iterator<Item = Rule>) -> impl Iterator<Item = Rule> {
-    rules.flat_map(|rule| {
-        let last: Option<Rule> =
-            (rule.name() == SANITY_CHECK).then(|| Arc::new(MultiThreadedRule(Arc::new(EnsureOrders))) as _);
-        let own: Option<Rule> =
-            (rule.name() == ENSURE_REQUIREMENTS).then(|| Arc::new(EnsureSingleThreadedRequirements) as _);
-        let rule = if SINGLE_THREADED_RULES.contains(&rule.name()) { rule } else { Arc::new(MultiThreadedRule(rule)) };
-        [last, Some(rule), own].into_iter().flatten()
-    })
+/// Restricts `rules` so that plans with one target partition run only those that they need, and adds those that only
+/// such plans need.
+pub(crate) fn restrict_rules(rules: Vec<ScopedRule>) -> Vec<ScopedRule> {
+    let mut restricted = Vec::with_capacity(rules.len() + 2);
+    let multi_threaded =
+        |rule| ScopedRule { rule: Arc::new(MultiThreadedRule(rule)) as Rule, scope: RuleScope::Partitioned };
+    for rule in rules {
+        if (rule.rule.as_ref() as &dyn Any).is::<SanityCheckPlan>() {
+            restricted.push(multi_threaded(Arc::new(EnsureOrders)));
+        }
+        let ensures = ensures_requirements(&rule.rule);
+        restricted.push(if rule.scope == RuleScope::Partitioned { multi_threaded(rule.rule) } else { rule });
+        if ensures {
+            let rule = Arc::new(EnsureSingleThreadedRequirements);
+            restricted.push(ScopedRule { rule, scope: RuleScope::AnyAndRepartitioned });
+        }
+    }
+    restricted
 }
 
 fn is_multi_threaded(config: &ConfigOptions) -> bool {
@@ -54,7 +44,13 @@ fn is_multi_threaded(config: &ConfigOptions) -> bool {
 
 /// Rule that runs only on plans with several target partitions.
 #[derive(Debug)]
-struct MultiThreadedRule(Rule);
+pub(crate) struct MultiThreadedRule(Rule);
+
+impl MultiThreadedRule {
+    pub(crate) fn inner(&self) -> &Rule {
+        &self.0
+    }
+}
 
 impl PhysicalOptimizerRule for MultiThreadedRule {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
@@ -78,7 +74,7 @@ impl PhysicalOptimizerRule for MultiThreadedRule {
     }
 }
 
-/// Rule for single-threaded plans that merges the partitions of unions and adds sorts where an operator requires it.
+/// Rule for single-threaded plans, in place of DataFusion's `EnsureRequirements`, that merges the partitions of unions and adds sorts where an operator requires it.
 #[derive(Debug)]
 struct EnsureSingleThreadedRequirements;
 

@@ -8,7 +8,7 @@ use scan::KeyLookup;
 use txn::Transaction;
 use types::{ColumnId, RowId, SqlResult};
 
-use super::{Attempt, LockWaits, foreign, unique};
+use super::{AttemptOutcome, LockWaits, foreign, unique};
 
 /// Row to be written to a table, or a row that is replaced or deleted, with its keys.
 #[derive(Debug, Clone)]
@@ -32,10 +32,10 @@ pub async fn check_constraints(
     set: Option<&[ColumnId]>,
     transaction: &Transaction,
     waits: &LockWaits,
-) -> SqlResult<Attempt<()>> {
+) -> SqlResult<AttemptOutcome<()>> {
     unique::check_unique(lookup, table, new, old, set, transaction, waits).await?;
     foreign::check_references(lookup, table, new, set, transaction, waits).await?;
-    Ok(Attempt::Done(()))
+    Ok(AttemptOutcome::Done(()))
 }
 
 /// Returns true if the value of one of these columns may differ; otherwise the key needs no check.

@@ -1,9 +1,9 @@
 //! Checks before rows are written: waits for locks of tables and keys, and checks unique keys and foreign keys.
 //!
 //! Never writes a row. Constraints are checked under the locks, against everything committed by then. If another
-//! transaction came first, the result is [`Attempt::Conflict`], and the session plans and runs the statement again.
+//! transaction came first, the result is [`AttemptOutcome::Conflict`], and the session plans and runs the statement again.
 //!
-//! - `attempt.rs`: the outcome of a statement, done or to be run again,
+//! - `attempt_outcome.rs`: the outcome of a statement, done or to be run again,
 //! - `lock.rs`: waits for locks, with their timeout, cancellation and errors,
 //! - `constraints.rs`: the check of new rows against all constraints,
 //! - `unique.rs`, `foreign.rs`: unique keys and foreign keys,
@@ -11,14 +11,14 @@
 //!
 //! Row locks are taken where a statement finds its rows: in `dml` (`modify/`, `write/gathered.rs`).
 
-mod attempt;
+mod attempt_outcome;
 mod constraints;
 mod foreign;
 mod key_text;
 mod lock;
 mod unique;
 
-pub use attempt::Attempt;
+pub use attempt_outcome::AttemptOutcome;
 pub use constraints::{CheckedRow, check_constraints};
 pub use foreign::{key_index, still_referenced};
 pub use lock::{LockWaits, lock_error, lock_for_rows, lock_tables, serialization_failure};

@@ -20,7 +20,7 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use shards::{Predicate, ShardReader};
 
-use crate::pages::PageRun;
+use crate::page_reader::PageRun;
 use crate::partition_scan::{PartitionScan, counter};
 use crate::parts::{Part, Parts, ScanRuns};
 use crate::scan::Scan;

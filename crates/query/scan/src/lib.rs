@@ -7,7 +7,7 @@
 //!
 //! - `scan_planner.rs`, `scan.rs`, `exec.rs`: planning of a scan, its data, its operator,
 //! - `predicates/`: filters as tests that statistics can answer,
-//! - `parts.rs`, `partition_scan.rs`, `pages.rs`: the parts of a scan, read as record batches by operators or as pages by the
+//! - `parts.rs`, `partition_scan.rs`, `page_reader.rs`: the parts of a scan, read as record batches by operators or as pages by the
 //!   engine,
 //! - `unflushed_by_index.rs`, `unflushed.rs`: unflushed rows, found by an index or all, as batches,
 //! - `part_division.rs`, `bucket_division.rs`, `portable.rs`: scans divided among workers, by parts or by buckets, and sent there,
@@ -25,7 +25,7 @@ mod fragment_cache;
 mod lookup;
 mod open_shards;
 mod order;
-mod pages;
+mod page_reader;
 mod part_division;
 mod partition_scan;
 mod parts;
@@ -49,7 +49,7 @@ pub use lookup::{
     unflushed_in_key_order,
 };
 pub use open_shards::OpenShardCache;
-pub use pages::{PageEvent, PageReader, PageRun};
+pub use page_reader::{PageEvent, PageReader, PageRun};
 pub use part_division::PartLocation;
 pub use partition_scan::counter;
 pub use parts::Part;

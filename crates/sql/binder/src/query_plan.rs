@@ -12,7 +12,7 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use functions::error::from_datafusion;
-use optimizer::common_subplans::{self, OptimizedPlan};
+use optimizer::common_subplans::{self, OptimizedPlan, WithQueryReference};
 use optimizer::correlated_subqueries::CorrelatedSubqueryRule;
 use plan::{ShardTable, StreamTable};
 use tokio_util::sync::CancellationToken;
@@ -269,9 +269,8 @@ impl QueryPlan {
                     reads_system |= is_system;
                     reads_rows |= !is_system;
                 }
-                LogicalPlan::Extension(_) | LogicalPlan::Unnest(_) | LogicalPlan::RecursiveQuery(_) => {
-                    makes_rows = true
-                }
+                LogicalPlan::Extension(_) => makes_rows |= WithQueryReference::from_plan(node).is_none(),
+                LogicalPlan::Unnest(_) | LogicalPlan::RecursiveQuery(_) => makes_rows = true,
                 _ => {}
             }
             Ok(if reads_rows { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

@@ -92,7 +92,7 @@ pub type ReferencePlans = Arc<BTreeMap<Oid, ReferencePlan>>;
 #[derive(Debug, Clone)]
 pub struct ModifyPlan {
     pub table: Arc<Table>,
-    /// Query of the affected rows. Its columns in order: `__action` (an [`Action`], Arrow's Int8), `__row_id` and
+    /// Query of the affected rows. Its columns in order: the action (an [`Action`], Arrow's Int8), `__row_id` and
     /// `__place` (both NULL for an insert), all columns of the table (new values, cast, with defaults, NOT NULL and
     /// CHECK tested; NULLs for a delete), the old values of `old`, the columns of RETURNING.
     pub input: QueryPlan,
@@ -119,7 +119,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Decodes a value of the column `__action`.
+    /// Decodes a value of the action's column.
     #[must_use]
     pub fn from_value(value: i8) -> Option<Self> {
         [Self::Nothing, Self::Insert, Self::Update, Self::Delete].into_iter().find(|action| *action as i8 == value)

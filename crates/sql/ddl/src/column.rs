@@ -1,7 +1,7 @@
 //! Column definitions of CREATE TABLE and ALTER TABLE ADD COLUMN.
 
 use binder::Binder;
-use binder::write::{ACTION, is_assignable};
+use binder::write::is_assignable;
 use catalog::{Column, Table};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
 use functions::type_rules::plain_type_name;
@@ -14,8 +14,8 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 use super::column_sequence::{self, NewSequence, serial_type};
 use super::name;
 
-/// Reserved column names: PostgreSQL's system columns, and columns that plans of data-modifying statements add.
-const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, ROW_POSITION, ACTION];
+/// Reserved column names: PostgreSQL's system columns, and Kiln's, which identify a row.
+const SYSTEM_COLUMNS: [&str; 8] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, ROW_POSITION];
 
 /// Builds a column from its definition, without an id and without table constraints, and the sequence that it needs.
 ///
@@ -156,6 +156,7 @@ fn name_without_modifier(sql_type: &SqlType) -> String {
 }
 
 /// Refuses the types of PostgreSQL's own catalog (`0A000`).
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until columns may have it or not")]
 pub(super) fn refuse_system_type(column: &str, sql_type: &SqlType) -> SqlResult<()> {
     let innermost = sql_type.element().unwrap_or_else(|| sql_type.clone());
     match innermost {
@@ -175,7 +176,26 @@ pub(super) fn refuse_system_type(column: &str, sql_type: &SqlType) -> SqlResult<
             Condition::InvalidTableDefinition,
             format!("column \"{column}\" has pseudo-type unknown"),
         )),
-        _ => Ok(()),
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Interval
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Array(_) => Ok(()),
     }
 }
 

@@ -3,11 +3,42 @@
 use types::{Condition, SqlError, SqlType};
 
 /// Whether values of the type have an order, as key and SORT columns need.
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it is known to be a key or not")]
 pub(super) fn has_order(sql_type: &SqlType) -> bool {
     match sql_type {
         SqlType::Json => false,
         SqlType::Array(element) => has_order(element),
-        _ => true,
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Interval
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Jsonb
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => true,
     }
 }
 

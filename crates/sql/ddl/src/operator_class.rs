@@ -7,6 +7,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::name;
 
 /// Returns the default btree operator class of a type.
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has an operator class")]
 fn default_class(sql_type: &SqlType) -> &'static str {
     match sql_type {
         SqlType::Bool => "bool_ops",
@@ -29,7 +30,19 @@ fn default_class(sql_type: &SqlType) -> &'static str {
         SqlType::Oid => "oid_ops",
         SqlType::Name => "name_ops",
         SqlType::InternalChar => "char_ops",
-        _ => "text_ops",
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Json
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => "text_ops",
     }
 }
 

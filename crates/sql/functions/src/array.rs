@@ -12,7 +12,7 @@ use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
 use super::call::Call;
 use super::cast::TextWriter;
-use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 use super::text_array::{ELEMENT_BYTES, build_text_arrays, check_count};
 use super::value_bytes::value_bytes;
 use crate::type_rules::common_type_of;
@@ -25,46 +25,99 @@ const TEXTS: ResultType = ResultType::Computed(|_| Ok(SqlType::Array(Box::new(Sq
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "array_literal",
-        &[Overload::builtin(&[T::Any], ResultType::Computed(literal_type), make_array).variadic()],
+        "array of the arguments; written ARRAY[...]",
+        &[Overload::builtin(&[T::Any], ResultType::Computed(literal_type), F::Nothing, make_array).variadic()],
     ),
-    Definition::new("array_element", &[Overload::rows(&[T::AnyArray, T::Int4], ResultType::ElementOf(0), element)]),
-    Definition::new("array_slice", &[Overload::rows(&[T::AnyArray, T::Int4, T::Int4], ResultType::SameAs(0), slice)]),
-    Definition::new("array_length", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, length)]),
-    Definition::new("array_upper", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, length)]),
-    Definition::new("array_lower", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, lower)]),
-    Definition::new("array_ndims", &[Overload::rows(&[T::AnyArray], INT4, dimensions)]),
-    Definition::new("cardinality", &[Overload::rows(&[T::AnyArray], INT4, cardinality)]),
-    Definition::new("array_append", &[Overload::builtin(&[T::AnyArray, T::Any], ResultType::SameAs(0), append)]),
-    Definition::new("array_prepend", &[Overload::builtin(&[T::Any, T::AnyArray], ResultType::SameAs(1), prepend)]),
-    Definition::new("array_cat", &[Overload::builtin(&[T::AnyArray, T::AnyArray], ResultType::SameAs(0), concat)]),
-    Definition::new("array_position", &[Overload::builtin(&[T::AnyArray, T::Any], INT4, position)]),
-    Definition::new("array_remove", &[Overload::rows(&[T::AnyArray, T::Any], ResultType::SameAs(0), remove)]),
+    Definition::new(
+        "array_element",
+        "element of an array; written a[i]",
+        &[Overload::rows(&[T::AnyArray, T::Int4], ResultType::ElementOf(0), F::Nothing, element)],
+    ),
+    Definition::new(
+        "array_slice",
+        "slice of an array; written a[i:j]",
+        &[Overload::rows(&[T::AnyArray, T::Int4, T::Int4], ResultType::SameAs(0), F::Nothing, slice)],
+    ),
+    Definition::new(
+        "array_length",
+        "length of an array dimension",
+        &[Overload::rows(&[T::AnyArray, T::Int4], INT4, F::Nothing, length)],
+    ),
+    Definition::new(
+        "array_upper",
+        "upper bound of an array dimension",
+        &[Overload::rows(&[T::AnyArray, T::Int4], INT4, F::Nothing, length)],
+    ),
+    Definition::new(
+        "array_lower",
+        "lower bound of an array dimension",
+        &[Overload::rows(&[T::AnyArray, T::Int4], INT4, F::Nothing, lower)],
+    ),
+    Definition::new(
+        "array_ndims",
+        "number of array dimensions",
+        &[Overload::rows(&[T::AnyArray], INT4, F::Nothing, dimensions)],
+    ),
+    Definition::new(
+        "cardinality",
+        "number of elements of an array",
+        &[Overload::rows(&[T::AnyArray], INT4, F::Nothing, cardinality)],
+    ),
+    Definition::new(
+        "array_append",
+        "append an element to the end of an array",
+        &[Overload::builtin(&[T::AnyArray, T::Any], ResultType::SameAs(0), F::Nothing, append)],
+    ),
+    Definition::new(
+        "array_prepend",
+        "prepend an element to the beginning of an array",
+        &[Overload::builtin(&[T::Any, T::AnyArray], ResultType::SameAs(1), F::Nothing, prepend)],
+    ),
+    Definition::new(
+        "array_cat",
+        "concatenate two arrays",
+        &[Overload::builtin(&[T::AnyArray, T::AnyArray], ResultType::SameAs(0), F::Nothing, concat)],
+    ),
+    Definition::new(
+        "array_position",
+        "position of a value in an array",
+        &[Overload::builtin(&[T::AnyArray, T::Any], INT4, F::Nothing, position)],
+    ),
+    Definition::new(
+        "array_remove",
+        "remove all occurrences of a value from an array",
+        &[Overload::rows(&[T::AnyArray, T::Any], ResultType::SameAs(0), F::Nothing, remove)],
+    ),
     Definition::new(
         "array_replace",
-        &[Overload::builtin(&[T::AnyArray, T::Any, T::Any], ResultType::SameAs(0), replace_all)],
+        "replace all occurrences of a value in an array",
+        &[Overload::builtin(&[T::AnyArray, T::Any, T::Any], ResultType::SameAs(0), F::Nothing, replace_all)],
     ),
-    Definition::new("&&", &[Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, has_any)]),
-    Definition::new("any_equal", ANY_EQUAL_OVERLOADS),
+    Definition::new("&&", "overlaps", &[Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, F::Nothing, has_any)]),
+    Definition::new("any_equal", "equals an element of an array; written x = ANY (a)", ANY_EQUAL_OVERLOADS),
     Definition::new(
         "array_to_string",
+        "concatenate array elements, using a delimiter, into text",
         &[
-            Overload::rows(&[T::AnyArray, T::Text], TEXT, to_string),
-            Overload::rows(&[T::AnyArray, T::Text, T::Text], TEXT, to_string),
+            Overload::rows(&[T::AnyArray, T::Text], TEXT, F::Nothing, to_string),
+            Overload::rows(&[T::AnyArray, T::Text, T::Text], TEXT, F::Nothing, to_string),
         ],
     ),
     Definition::new(
         "string_to_array",
+        "split delimited text",
         &[
-            Overload::rows(&[T::Text, T::Text], TEXTS, from_string),
-            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, from_string),
+            Overload::rows(&[T::Text, T::Text], TEXTS, F::Nothing, from_string),
+            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, F::Nothing, from_string),
         ],
     ),
 ];
 
-const ANY_EQUAL_OVERLOADS: &[Overload] = &[Overload::rows(&[T::AnyArray, T::Any], BOOL, any_equal)];
+const ANY_EQUAL_OVERLOADS: &[Overload] = &[Overload::rows(&[T::AnyArray, T::Any], BOOL, F::Nothing, any_equal)];
 
 /// Definition of `x = ANY (array)`.
-pub static ANY_EQUAL: Definition = Definition::new("any_equal", ANY_EQUAL_OVERLOADS);
+pub static ANY_EQUAL: Definition =
+    Definition::new("any_equal", "equals an element of an array; written x = ANY (a)", ANY_EQUAL_OVERLOADS);
 
 /// Evaluates `x = ANY (array)`: true if an element is equal; NULL if none is equal but an element or the value is
 /// NULL.

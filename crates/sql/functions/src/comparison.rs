@@ -6,27 +6,33 @@ use arrow::datatypes::{Decimal128Type, IntervalMonthDayNano, IntervalMonthDayNan
 use types::{Interval, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Overload, ParameterType, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType, ResultType};
 use super::json;
 
-const ANY_TWO: &[Overload] =
-    &[Overload::rows(&[ParameterType::Any, ParameterType::Any], ResultType::fixed(SqlType::Bool), unresolved)];
+const ANY_TWO: &[Overload] = &[Overload::rows(
+    &[ParameterType::Any, ParameterType::Any],
+    ResultType::fixed(SqlType::Bool),
+    F::Nothing,
+    unresolved,
+)];
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition::new("=", ANY_TWO),
-    Definition::new("<>", ANY_TWO),
-    Definition::new("<", ANY_TWO),
-    Definition::new("<=", ANY_TWO),
-    Definition::new(">", ANY_TWO),
-    Definition::new(">=", ANY_TWO),
+    Definition::new("=", "equal", ANY_TWO),
+    Definition::new("<>", "not equal", ANY_TWO),
+    Definition::new("<", "less than", ANY_TWO),
+    Definition::new("<=", "less than or equal", ANY_TWO),
+    Definition::new(">", "greater than", ANY_TWO),
+    Definition::new(">=", "greater than or equal", ANY_TWO),
 ];
 
 /// Comparison key of intervals: their length in microseconds, with months of 30 days.
 pub(super) static INTERVAL_SPAN: Definition = Definition::new(
     "interval_span",
+    "length of an interval, by which intervals compare",
     &[Overload::rows(
         &[ParameterType::Interval],
         ResultType::fixed(SqlType::Numeric { precision: 38, scale: 0 }),
+        F::Nothing,
         span,
     )],
 );
@@ -34,7 +40,8 @@ pub(super) static INTERVAL_SPAN: Definition = Definition::new(
 /// Comparison key of jsonb: bytes in PostgreSQL's order.
 pub(super) static JSONB_KEY: Definition = Definition::new(
     "jsonb_key",
-    &[Overload::rows(&[ParameterType::Jsonb], ResultType::fixed(SqlType::Bytea), json::comparison_key)],
+    "bytes by which JSON values compare",
+    &[Overload::rows(&[ParameterType::Jsonb], ResultType::fixed(SqlType::Bytea), F::Nothing, json::comparison_key)],
 );
 
 const INTERVAL: ResultType = ResultType::fixed(SqlType::Interval);
@@ -42,21 +49,25 @@ const INTERVAL: ResultType = ResultType::fixed(SqlType::Interval);
 /// Definition of GREATEST for intervals.
 pub(super) static GREATEST_INTERVAL: Definition = Definition::new(
     "greatest",
-    &[Overload::rows(&[ParameterType::Interval], INTERVAL, |call| extreme(call, true)).variadic()],
+    "greatest of the arguments",
+    &[Overload::rows(&[ParameterType::Interval], INTERVAL, F::Nothing, |call| extreme(call, true)).variadic()],
 );
 
 /// Definition of LEAST for intervals.
 pub(super) static LEAST_INTERVAL: Definition = Definition::new(
     "least",
-    &[Overload::rows(&[ParameterType::Interval], INTERVAL, |call| extreme(call, false)).variadic()],
+    "least of the arguments",
+    &[Overload::rows(&[ParameterType::Interval], INTERVAL, F::Nothing, |call| extreme(call, false)).variadic()],
 );
 
 /// Definition of `interval = ANY (array)`.
 pub(super) static ANY_EQUAL_INTERVAL: Definition = Definition::new(
     "any_equal",
+    "equals an element of an array; written x = ANY (a)",
     &[Overload::rows(
         &[ParameterType::AnyArray, ParameterType::Interval],
         ResultType::fixed(SqlType::Bool),
+        F::Nothing,
         any_equal_interval,
     )],
 );

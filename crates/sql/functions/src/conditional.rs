@@ -9,37 +9,57 @@ use datafusion::logical_expr::ScalarUDF;
 use types::{SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Overload, ParameterType, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType, ResultType};
+use super::function::ResolvedFunction;
 use crate::error::from_datafusion;
 use crate::type_rules::common_type_of;
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "coalesce",
-        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), coalesce).variadic()],
+        "first argument that is not null",
+        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), F::Nothing, coalesce).variadic()],
     ),
     Definition::new(
         "greatest",
-        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), greatest).variadic()],
+        "greatest of the arguments",
+        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), F::Nothing, greatest).variadic()],
     ),
     Definition::new(
         "least",
-        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), least).variadic()],
+        "least of the arguments",
+        &[Overload::builtin(&[ParameterType::Any], ResultType::Computed(common), F::Nothing, least).variadic()],
     ),
     Definition::new(
         "nullif",
-        &[Overload::builtin(&[ParameterType::Any, ParameterType::Any], ResultType::SameAs(0), coalesce)],
+        "null if the arguments are equal, else the first one",
+        &[Overload::builtin(&[ParameterType::Any, ParameterType::Any], ResultType::SameAs(0), F::Nothing, coalesce)],
     ),
 ];
 
-/// Internal name of [`FIRST_NOT_NULL`]; not callable from SQL.
-pub const FIRST_NOT_NULL_NAME: &str = "first_not_null";
-
 /// COALESCE that evaluates all arguments.
 pub(super) static FIRST_NOT_NULL: Definition = Definition::new(
-    FIRST_NOT_NULL_NAME,
-    &[Overload::rows(&[ParameterType::Any], ResultType::Computed(common), first_not_null).variadic()],
+    "first_not_null",
+    "first argument that is not null, with all of them evaluated",
+    &[Overload::rows(&[ParameterType::Any], ResultType::Computed(common), F::Nothing, first_not_null).variadic()],
 );
+
+/// Returns whether a function is the COALESCE that evaluates all arguments.
+#[must_use]
+pub fn is_first_not_null(function: &ScalarUDF) -> bool {
+    is_call_of(function, &FIRST_NOT_NULL)
+}
+
+/// Returns whether a function is the boolean CASE that evaluates all arguments.
+#[must_use]
+pub fn is_first_true(function: &ScalarUDF) -> bool {
+    is_call_of(function, &FIRST_TRUE)
+}
+
+fn is_call_of(function: &ScalarUDF, definition: &'static Definition) -> bool {
+    let resolved = function.inner().downcast_ref::<ResolvedFunction>();
+    resolved.is_some_and(|resolved| std::ptr::eq(resolved.parts().0, definition))
+}
 
 fn first_not_null(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let arguments: Vec<&dyn Array> = call.arguments.iter().map(|argument| argument.values.as_ref()).collect();
@@ -53,13 +73,11 @@ fn first_not_null(call: &Call<'_>) -> SqlResult<ArrayRef> {
     interleave(&arguments, &places).map_err(|error| from_datafusion(error.into()))
 }
 
-/// Internal name of [`FIRST_TRUE`]; not callable from SQL.
-pub const FIRST_TRUE_NAME: &str = "first_true";
-
 /// Boolean CASE that evaluates all arguments: pairs of a condition and its result, then the ELSE result.
 pub(super) static FIRST_TRUE: Definition = Definition::new(
-    FIRST_TRUE_NAME,
-    &[Overload::rows(&[ParameterType::Any], ResultType::fixed(SqlType::Bool), first_true).variadic()],
+    "first_true",
+    "result of the first true condition, with all of them evaluated",
+    &[Overload::rows(&[ParameterType::Any], ResultType::fixed(SqlType::Bool), F::Nothing, first_true).variadic()],
 );
 
 fn first_true(call: &Call<'_>) -> SqlResult<ArrayRef> {

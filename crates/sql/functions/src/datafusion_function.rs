@@ -5,6 +5,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::functions::core::coalesce::CoalesceFunc;
+use datafusion::functions::core::nullif::NullIfFunc;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -18,6 +20,7 @@ use types::stack::too_complex_error;
 use types::{SqlResult, ValueGuard, value_guard};
 
 use super::column_name::column_name;
+use super::fallibility::Fallibility;
 use super::function::external;
 use super::value_bytes::value_bytes;
 
@@ -28,13 +31,29 @@ const DUPLICATED_NODES_MAX: usize = 1 << 16;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct DataFusionFunction {
     function: Arc<ScalarUDF>,
+    fallibility: Fallibility,
 }
 
 impl DataFusionFunction {
-    /// Wraps `function`.
+    /// Wraps `function`, which fails as `fallibility` says.
     #[must_use]
-    pub fn udf(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::new_from_impl(Self { function }))
+    pub fn udf(function: Arc<ScalarUDF>, fallibility: Fallibility) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::new_from_impl(Self { function, fallibility }))
+    }
+
+    /// Returns the degree to which a call can fail.
+    pub(crate) fn fallibility(&self) -> Fallibility {
+        self.fallibility
+    }
+
+    /// Returns whether it is COALESCE.
+    fn is_coalesce(&self) -> bool {
+        self.function.inner().downcast_ref::<CoalesceFunc>().is_some()
+    }
+
+    /// Returns whether it is NULLIF.
+    pub(crate) fn is_nullif(&self) -> bool {
+        self.function.inner().downcast_ref::<NullIfFunc>().is_some()
     }
 
     /// Returns the wrapped function.
@@ -45,6 +64,12 @@ impl DataFusionFunction {
     fn inner(&self) -> &dyn ScalarUDFImpl {
         self.function.inner().as_ref()
     }
+}
+
+/// Returns whether a function is COALESCE, as the binder resolves it.
+#[must_use]
+pub fn is_coalesce(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<DataFusionFunction>().is_some_and(DataFusionFunction::is_coalesce)
 }
 
 /// Checks the memory limit before a call that returns texts or arrays: its result is about as long as all arguments
@@ -116,7 +141,7 @@ impl ScalarUDFImpl for DataFusionFunction {
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         // DataFusion rewrites COALESCE to a CASE that has all arguments but the last one twice.
-        if self.name() == "coalesce"
+        if self.is_coalesce()
             && let Some((_, copied)) = args.split_last()
         {
             check_duplicated(copied)?;

@@ -9,6 +9,10 @@ use types::numeric::NumericPrecision;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
+use super::cast::is_text;
+pub(crate) use super::fallibility::FailsFor;
+use super::fallibility::Fallibility;
+use crate::special_call::SpecialCall;
 use crate::type_rules::{is_implicit, is_preferred, plain_type_name, same_base_type, unify_types};
 
 /// Function or operator with all its overloads, in order of preference among overloads that match equally well.
@@ -16,17 +20,19 @@ use crate::type_rules::{is_implicit, is_preferred, plain_type_name, same_base_ty
 pub struct Definition {
     /// Name in SQL, in lower case, or the symbol of an operator.
     pub name: &'static str,
+    /// One line of documentation, in PostgreSQL's words where it has the function.
+    pub description: &'static str,
     pub(crate) volatility: Volatility,
     pub overloads: &'static [Overload],
 }
 
 /// Signature of a function with its body.
-#[derive(Debug)]
 pub struct Overload {
     pub(crate) parameters: &'static [ParameterType],
     /// True if the last of `takes` may repeat or be absent.
     pub(crate) is_variadic: bool,
     pub(crate) result_type: ResultType,
+    pub(crate) fails_for: FailsFor,
     pub body: Body,
 }
 
@@ -96,17 +102,33 @@ impl std::fmt::Debug for Body {
     }
 }
 
+impl std::fmt::Debug for Overload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { parameters, is_variadic, result_type, fails_for: _, body } = self;
+        f.debug_struct("Overload")
+            .field("parameters", parameters)
+            .field("is_variadic", is_variadic)
+            .field("result_type", result_type)
+            .field("body", body)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Definition {
-    pub(crate) const fn new(name: &'static str, overloads: &'static [Overload]) -> Self {
-        Self { name, volatility: Volatility::Immutable, overloads }
+    pub(crate) const fn new(name: &'static str, description: &'static str, overloads: &'static [Overload]) -> Self {
+        Self { name, description, volatility: Volatility::Immutable, overloads }
     }
 
-    pub(crate) const fn stable(name: &'static str, overloads: &'static [Overload]) -> Self {
-        Self { name, volatility: Volatility::Stable, overloads }
+    pub(crate) const fn stable(name: &'static str, description: &'static str, overloads: &'static [Overload]) -> Self {
+        Self { name, description, volatility: Volatility::Stable, overloads }
     }
 
-    pub(crate) const fn volatile(name: &'static str, overloads: &'static [Overload]) -> Self {
-        Self { name, volatility: Volatility::Volatile, overloads }
+    pub(crate) const fn volatile(
+        name: &'static str,
+        description: &'static str,
+        overloads: &'static [Overload],
+    ) -> Self {
+        Self { name, description, volatility: Volatility::Volatile, overloads }
     }
 
     /// Returns whether a call of `overload` with arguments of these types needs no cast.
@@ -116,16 +138,14 @@ impl Definition {
     }
 
     /// Returns argument types that an overload takes without a cast.
-    #[cfg(test)]
     pub(crate) fn sample_types(&self, overload: usize) -> Option<Vec<SqlType>> {
         let overload = &self.overloads[overload];
-        let sample = |takes: &ParameterType| match takes {
-            ParameterType::Any => Some(SqlType::Text),
-            ParameterType::AnyArray => Some(SqlType::Array(Box::new(SqlType::Text))),
-            ParameterType::Numeric => Some(SqlType::Numeric { precision: 12, scale: 2 }),
-            other => other.target(&SqlType::Unknown),
-        };
-        overload.parameters.iter().map(sample).collect()
+        overload.parameters.iter().map(|takes| takes.sample()).collect()
+    }
+
+    /// Returns whether an overload takes exactly these parameters.
+    pub(crate) fn has_overload(&self, parameters: &[CatalogParameter]) -> bool {
+        self.overloads.iter().any(|overload| overload.takes_parameters(parameters))
     }
 
     /// Returns whether some overload can be called without arguments.
@@ -185,7 +205,7 @@ impl Definition {
             && ((*a == SqlType::Float4 && is_number(b)) || (*b == SqlType::Float4 && is_number(a)))
     }
 
-    fn is_operator(&self) -> bool {
+    pub(crate) fn is_operator(&self) -> bool {
         !self.name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
     }
 
@@ -194,9 +214,15 @@ impl Definition {
         let names: Vec<String> = arguments.iter().map(plain_type_name).collect();
         match (self.is_operator(), names.as_slice()) {
             (true, [left, right]) => missing_operator(self.name, left, right),
-            (false, [operand]) if self.name == NEGATE => missing_prefix_operator("-", operand),
-            // The list form of a set-returning function is reported under its SQL name.
-            _ => missing_function(self.name.strip_suffix("_list").unwrap_or(self.name), &names.join(", ")),
+            (false, [operand]) if self.special_call() == Some(SpecialCall::Negation) => {
+                missing_prefix_operator("-", operand)
+            }
+            _ => {
+                // The list form of a set-returning function is reported under its SQL name.
+                let is_series = self.special_call() == Some(SpecialCall::SeriesList);
+                let name = if is_series { "generate_series" } else { self.name };
+                missing_function(name, &names.join(", "))
+            }
         }
     }
 }
@@ -240,33 +266,76 @@ impl Overload {
     pub(crate) const fn rows(
         takes: &'static [ParameterType],
         gives: ResultType,
+        fails_for: FailsFor,
         body: fn(&Call<'_>) -> SqlResult<ArrayRef>,
     ) -> Self {
-        Self { parameters: takes, is_variadic: false, result_type: gives, body: Body::Rows(body) }
+        Self { parameters: takes, is_variadic: false, result_type: gives, fails_for, body: Body::Rows(body) }
     }
 
     /// Creates an overload that is rewritten to another expression.
     pub(crate) const fn rewrite(
         takes: &'static [ParameterType],
         gives: ResultType,
+        fails_for: FailsFor,
         body: fn(Vec<Expr>) -> Expr,
     ) -> Self {
-        Self { parameters: takes, is_variadic: false, result_type: gives, body: Body::Rewrite(body) }
+        Self { parameters: takes, is_variadic: false, result_type: gives, fails_for, body: Body::Rewrite(body) }
     }
 
     /// Creates an overload that calls a DataFusion function.
     pub(crate) const fn builtin(
         takes: &'static [ParameterType],
         gives: ResultType,
+        fails_for: FailsFor,
         body: fn() -> Arc<ScalarUDF>,
     ) -> Self {
-        Self { parameters: takes, is_variadic: false, result_type: gives, body: Body::Builtin(body) }
+        Self { parameters: takes, is_variadic: false, result_type: gives, fails_for, body: Body::Builtin(body) }
     }
 
     /// Makes the last parameter variadic.
     pub(crate) const fn variadic(mut self) -> Self {
         self.is_variadic = true;
         self
+    }
+
+    /// Returns the degree to which a call of an overload of DataFusion can fail; these declare no dependence on values.
+    pub fn builtin_fallibility(&self) -> Fallibility {
+        match self.fails_for {
+            FailsFor::Nothing => Fallibility::Never,
+            FailsFor::Digits => Fallibility::BeyondDigits,
+            FailsFor::Overflow => Fallibility::OnOverflow,
+            FailsFor::SomeValues | FailsFor::Literals(_) | FailsFor::Computed(_) => Fallibility::ForSomeValues,
+        }
+    }
+
+    /// Returns whether it takes exactly these parameters. The last parameter of a variadic one may be an array of them, or
+    /// be absent.
+    fn takes_parameters(&self, parameters: &[CatalogParameter]) -> bool {
+        let is_count_right = parameters.len() == self.parameters.len()
+            || (self.is_variadic && parameters.len() + 1 == self.parameters.len());
+        is_count_right
+            && self.parameters.iter().zip(parameters).enumerate().all(|(at, (declared, parameter))| {
+                let repeats = self.is_variadic && at + 1 == self.parameters.len();
+                declared.is_declared_as(parameter) || (repeats && declared.is_element_of(parameter))
+            })
+    }
+
+    /// Returns the parameter whose type the result has; `None` for other results.
+    pub(crate) fn result_parameter(&self) -> Option<ParameterType> {
+        match self.result_type {
+            ResultType::SameAs(at) => self.parameters.get(at).copied(),
+            ResultType::ElementOf(_) | ResultType::Fixed(_) | ResultType::Computed(_) => None,
+        }
+    }
+
+    /// Returns whether the result is an element of an array argument.
+    pub(crate) fn returns_element(&self) -> bool {
+        matches!(self.result_type, ResultType::ElementOf(_))
+    }
+
+    /// Returns whether the result type does not depend on the arguments.
+    pub(crate) fn has_fixed_result(&self) -> bool {
+        matches!(self.result_type, ResultType::Fixed(_))
     }
 
     /// Returns whether it takes both an array and values that are elements of it.
@@ -369,7 +438,49 @@ impl Overload {
     }
 }
 
+/// Parameter of a function in PostgreSQL's catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CatalogParameter {
+    Type(SqlType),
+    /// A pseudo-type of any value, such as `anyelement`.
+    Any,
+    /// A pseudo-type of any array.
+    AnyArray,
+}
+
 impl ParameterType {
+    /// Returns whether the parameter has this type in the catalog. One text type stands for all.
+    fn is_declared_as(self, parameter: &CatalogParameter) -> bool {
+        match (self, parameter) {
+            (ParameterType::Any, CatalogParameter::Type(_) | CatalogParameter::Any)
+            | (ParameterType::AnyArray, CatalogParameter::AnyArray) => true,
+            (ParameterType::Numeric, CatalogParameter::Type(sql_type)) => matches!(sql_type, SqlType::Numeric { .. }),
+            (ParameterType::Text, CatalogParameter::Type(sql_type)) => is_text(sql_type),
+            (declared, CatalogParameter::Type(sql_type)) => declared.sample().as_ref() == Some(sql_type),
+            (_, CatalogParameter::Any | CatalogParameter::AnyArray) => false,
+        }
+    }
+
+    /// Returns whether values of the parameter are elements of arrays of this type.
+    fn is_element_of(self, array: &CatalogParameter) -> bool {
+        match array {
+            CatalogParameter::Type(sql_type) => {
+                sql_type.element().is_some_and(|element| self.is_declared_as(&CatalogParameter::Type(element)))
+            }
+            CatalogParameter::Any | CatalogParameter::AnyArray => false,
+        }
+    }
+
+    /// Returns a type that is taken without a cast.
+    pub(crate) fn sample(self) -> Option<SqlType> {
+        match self {
+            ParameterType::Any => Some(SqlType::Text),
+            ParameterType::AnyArray => Some(SqlType::Array(Box::new(SqlType::Text))),
+            ParameterType::Numeric => Some(SqlType::Numeric { precision: 12, scale: 2 }),
+            other => other.target(&SqlType::Unknown),
+        }
+    }
+
     /// Returns the type that an argument is cast to; `None` if it is not accepted.
     fn target(self, argument: &SqlType) -> Option<SqlType> {
         let wanted = match self {

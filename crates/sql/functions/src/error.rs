@@ -143,7 +143,6 @@ fn with_column_hint(error: SqlError, field: &Column, valid: &[Column]) -> SqlErr
     let limit = field.name.chars().count() / 2;
     let nearest = valid
         .iter()
-        .filter(|other| !other.name.contains('\u{1}'))
         .map(|other| (distance(&field.name, &other.name), other))
         .filter(|(distance, _)| (1..=limit.min(3)).contains(distance))
         .min_by_key(|(distance, _)| *distance);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -23,10 +23,12 @@ use super::arithmetic::Arithmetic;
 use super::call::{Argument, Call};
 use super::cast::rescale_numeric;
 use super::column_name::{ArgumentsHash, column_name, name_with_hash};
-use super::definition::{Body, Definition};
+use super::definition::{Body, Definition, FailsFor};
+use super::fallibility::{Fallibility, KnownArguments, KnownValue};
 use super::{ValueLifetime, folding, lower_constant_like};
 use crate::error::from_datafusion;
 use crate::field_type;
+use crate::special_call::SpecialCall;
 
 /// Wraps a SQL error to pass it through DataFusion; [`crate::error::from_datafusion`] unwraps it.
 #[must_use]
@@ -136,7 +138,7 @@ impl ScalarUDFImpl for UnresolvedFunction {
             .zip(args.scalar_arguments)
             .map(|(field, literal)| field_type(field, *literal))
             .collect();
-        if self.definition.name == "any_equal" {
+        if self.definition.special_call() == Some(SpecialCall::AnyEqual) {
             // Both sides may be parameters without a type yet.
             return Ok(Arc::new(SqlType::Bool.arrow_field(self.definition.name, true)));
         }
@@ -171,7 +173,10 @@ fn name_of_call(definition: &Definition, arguments_hash: Option<ArgumentsHash>, 
 fn result_type_of(definition: &'static Definition, types: &[SqlType]) -> SqlResult<SqlType> {
     let (index, targets) = definition.resolve_overload(types)?;
     // The result type of these is computed from all arguments as written, in which untyped ones have no weight.
-    let shares = matches!(definition.name, "coalesce" | "greatest" | "least" | "array_literal");
+    let shares = matches!(
+        definition.special_call(),
+        Some(SpecialCall::Coalesce | SpecialCall::Greatest | SpecialCall::Least | SpecialCall::ArrayLiteral)
+    );
     definition.overloads[index].compute_result_type(if shares { types } else { &targets })
 }
 
@@ -255,7 +260,7 @@ impl ResolvedFunction {
     /// Returns the lifetime of the call's value.
     pub fn value_lifetime(&self) -> ValueLifetime {
         // `age` with one argument subtracts from the current date.
-        let tells_time = self.definition.name == "age" && self.argument_types.len() == 1;
+        let tells_time = self.definition.special_call() == Some(SpecialCall::Age) && self.argument_types.len() == 1;
         match self.definition.volatility {
             Volatility::Immutable if !tells_time => ValueLifetime::Plan,
             _ => ValueLifetime::Statement,
@@ -285,7 +290,7 @@ impl ResolvedFunction {
 
     /// Returns whether it is `to_timestamp(float8)`.
     pub(super) fn is_from_epoch(&self) -> bool {
-        self.definition.name == "to_timestamp" && self.argument_types == [SqlType::Float8]
+        self.definition.special_call() == Some(SpecialCall::ToTimestamp) && self.argument_types == [SqlType::Float8]
     }
 
     /// Returns the SQL name.
@@ -304,6 +309,41 @@ impl ResolvedFunction {
             let value = self.run(&[], 1, session)?;
             ScalarValue::try_from_array(&value, 0).map_err(from_datafusion)
         })
+    }
+
+    /// Returns the degree to which a call can fail, as the overload declares it.
+    pub(super) fn fallibility(&self, values: &[KnownValue<'_>]) -> Fallibility {
+        match self.definition.overloads[self.overload].fails_for {
+            FailsFor::Nothing => Fallibility::Never,
+            FailsFor::Digits => Fallibility::BeyondDigits,
+            FailsFor::Overflow => Fallibility::OnOverflow,
+            FailsFor::SomeValues => Fallibility::ForSomeValues,
+            FailsFor::Literals(positions) => {
+                let is_literal = |at: &usize| matches!(values.get(*at), Some(KnownValue::Literal(_)));
+                let works = positions.iter().all(is_literal) && self.try_literals(values).is_ok();
+                if works { Fallibility::Never } else { Fallibility::ForSomeValues }
+            }
+            FailsFor::Computed(compute) => compute(&KnownArguments { types: &self.argument_types, values }),
+        }
+    }
+
+    /// Calls the function with the literals among `values`, and a plain value of its type for each other argument.
+    fn try_literals(&self, values: &[KnownValue<'_>]) -> Result<()> {
+        let arguments = values.iter().zip(&self.argument_types).map(|(value, sql_type)| {
+            let value = match value {
+                KnownValue::Literal(value) => (*value).clone(),
+                // Midnight is a value that works where other times of day do not.
+                _ => match sql_type.arrow_type() {
+                    DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+                        ScalarValue::TimestampMicrosecond(Some(1), zone)
+                    }
+                    other => ScalarValue::new_default(&other)?,
+                },
+            };
+            argument(&ColumnarValue::Scalar(value), sql_type)
+        });
+        let arguments = arguments.collect::<Result<Vec<Argument>>>()?;
+        self.run(&arguments, 1, &self.session).map(|_| ()).map_err(external)
     }
 
     fn run(&self, arguments: &[Argument], rows: usize, session: &EvaluationContext) -> SqlResult<ArrayRef> {

@@ -21,6 +21,7 @@ use super::function::ResolvedFunction;
 use super::grouping_key::hiding_functions;
 use super::has_key::HasKey;
 use super::key_set::KeySet;
+use super::lazy_condition::{LazyFunction, LazyRole};
 use super::{
     SCALAR_DEFINITIONS, ValueLifetime, aggregate, array, comparison, conditional, directional_window, is_reversed,
     string_agg_varying, value_lifetime, window, with_filter_argument,
@@ -49,9 +50,15 @@ pub enum SerializedScalar {
     Veil(String),
     /// Membership test of a set of keys.
     HasKey(KeySet),
+    /// Function of a lazy CASE of conditions.
+    Lazy(SerializedLazy),
     /// Name of one of DataFusion's functions.
     BuiltIn(String),
 }
+
+/// Role of a function of a lazy CASE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SerializedLazy(LazyRole);
 
 /// Identity of a [`Definition`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +154,8 @@ impl SerializedScalar {
             (!names).then_some(Self::Cast { from, to, kind, facts })?
         } else if let Some(has_key) = inner.downcast_ref::<HasKey>() {
             Self::HasKey(has_key.keys().clone())
+        } else if let Some(lazy) = inner.downcast_ref::<LazyFunction>() {
+            Self::Lazy(SerializedLazy(lazy.role()))
         } else {
             Self::BuiltIn(function.name().to_owned())
         };
@@ -183,6 +192,7 @@ impl SerializedScalar {
                 let veil = hiding_functions().into_iter().find(|veil| veil.name() == name)?;
                 Some(Arc::new(ScalarUDF::clone(veil)))
             }
+            Self::Lazy(lazy) => Some(Arc::new(LazyFunction::udf(lazy.0))),
             Self::HasKey(keys) => Some(Arc::new(HasKey::udf(keys.clone()))),
             Self::BuiltIn(name) => BUILT_IN_SCALARS.get(name).cloned(),
         }

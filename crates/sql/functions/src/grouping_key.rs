@@ -21,6 +21,11 @@ pub(crate) fn hiding_functions() -> [&'static LazyLock<ScalarUDF>; 2] {
     [&GROUPING_KEY, &VOLATILE_NULL]
 }
 
+/// Returns whether a function is one of these.
+pub(crate) fn is_hiding_function(function: &ScalarUDF) -> bool {
+    hiding_functions().iter().any(|hiding| ***hiding == *function)
+}
+
 /// Returns whether a function hides a grouping key from the optimizer and just returns its first argument.
 #[must_use]
 pub fn hides_key(function: &ScalarUDF) -> bool {

@@ -13,11 +13,12 @@
 //!   `array.rs`, `comparison.rs`, `conditional.rs`,
 //! - `aggregate/`; window functions in `ranking_window.rs` and `directional_window.rs`; `datafusion_function.rs` (DataFusion's functions under
 //!   shorter column names),
-//! - internal functions: `grouping_key.rs`, `has_key.rs` with `key_set.rs`, `row_constraints.rs` (NOT NULL and
+//! - internal functions: `lazy_condition.rs` (CASE of conditions), `grouping_key.rs`, `has_key.rs` with `key_set.rs`, `row_constraints.rs` (NOT NULL and
 //!   CHECK), `series/` (lists of `generate_series`),
 //! - other forms of a call: `function_codec.rs` (serializable, for other processes), `single_value.rs` (single values, for the
 //!   primary-key fast path), `date_kernel.rs`, `numeric_kernel.rs` and `text_kernel.rs` (kernels of the vectorized engine),
-//! - `value_lifetime.rs` (how long a call's value stays valid), `folding.rs` (size limit of constant folding), `error.rs`
+//! - `special_call.rs` (functions whose calls the binder resolves by rules of their own),
+//! - `documentation.rs` (signatures and descriptions for readers), `fallibility.rs` (whether a call can fail), `value_lifetime.rs` (how long a call's value stays valid), `folding.rs` (size limit of constant folding), `error.rs`
 //!   (DataFusion's errors in PostgreSQL's words).
 
 mod aggregate;
@@ -33,7 +34,9 @@ mod date_kernel;
 mod datetime;
 mod definition;
 mod directional_window;
+mod documentation;
 pub mod error;
+mod fallibility;
 mod field_type;
 mod folding;
 mod function;
@@ -42,6 +45,7 @@ mod grouping_key;
 mod has_key;
 mod json;
 mod key_set;
+mod lazy_condition;
 mod like;
 mod math;
 mod numeric_kernel;
@@ -50,6 +54,7 @@ mod ranking_window;
 mod row_constraints;
 pub mod series;
 mod single_value;
+mod special_call;
 mod text;
 mod text_array;
 mod text_kernel;
@@ -62,27 +67,34 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::functions_window as w;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF, Volatility, WindowUDF};
+use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, Volatility, WindowUDF};
 use session_context::EvaluationContext;
 use types::SqlType;
 
 pub use self::array::ANY_EQUAL;
 use self::cast::{CastKind, lower_cast};
-pub use self::conditional::{FIRST_NOT_NULL_NAME, FIRST_TRUE_NAME};
-pub use self::datafusion_function::DataFusionFunction;
+pub use self::conditional::{is_first_not_null, is_first_true};
+pub use self::datafusion_function::{DataFusionFunction, is_coalesce};
 pub use self::date_kernel::{ExtractKernel, IntervalAdditionKernel, extract_kernel, interval_addition_kernel};
 pub use self::datetime::extract_scale;
-pub use self::definition::{Body, Definition, NEGATE, missing_function, missing_operator};
+pub use self::definition::{Body, CatalogParameter, Definition, NEGATE, missing_function, missing_operator};
 use self::directional_window::DirectionalFunction;
 pub use self::directional_window::is_reversed;
+pub use self::documentation::{
+    DocumentedSignature, FunctionDocumentation, description, documentation, sample_functions,
+};
+pub use self::fallibility::{
+    Fallibility, call_fallibility, fallibility, fallible_parts, may_fail, may_fail_by_row, surely_evaluated_parts,
+};
 pub use self::field_type::field_type;
 pub use self::folding::with_folding_limit;
 pub use self::function::{ResolvedFunction, UnresolvedFunction, external};
 pub use self::grouping_key::{GROUPING_KEY, VOLATILE_NULL, hides_key};
 pub use self::has_key::{HasKey, tested_keys};
 pub use self::key_set::{KEYS_MAX, KeySet};
+pub use self::lazy_condition::{LazyPurpose, as_lazy_condition, branch_condition, lazy_condition, planned_lazy_case};
 pub use self::like::like_operator;
 pub(crate) use self::like::lower_constant_like;
 pub use self::numeric_kernel::{
@@ -91,25 +103,29 @@ pub use self::numeric_kernel::{
 use self::ranking_window::RankingFunction;
 pub use self::row_constraints::{ConstraintCheck, check_constraints, checked_value};
 pub use self::single_value::{SingleValueCall, single_value_call};
+pub use self::special_call::{SpecialCall, special_call};
 pub use self::text_kernel::{TextKernel, text_kernel};
 pub use self::value_lifetime::{ValueLifetime, evaluate_nullary_call, value_lifetime};
 
+/// All scalar functions and operators, by topic.
+static SCALAR_TOPICS: [(&str, &[Definition]); 12] = [
+    ("Arithmetic and concatenation", arithmetic::DEFINITIONS),
+    ("Mathematics", math::DEFINITIONS),
+    ("Comparison", comparison::DEFINITIONS),
+    ("Conditional expressions", conditional::DEFINITIONS),
+    ("Text and bytes", text::DEFINITIONS),
+    ("LIKE", like::DEFINITIONS),
+    ("Regular expressions", pattern::DEFINITIONS),
+    ("Dates and times", datetime::DEFINITIONS),
+    ("JSON", json::DEFINITIONS),
+    ("Arrays", array::DEFINITIONS),
+    ("Series", series::DEFINITIONS),
+    ("Types", type_name::DEFINITIONS),
+];
+
 static SCALAR_DEFINITIONS: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock::new(|| {
-    let tables = [
-        arithmetic::DEFINITIONS,
-        array::DEFINITIONS,
-        comparison::DEFINITIONS,
-        conditional::DEFINITIONS,
-        datetime::DEFINITIONS,
-        json::DEFINITIONS,
-        like::DEFINITIONS,
-        math::DEFINITIONS,
-        pattern::DEFINITIONS,
-        series::DEFINITIONS,
-        text::DEFINITIONS,
-        type_name::DEFINITIONS,
-    ];
-    tables.into_iter().flatten().map(|definition| (definition.name, definition)).collect()
+    let definitions = SCALAR_TOPICS.iter().flat_map(|(_, definitions)| *definitions);
+    definitions.map(|definition| (definition.name, definition)).collect()
 });
 
 /// Returns the scalar function called `name`, bound to `session`. Names are lower case and without `pg_catalog`.
@@ -132,24 +148,76 @@ pub fn aggregate(name: &str) -> Option<Arc<AggregateUDF>> {
     aggregate::by_name(name)
 }
 
+/// Window function with its documentation.
+struct WindowDefinition {
+    name: &'static str,
+    /// One line of documentation, in PostgreSQL's words.
+    description: &'static str,
+    function: fn() -> Arc<WindowUDF>,
+}
+
+const WINDOW_DEFINITIONS: &[WindowDefinition] = &[
+    WindowDefinition {
+        name: "row_number",
+        description: "row number within partition",
+        function: || RankingFunction::udwf(w::row_number::row_number_udwf(), SqlType::Int8),
+    },
+    WindowDefinition {
+        name: "rank",
+        description: "integer rank with gaps",
+        function: || RankingFunction::udwf(w::rank::rank_udwf(), SqlType::Int8),
+    },
+    WindowDefinition {
+        name: "dense_rank",
+        description: "integer rank without gaps",
+        function: || RankingFunction::udwf(w::rank::dense_rank_udwf(), SqlType::Int8),
+    },
+    WindowDefinition {
+        name: "percent_rank",
+        description: "fractional rank within partition",
+        function: w::rank::percent_rank_udwf,
+    },
+    WindowDefinition {
+        name: "cume_dist",
+        description: "fractional row number within partition",
+        function: w::cume_dist::cume_dist_udwf,
+    },
+    WindowDefinition {
+        name: "ntile",
+        description: "split rows into N groups",
+        function: || RankingFunction::udwf(w::ntile::ntile_udwf(), SqlType::Int4),
+    },
+    WindowDefinition {
+        name: "lag",
+        description: "fetch a preceding row value",
+        function: || DirectionalFunction::udwf(w::lead_lag::lag_udwf()),
+    },
+    WindowDefinition {
+        name: "lead",
+        description: "fetch a following row value",
+        function: || DirectionalFunction::udwf(w::lead_lag::lead_udwf()),
+    },
+    WindowDefinition {
+        name: "first_value",
+        description: "fetch the first row value",
+        function: w::nth_value::first_value_udwf,
+    },
+    WindowDefinition {
+        name: "last_value",
+        description: "fetch the last row value",
+        function: w::nth_value::last_value_udwf,
+    },
+    WindowDefinition {
+        name: "nth_value",
+        description: "fetch the Nth row value",
+        function: || DirectionalFunction::udwf(w::nth_value::nth_value_udwf()),
+    },
+];
+
 /// Returns the window function called `name`.
 #[must_use]
 pub fn window(name: &str) -> Option<Arc<WindowUDF>> {
-    use datafusion::functions_window as w;
-    Some(match name {
-        "row_number" => RankingFunction::udwf(w::row_number::row_number_udwf(), SqlType::Int8),
-        "rank" => RankingFunction::udwf(w::rank::rank_udwf(), SqlType::Int8),
-        "dense_rank" => RankingFunction::udwf(w::rank::dense_rank_udwf(), SqlType::Int8),
-        "percent_rank" => w::rank::percent_rank_udwf(),
-        "cume_dist" => w::cume_dist::cume_dist_udwf(),
-        "ntile" => RankingFunction::udwf(w::ntile::ntile_udwf(), SqlType::Int4),
-        "lag" => DirectionalFunction::udwf(w::lead_lag::lag_udwf()),
-        "lead" => DirectionalFunction::udwf(w::lead_lag::lead_udwf()),
-        "first_value" => w::nth_value::first_value_udwf(),
-        "last_value" => w::nth_value::last_value_udwf(),
-        "nth_value" => DirectionalFunction::udwf(w::nth_value::nth_value_udwf()),
-        _ => return None,
-    })
+    WINDOW_DEFINITIONS.iter().find(|definition| definition.name == name).map(|definition| (definition.function)())
 }
 
 /// Iterates over the names of all scalar functions, for messages and the catalog.
@@ -157,53 +225,16 @@ pub fn scalar_names() -> impl Iterator<Item = &'static str> {
     SCALAR_DEFINITIONS.keys().copied()
 }
 
+/// Returns whether the scalar function called `name` has an overload of exactly these parameters; `None` if there is no
+/// such function.
+#[must_use]
+pub fn has_overload(name: &str, parameters: &[CatalogParameter]) -> Option<bool> {
+    SCALAR_DEFINITIONS.get(name).map(|definition| definition.has_overload(parameters))
+}
+
 /// Returns whether the scalar function called `name` is volatile: two calls with the same arguments may differ.
 pub fn is_volatile(name: &str) -> bool {
     SCALAR_DEFINITIONS.get(name).is_some_and(|definition| definition.volatility == Volatility::Volatile)
-}
-
-/// Returns whether a call can fail for some values of its arguments: a cast from text, or a division whose divisor is
-/// not a literal.
-fn can_fail(function: &ScalarUDF, args: &[Expr]) -> bool {
-    if let Some(cast) = function.inner().downcast_ref::<cast::CastFunction>() {
-        return cast.parses_text();
-    }
-    let divides = function.inner().downcast_ref::<ResolvedFunction>().is_some()
-        && matches!(function.name(), "/" | "%" | "mod" | "div" | "ln" | "log" | "sqrt" | "power" | "^");
-    divides && !matches!(args.last(), Some(Expr::Literal(..)))
-}
-
-/// Returns whether evaluating the expression can fail. CASE expressions and subqueries are not searched: an error
-/// within a CASE occurs only in the branch that is taken.
-///
-/// # Errors
-/// None for well-formed expressions.
-pub fn may_fail(expr: &Expr) -> Result<bool> {
-    let mut found = false;
-    expr.apply(|expr| {
-        Ok(match expr {
-            Expr::Case(_) | Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) => TreeNodeRecursion::Jump,
-            Expr::ScalarFunction(ScalarFunction { func, args }) if can_fail(func, args) => {
-                found = true;
-                TreeNodeRecursion::Stop
-            }
-            _ => TreeNodeRecursion::Continue,
-        })
-    })?;
-    Ok(found)
-}
-
-/// Returns the DataFusion operator of a comparison operator's name.
-pub fn comparison_operator(name: &str) -> Option<Operator> {
-    Some(match name {
-        "=" => Operator::Eq,
-        "<>" => Operator::NotEq,
-        "<" => Operator::Lt,
-        "<=" => Operator::LtEq,
-        ">" => Operator::Gt,
-        ">=" => Operator::GtEq,
-        _ => return None,
-    })
 }
 
 /// Function that builds the comparison key of an expression: the expression that is compared, sorted and grouped in
@@ -214,6 +245,7 @@ pub type ComparisonKeyFn = fn(Expr, &Arc<EvaluationContext>) -> Result<Expr>;
 /// order-preserving encoding of jsonb, a `bpchar` without its trailing blanks.
 ///
 /// `None` for a type whose values compare as they are.
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until its comparison is known")]
 pub fn comparison_key(sql_type: &SqlType) -> Option<ComparisonKeyFn> {
     match sql_type {
         SqlType::Interval => Some(|expr, session| {
@@ -226,7 +258,37 @@ pub fn comparison_key(sql_type: &SqlType) -> Option<ComparisonKeyFn> {
         SqlType::Char(None) => {
             Some(|expr, session| lower_cast(expr, &SqlType::Char(None), &SqlType::Text, CastKind::Explicit, session))
         }
-        _ => None,
+        SqlType::Char(Some(_))
+        | SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Json
+        | SqlType::Array(_)
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => None,
     }
 }
 
@@ -263,9 +325,9 @@ fn call_internal(
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
 }
 
-/// Returns whether the aggregate called `name` depends on the order of its input rows.
-pub fn is_order_sensitive(name: &str) -> bool {
-    aggregate::shows_order(name)
+/// Returns whether an aggregate depends on the order of its input rows.
+pub fn is_order_sensitive(function: &AggregateUDF) -> bool {
+    aggregate::shows_order(function)
 }
 
 /// Returns the FILTER form of `function`: its last argument, appended after those of `function`, is the filter

@@ -7,7 +7,8 @@ use datafusion::logical_expr::expr::Like;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
+use super::fallibility;
 
 #[cfg(test)]
 mod tests;
@@ -17,19 +18,31 @@ const BOOL: ResultType = ResultType::fixed(SqlType::Bool);
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "~~",
-        &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, LikeVariant::from_operator("~~")))],
+        "matches LIKE expression",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, F::Computed(fallibility::like_pattern), |call| {
+            like(call, LikeVariant::from_operator("~~"))
+        })],
     ),
     Definition::new(
         "~~*",
-        &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, LikeVariant::from_operator("~~*")))],
+        "matches LIKE expression, case-insensitive",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, F::Computed(fallibility::like_pattern), |call| {
+            like(call, LikeVariant::from_operator("~~*"))
+        })],
     ),
     Definition::new(
         "!~~",
-        &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, LikeVariant::from_operator("!~~")))],
+        "does not match LIKE expression",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, F::Computed(fallibility::like_pattern), |call| {
+            like(call, LikeVariant::from_operator("!~~"))
+        })],
     ),
     Definition::new(
         "!~~*",
-        &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, LikeVariant::from_operator("!~~*")))],
+        "does not match LIKE expression, case-insensitive",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, F::Computed(fallibility::like_pattern), |call| {
+            like(call, LikeVariant::from_operator("!~~*"))
+        })],
     ),
 ];
 

@@ -9,7 +9,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::arithmetic::overflow;
 use super::call::Call;
 use super::cast::float_to_numeric;
-use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 
 #[cfg(test)]
 mod tests;
@@ -25,134 +25,210 @@ const WHOLE: ResultType = ResultType::Computed(|a| Ok(whole(&a[0]).sql_type()));
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "abs",
+        "absolute value",
         &[
-            Overload::rows(&[T::Int4], INT4, abs_int4),
-            Overload::rows(&[T::Int2], INT2, abs_int2),
-            Overload::rows(&[T::Int8], INT8, abs_int8),
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.abs()))),
-            Overload::rows(&[T::Float4], ResultType::fixed(SqlType::Float4), abs_float4),
-            Overload::rows(&[T::Numeric], ResultType::SameAs(0), abs_numeric),
+            Overload::rows(&[T::Int4], INT4, F::Overflow, abs_int4),
+            Overload::rows(&[T::Int2], INT2, F::Overflow, abs_int2),
+            Overload::rows(&[T::Int8], INT8, F::Overflow, abs_int8),
+            Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.abs()))),
+            Overload::rows(&[T::Float4], ResultType::fixed(SqlType::Float4), F::Nothing, abs_float4),
+            Overload::rows(&[T::Numeric], ResultType::SameAs(0), F::Nothing, abs_numeric),
         ],
     ),
-    Definition::new("ceil", CEIL),
-    Definition::new("ceiling", CEIL),
+    Definition::new("ceil", "nearest integer >= value", CEIL),
+    Definition::new("ceiling", "nearest integer >= value", CEIL),
     Definition::new(
         "floor",
+        "nearest integer <= value",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.floor()))),
-            Overload::rows(&[T::Numeric], WHOLE, floor_numeric),
+            Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.floor()))),
+            Overload::rows(&[T::Numeric], WHOLE, F::Nothing, floor_numeric),
         ],
     ),
     Definition::new(
         "round",
+        "value rounded to a number of decimals, or to an integer",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.round_ties_even()))),
-            Overload::rows(&[T::Numeric], WHOLE, round_numeric),
-            Overload::rows(&[T::Numeric, T::Int4], ResultType::Computed(|a| Ok(carried(&a[0]).sql_type())), round_to),
+            Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.round_ties_even()))),
+            Overload::rows(&[T::Numeric], WHOLE, F::Nothing, round_numeric),
+            Overload::rows(
+                &[T::Numeric, T::Int4],
+                ResultType::Computed(|a| Ok(carried(&a[0]).sql_type())),
+                F::Digits,
+                round_to,
+            ),
         ],
     ),
     Definition::new(
         "trunc",
+        "value truncated to a number of decimals, or to an integer",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.trunc()))),
-            Overload::rows(&[T::Numeric], WHOLE, trunc_numeric),
-            Overload::rows(&[T::Numeric, T::Int4], ResultType::SameAs(0), trunc_to),
+            Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.trunc()))),
+            Overload::rows(&[T::Numeric], WHOLE, F::Nothing, trunc_numeric),
+            Overload::rows(&[T::Numeric, T::Int4], ResultType::SameAs(0), F::Nothing, trunc_to),
         ],
     ),
     Definition::new(
         "sign",
+        "sign of value",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| {
+            Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| {
                 float(call, |value| Ok(if value == 0.0 { 0.0 } else { value.signum() }))
             }),
-            Overload::rows(&[T::Numeric], ResultType::fixed(SqlType::Numeric { precision: 1, scale: 0 }), sign_numeric),
+            Overload::rows(
+                &[T::Numeric],
+                ResultType::fixed(SqlType::Numeric { precision: 1, scale: 0 }),
+                F::Nothing,
+                sign_numeric,
+            ),
         ],
     ),
     Definition::new(
         "sqrt",
+        "square root",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, sqrt)),
-            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, sqrt)),
+            Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| float(call, sqrt)),
+            Overload::rows(&[T::Numeric], NUMERIC16, F::SomeValues, |call| through_float(call, sqrt)),
         ],
     ),
-    Definition::new("cbrt", &[Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.cbrt())))]),
+    Definition::new(
+        "cbrt",
+        "cube root",
+        &[Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.cbrt())))],
+    ),
     Definition::new(
         "exp",
+        "natural exponential",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, exp)),
-            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, exp)),
+            Overload::rows(&[T::Float8], FLOAT8, F::Overflow, |call| float(call, exp)),
+            Overload::rows(&[T::Numeric], NUMERIC16, F::SomeValues, |call| through_float(call, exp)),
         ],
     ),
     Definition::new(
         "ln",
+        "natural logarithm",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| logarithm(value, f64::ln))),
-            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, |value| logarithm(value, f64::ln))),
+            Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| float(call, |value| logarithm(value, f64::ln))),
+            Overload::rows(&[T::Numeric], NUMERIC16, F::SomeValues, |call| {
+                through_float(call, |value| logarithm(value, f64::ln))
+            }),
         ],
     ),
     Definition::new(
         "log",
+        "logarithm, base 10 or the first argument",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| logarithm(value, f64::log10))),
-            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, |value| logarithm(value, f64::log10))),
-            Overload::rows(&[T::Numeric, T::Numeric], NUMERIC16, log_base),
+            Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| {
+                float(call, |value| logarithm(value, f64::log10))
+            }),
+            Overload::rows(&[T::Numeric], NUMERIC16, F::SomeValues, |call| {
+                through_float(call, |value| logarithm(value, f64::log10))
+            }),
+            Overload::rows(&[T::Numeric, T::Numeric], NUMERIC16, F::SomeValues, log_base),
         ],
     ),
     Definition::new(
         "log10",
+        "base 10 logarithm",
         &[
-            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| logarithm(value, f64::log10))),
-            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, |value| logarithm(value, f64::log10))),
+            Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| {
+                float(call, |value| logarithm(value, f64::log10))
+            }),
+            Overload::rows(&[T::Numeric], NUMERIC16, F::SomeValues, |call| {
+                through_float(call, |value| logarithm(value, f64::log10))
+            }),
         ],
     ),
     Definition::new(
         "div",
+        "integer quotient truncated toward zero",
         &[Overload::rows(
             &[T::Numeric, T::Numeric],
             ResultType::fixed(SqlType::Numeric { precision: 38, scale: 0 }),
+            F::SomeValues,
             div,
         )],
     ),
     Definition::new(
         "gcd",
-        &[Overload::rows(&[T::Int4, T::Int4], INT4, gcd_int4), Overload::rows(&[T::Int8, T::Int8], INT8, gcd_int8)],
+        "greatest common divisor",
+        &[
+            Overload::rows(&[T::Int4, T::Int4], INT4, F::Overflow, gcd_int4),
+            Overload::rows(&[T::Int8, T::Int8], INT8, F::Overflow, gcd_int8),
+        ],
     ),
     Definition::new(
         "lcm",
-        &[Overload::rows(&[T::Int4, T::Int4], INT4, lcm_int4), Overload::rows(&[T::Int8, T::Int8], INT8, lcm_int8)],
+        "least common multiple",
+        &[
+            Overload::rows(&[T::Int4, T::Int4], INT4, F::Overflow, lcm_int4),
+            Overload::rows(&[T::Int8, T::Int8], INT8, F::Overflow, lcm_int8),
+        ],
     ),
     Definition::new(
         "factorial",
-        &[Overload::rows(&[T::Int8], ResultType::fixed(SqlType::Numeric { precision: 38, scale: 0 }), factorial)],
+        "factorial",
+        &[Overload::rows(
+            &[T::Int8],
+            ResultType::fixed(SqlType::Numeric { precision: 38, scale: 0 }),
+            F::SomeValues,
+            factorial,
+        )],
     ),
-    Definition::new("width_bucket", &[Overload::rows(&[T::Float8, T::Float8, T::Float8, T::Int4], INT4, width_bucket)]),
-    Definition::new("scale", &[Overload::rows(&[T::Numeric], INT4, scale)]),
-    Definition::new("pi", &[Overload::builtin(&[], FLOAT8, m::pi)]),
-    Definition::new("radians", &[Overload::builtin(&[T::Float8], FLOAT8, m::radians)]),
-    Definition::new("degrees", &[Overload::builtin(&[T::Float8], FLOAT8, m::degrees)]),
-    Definition::new("sin", &[Overload::builtin(&[T::Float8], FLOAT8, m::sin)]),
-    Definition::new("cos", &[Overload::builtin(&[T::Float8], FLOAT8, m::cos)]),
-    Definition::new("tan", &[Overload::builtin(&[T::Float8], FLOAT8, m::tan)]),
-    Definition::new("cot", &[Overload::builtin(&[T::Float8], FLOAT8, m::cot)]),
+    Definition::new(
+        "width_bucket",
+        "bucket number of operand in equal-width histogram",
+        &[Overload::rows(&[T::Float8, T::Float8, T::Float8, T::Int4], INT4, F::SomeValues, width_bucket)],
+    ),
+    Definition::new(
+        "scale",
+        "number of decimal digits in the fractional part",
+        &[Overload::rows(&[T::Numeric], INT4, F::Nothing, scale)],
+    ),
+    Definition::new("pi", "PI", &[Overload::builtin(&[], FLOAT8, F::Nothing, m::pi)]),
+    Definition::new(
+        "radians",
+        "degrees to radians",
+        &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::radians)],
+    ),
+    Definition::new(
+        "degrees",
+        "radians to degrees",
+        &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::degrees)],
+    ),
+    Definition::new("sin", "sine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::sin)]),
+    Definition::new("cos", "cosine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cos)]),
+    Definition::new("tan", "tangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::tan)]),
+    Definition::new("cot", "cotangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cot)]),
     Definition::new(
         "asin",
-        &[Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| within_one(value, f64::asin)))],
+        "arcsine",
+        &[Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| {
+            float(call, |value| within_one(value, f64::asin))
+        })],
     ),
     Definition::new(
         "acos",
-        &[Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| within_one(value, f64::acos)))],
+        "arccosine",
+        &[Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| {
+            float(call, |value| within_one(value, f64::acos))
+        })],
     ),
-    Definition::new("atan", &[Overload::builtin(&[T::Float8], FLOAT8, m::atan)]),
-    Definition::new("atan2", &[Overload::builtin(&[T::Float8, T::Float8], FLOAT8, m::atan2)]),
-    Definition::new("sinh", &[Overload::builtin(&[T::Float8], FLOAT8, m::sinh)]),
-    Definition::new("cosh", &[Overload::builtin(&[T::Float8], FLOAT8, m::cosh)]),
-    Definition::new("tanh", &[Overload::builtin(&[T::Float8], FLOAT8, m::tanh)]),
-    Definition::volatile("random", &[Overload::rows(&[], FLOAT8, random)]),
+    Definition::new("atan", "arctangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::atan)]),
+    Definition::new(
+        "atan2",
+        "arctangent, two arguments",
+        &[Overload::builtin(&[T::Float8, T::Float8], FLOAT8, F::Nothing, m::atan2)],
+    ),
+    Definition::new("sinh", "hyperbolic sine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::sinh)]),
+    Definition::new("cosh", "hyperbolic cosine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cosh)]),
+    Definition::new("tanh", "hyperbolic tangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::tanh)]),
+    Definition::volatile("random", "random value", &[Overload::rows(&[], FLOAT8, F::Nothing, random)]),
 ];
 
 const CEIL: &[Overload] = &[
-    Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.ceil()))),
-    Overload::rows(&[T::Numeric], WHOLE, ceil_numeric),
+    Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.ceil()))),
+    Overload::rows(&[T::Numeric], WHOLE, F::Nothing, ceil_numeric),
 ];
 
 fn digits(sql_type: &SqlType) -> NumericPrecision {

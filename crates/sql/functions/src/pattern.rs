@@ -7,7 +7,7 @@ use types::value_guard::check_growth;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 use super::text_array::build_text_arrays;
 
 #[cfg(test)]
@@ -19,46 +19,79 @@ const BOOL: ResultType = ResultType::fixed(SqlType::Bool);
 const TEXTS: ResultType = ResultType::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition::new("~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "", true))]),
-    Definition::new("~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "i", true))]),
-    Definition::new("!~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "", false))]),
-    Definition::new("!~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "i", false))]),
-    Definition::new("like_escape", &[Overload::rows(&[T::Text, T::Text], TEXT, like_escape)]),
+    Definition::new(
+        "~",
+        "matches regular expression",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, F::Literals(&[1]), |call| matches(call, "", true))],
+    ),
+    Definition::new(
+        "~*",
+        "matches regular expression, case-insensitive",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, F::Literals(&[1]), |call| matches(call, "i", true))],
+    ),
+    Definition::new(
+        "!~",
+        "does not match regular expression",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, F::Literals(&[1]), |call| matches(call, "", false))],
+    ),
+    Definition::new(
+        "!~*",
+        "does not match regular expression, case-insensitive",
+        &[Overload::rows(&[T::Text, T::Text], BOOL, F::Literals(&[1]), |call| matches(call, "i", false))],
+    ),
+    Definition::new(
+        "like_escape",
+        "convert a LIKE pattern to use backslash escapes; written LIKE y ESCAPE z",
+        &[Overload::rows(&[T::Text, T::Text], TEXT, F::SomeValues, like_escape)],
+    ),
     Definition::new(
         "similar_to",
+        "matches SQL regular expression; written x SIMILAR TO y",
         &[
-            Overload::rows(&[T::Text, T::Text], BOOL, similar),
-            Overload::rows(&[T::Text, T::Text, T::Text], BOOL, similar),
+            Overload::rows(&[T::Text, T::Text], BOOL, F::Literals(&[1]), similar),
+            Overload::rows(&[T::Text, T::Text, T::Text], BOOL, F::Literals(&[1, 2]), similar),
         ],
     ),
     Definition::new(
         "regexp_like",
+        "test for a match of a regular expression",
         &[
-            Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "", true)),
-            Overload::rows(&[T::Text, T::Text, T::Text], BOOL, |call| matches(call, "", true)),
+            Overload::rows(&[T::Text, T::Text], BOOL, F::Literals(&[1]), |call| matches(call, "", true)),
+            Overload::rows(&[T::Text, T::Text, T::Text], BOOL, F::Literals(&[1, 2]), |call| matches(call, "", true)),
         ],
     ),
-    Definition::new("regexp_count", &[Overload::rows(&[T::Text, T::Text], INT4, count)]),
-    Definition::new("regexp_substr", &[Overload::rows(&[T::Text, T::Text], TEXT, whole_match)]),
+    Definition::new(
+        "regexp_count",
+        "count matches of a regular expression",
+        &[Overload::rows(&[T::Text, T::Text], INT4, F::Literals(&[1]), count)],
+    ),
+    Definition::new(
+        "regexp_substr",
+        "extract the substring that matches a regular expression",
+        &[Overload::rows(&[T::Text, T::Text], TEXT, F::Literals(&[1]), whole_match)],
+    ),
     Definition::new(
         "regexp_match",
+        "captured groups of the first match of a regular expression",
         &[
-            Overload::rows(&[T::Text, T::Text], TEXTS, groups),
-            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, groups),
+            Overload::rows(&[T::Text, T::Text], TEXTS, F::Literals(&[1]), groups),
+            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, F::Literals(&[1, 2]), groups),
         ],
     ),
     Definition::new(
         "regexp_replace",
+        "replace text that matches a regular expression",
         &[
-            Overload::rows(&[T::Text, T::Text, T::Text], TEXT, replace),
-            Overload::rows(&[T::Text, T::Text, T::Text, T::Text], TEXT, replace),
+            Overload::rows(&[T::Text, T::Text, T::Text], TEXT, F::Literals(&[1]), replace),
+            Overload::rows(&[T::Text, T::Text, T::Text, T::Text], TEXT, F::Literals(&[1, 3]), replace),
         ],
     ),
     Definition::new(
         "regexp_split_to_array",
+        "split text at matches of a regular expression",
         &[
-            Overload::rows(&[T::Text, T::Text], TEXTS, split),
-            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, split),
+            Overload::rows(&[T::Text, T::Text], TEXTS, F::Literals(&[1]), split),
+            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, F::Literals(&[1, 2]), split),
         ],
     ),
 ];

@@ -6,11 +6,12 @@ use arrow::array::{ArrayRef, UInt32Array};
 use types::{SqlResult, SqlType};
 
 use super::call::Call;
-use super::definition::{Definition, Overload, ParameterType, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType, ResultType};
 
 pub(super) const DEFINITIONS: &[Definition] = &[Definition::new(
     "pg_typeof",
-    &[Overload::rows(&[ParameterType::Any], ResultType::fixed(SqlType::Regtype), pg_typeof)],
+    "type of the argument",
+    &[Overload::rows(&[ParameterType::Any], ResultType::fixed(SqlType::Regtype), F::Nothing, pg_typeof)],
 )];
 
 /// Returns the OID of the argument's type, for every row.

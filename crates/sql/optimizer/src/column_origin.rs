@@ -139,15 +139,12 @@ fn input_column(plan: &LogicalPlan, column: &Column) -> Option<(usize, Column)> 
     }
 }
 
-/// Name of the column in normalized conditions.
-const NORMALIZED_COLUMN: &str = "\u{1}value";
-
-/// Normalizes a condition: replaces its column by [`NORMALIZED_COLUMN`]. `None` unless it only compares `column` with literals and
-/// is not true for NULL.
+/// Normalizes a condition: replaces its column by one without a relation, which is the only column in the result.
+/// `None` unless it only compares `column` with literals and is not true for NULL.
 pub(super) fn normalize_condition(condition: &Expr, column: &Column) -> Option<Expr> {
     let is_column = |expr: &Expr| matches!(expr, Expr::Column(it) if it == column);
     let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !value.is_null());
-    let value = || Box::new(Expr::Column(Column::new_unqualified(NORMALIZED_COLUMN)));
+    let value = || Box::new(Expr::Column(Column::new_unqualified("value")));
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             Some(normalize_condition(left, column)?.or(normalize_condition(right, column)?))
@@ -176,11 +173,11 @@ fn is_ordering(op: Operator) -> bool {
     matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
-/// Replaces [`NORMALIZED_COLUMN`] in a normalized condition by `column`.
+/// Replaces the only column in a normalized condition by `column`.
 fn denormalize_condition(condition: &Expr, column: &Column) -> Result<Expr> {
     let placed = condition.clone().transform(|expr| {
         Ok(match &expr {
-            Expr::Column(it) if it.name == NORMALIZED_COLUMN => Transformed::yes(Expr::Column(column.clone())),
+            Expr::Column(_) => Transformed::yes(Expr::Column(column.clone())),
             _ => Transformed::no(expr),
         })
     });

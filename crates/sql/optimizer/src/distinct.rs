@@ -7,6 +7,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::datafusion_rules::RuleKind;
+use plan::StandardAggregate;
+
 /// DataFusion's rule `single_distinct_aggregation_to_group_by`, except for aggregates with a sum that is not DISTINCT.
 ///
 /// The rule adds up the sums of groups, but a sum of `integer` is a `bigint`, and a sum of `bigint` is a `numeric`.
@@ -18,7 +21,7 @@ pub(super) struct DistinctWithoutSums {
 impl DistinctWithoutSums {
     /// Wraps `rule` if it is `single_distinct_aggregation_to_group_by`; returns other rules unchanged.
     pub(super) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == "single_distinct_aggregation_to_group_by" { Arc::new(Self { rule }) } else { rule }
+        if RuleKind::SingleDistinctToGroupBy.matches(rule.as_ref()) { Arc::new(Self { rule }) } else { rule }
     }
 }
 
@@ -41,7 +44,9 @@ impl OptimizerRule for DistinctWithoutSums {
 
 fn has_plain_sum(aggregate: &Aggregate) -> bool {
     aggregate.aggr_expr.iter().any(|call| match call.clone().unalias() {
-        Expr::AggregateFunction(call) => call.func.name() == "sum" && !call.params.distinct,
+        Expr::AggregateFunction(call) => {
+            StandardAggregate::from_function(&call.func) == Some(StandardAggregate::Sum) && !call.params.distinct
+        }
         _ => false,
     })
 }

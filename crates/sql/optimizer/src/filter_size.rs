@@ -14,6 +14,8 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::datafusion_rules::RuleKind;
+
 /// Limit of expression nodes that conditions may have together below a projection, counting those that grow there.
 pub const FILTER_NODES_MAX: usize = 1_024;
 
@@ -30,7 +32,7 @@ pub(crate) struct BoundedFilterPushdown {
 impl BoundedFilterPushdown {
     /// Wraps `rule` if it is `push_down_filter`; returns other rules unchanged.
     pub(crate) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == super::PUSH_DOWN_FILTER { Arc::new(Self { rule }) } else { rule }
+        if RuleKind::PushDownFilter.matches(rule.as_ref()) { Arc::new(Self { rule }) } else { rule }
     }
 }
 

@@ -9,6 +9,8 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::datafusion_rules::RuleKind;
+
 /// DataFusion's rule `push_down_filter`, except for conditions without columns above grand totals.
 ///
 /// The rule takes a condition without columns, such as `random() > 2`, for one on group keys and pushes it below.
@@ -20,7 +22,7 @@ pub(super) struct FiltersAboveGrandTotals {
 impl FiltersAboveGrandTotals {
     /// Wraps `rule` if it is `push_down_filter`; returns other rules unchanged.
     pub(super) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == "push_down_filter" { Arc::new(Self { rule }) } else { rule }
+        if RuleKind::PushDownFilter.matches(rule.as_ref()) { Arc::new(Self { rule }) } else { rule }
     }
 }
 

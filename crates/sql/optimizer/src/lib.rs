@@ -22,6 +22,7 @@ mod column_origin;
 pub mod common_subplans;
 mod conditional_rule;
 pub mod correlated_subqueries;
+mod datafusion_rules;
 mod distinct;
 mod estimate;
 pub mod filter_size;
@@ -51,6 +52,7 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 pub(crate) use self::column_origin::is_distribution_key;
 pub use self::common_subplans::OptimizedPlan;
 use self::conditional_rule::ConditionalRule;
+use self::datafusion_rules::RuleKind;
 use self::distinct::DistinctWithoutSums;
 pub(crate) use self::estimate::estimate_relation;
 pub(crate) use self::estimate::semi_join_selectivity;
@@ -64,15 +66,6 @@ pub use self::scalar_subqueries::ScalarSubquery;
 pub use self::semi_join_reduction::{ReductionState, SemiJoinReduction};
 use self::shallow_subqueries::ShallowSubqueries;
 use self::union_names::UnionInputNames;
-
-/// Name of DataFusion's rule that pushes filters down.
-const PUSH_DOWN_FILTER: &str = "push_down_filter";
-
-/// Name of DataFusion's rule that simplifies expressions and folds constants.
-const SIMPLIFY: &str = "simplify_expressions";
-
-/// Name of DataFusion's rule that makes join keys of equalities in join conditions, also of filters pushed into a join.
-const EXTRACT_JOIN_KEYS: &str = "extract_equijoin_predicate";
 
 /// Returns the optimizer's rules in order, with Kiln's own unless `has_kiln_rules` is false.
 #[must_use]
@@ -89,29 +82,35 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     // `eliminate_cross_join` would put joins back in the order of their inputs; the two leaf rules extract struct
     // fields, which no SQL type has; the last two act only under settings that Kiln never turns on.
     let unwanted = [
-        "eliminate_cross_join",
-        "extract_leaf_expressions",
-        "push_down_leaf_projections",
-        "filter_null_join_keys",
-        "unions_to_filter",
+        RuleKind::EliminateCrossJoin,
+        RuleKind::ExtractLeafExpressions,
+        RuleKind::PushDownLeafProjections,
+        RuleKind::FilterNullJoinKeys,
+        RuleKind::UnionsToFilter,
     ];
-    rules.retain(|rule| !unwanted.contains(&rule.name()));
-    let named = |name: &str| rules.iter().find(|rule| rule.name() == name).cloned();
+    rules.retain(|rule| !unwanted.iter().any(|kind| kind.matches(rule.as_ref())));
+    let of_kind = |kind: RuleKind| rules.iter().find(|rule| kind.matches(rule.as_ref())).cloned();
     // After pushdown, the rules to which a filter's new position gives work, then the join order: by now filters lie at
     // the scans, and no projections stand between the joins yet. DataFusion achieves the same by running all rules
     // again, and once more to see that nothing changes.
-    let after_pushdown =
-        [SIMPLIFY, "eliminate_filter", "propagate_empty_relation", EXTRACT_JOIN_KEYS, "eliminate_outer_join"];
-    let push_down: Vec<_> = named(PUSH_DOWN_FILTER).into_iter().collect();
-    let settled = after_pushdown.into_iter().filter_map(named).chain(push_down.clone());
-    let settled = settled.chain([Arc::new(JoinOrder) as _]).chain(push_down).chain(named(EXTRACT_JOIN_KEYS));
-    let settled: Vec<_> = settled.collect();
-    let folding = named(SIMPLIFY).map(ConditionalRule::for_constant_folding);
-    let pushed = rules.iter().position(|rule| rule.name() == PUSH_DOWN_FILTER).map_or(rules.len(), |at| at + 1);
-    rules.splice(pushed..pushed, settled);
+    let after_pushdown = [
+        RuleKind::SimplifyExpressions,
+        RuleKind::EliminateFilter,
+        RuleKind::PropagateEmptyRelation,
+        RuleKind::ExtractEquijoinPredicate,
+        RuleKind::EliminateOuterJoin,
+    ];
+    let push_down: Vec<_> = of_kind(RuleKind::PushDownFilter).into_iter().collect();
+    let added = after_pushdown.into_iter().filter_map(of_kind).chain(push_down.clone());
+    let added = added.chain([Arc::new(JoinOrder) as _]).chain(push_down);
+    let added: Vec<_> = added.chain(of_kind(RuleKind::ExtractEquijoinPredicate)).collect();
+    let folding = of_kind(RuleKind::SimplifyExpressions).map(ConditionalRule::for_constant_folding);
+    let pushed = rules.iter().position(|rule| RuleKind::PushDownFilter.matches(rule.as_ref()));
+    let pushed = pushed.map_or(rules.len(), |at| at + 1);
+    rules.splice(pushed..pushed, added);
     // Merging projections brings constants into expressions.
     rules.extend(folding);
-    for rule in rules.iter_mut().filter(|rule| rule.name() == "rewrite_set_comparison") {
+    for rule in rules.iter_mut().filter(|rule| RuleKind::RewriteSetComparison.matches(rule.as_ref())) {
         *rule = ConditionalRule::for_set_comparisons(Arc::clone(rule));
     }
     rules
@@ -119,7 +118,7 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Returns whether Kiln's own rules are among those of a statement.
 pub(crate) fn has_kiln_rules(state: &SessionState) -> bool {
-    state.optimizer().rules.iter().any(|rule| rule.name() == JoinOrder::NAME)
+    state.optimizer().rules.iter().any(|rule| RuleKind::JoinOrder.matches(rule.as_ref()))
 }
 
 /// Returns `config` with the settings of DataFusion's planners that the rules and their plans rely on.

@@ -11,6 +11,8 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::datafusion_rules::RuleKind;
+
 /// DataFusion's rule `decorrelate_lateral_join`, applied to nested lateral joins too and with the plan's schema
 /// preserved.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(super) struct NestedLateralJoins {
 impl NestedLateralJoins {
     /// Wraps `rule` if it is `decorrelate_lateral_join`; returns other rules unchanged.
     pub(super) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == "decorrelate_lateral_join" { Arc::new(Self { rule }) } else { rule }
+        if RuleKind::DecorrelateLateralJoin.matches(rule.as_ref()) { Arc::new(Self { rule }) } else { rule }
     }
 }
 

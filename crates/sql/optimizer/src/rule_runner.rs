@@ -20,13 +20,11 @@ use functions::with_folding_limit;
 use plan::{balance_conditions, plan_limits};
 use types::interrupt;
 
-use super::{EXTRACT_JOIN_KEYS, SIMPLIFY, repeated_expressions};
+use super::datafusion_rules::RuleKind;
+use super::repeated_expressions;
 use crate::subquery_checks;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
-
-/// Name of the rule that eliminates common subexpressions.
-const COMMON_SUBEXPRESSIONS: &str = "common_sub_expression_eliminate";
 
 /// Remaining stack, in bytes, below which a recursion continues on a new stack segment.
 const STACK_RED_ZONE: usize = 128 << 10;
@@ -56,9 +54,10 @@ fn run_each_rule(mut plan: LogicalPlan, rules: &[Rule], config: &dyn OptimizerCo
     }
     for rule in rules {
         interrupt::check().map_err(to_datafusion)?;
-        let gate = RulePrecondition::for_rule(rule.name());
+        let kind = RuleKind::from_rule(rule.as_ref());
+        let gate = RulePrecondition::for_rule(kind);
         if !kinds.intersects(gate.kinds)
-            || (rule.name() == COMMON_SUBEXPRESSIONS && !repeated_expressions::may_repeat(&plan)?)
+            || (kind == Some(RuleKind::CommonSubexpressionEliminate) && !repeated_expressions::may_repeat(&plan)?)
         {
             continue;
         }
@@ -165,32 +164,40 @@ struct RulePrecondition {
 }
 
 impl RulePrecondition {
-    /// Returns the precondition of the rule with this name.
-    fn for_rule(rule: &str) -> Self {
-        let kinds = match rule {
-            "union_names" | "optimize_unions" => NodeKinds::UNION,
-            "replace_distinct_aggregate" => NodeKinds::DISTINCT,
-            "rewrite_set_comparison" | "decorrelate_predicate_subquery" | "scalar_subquery_to_join" => {
-                NodeKinds::SUBQUERY
-            }
-            "decorrelate_lateral_join" => NodeKinds::LATERAL,
-            "eliminate_join" | "join_order" => NodeKinds::JOIN,
-            EXTRACT_JOIN_KEYS => NodeKinds::CONDITIONAL_JOIN,
-            "eliminate_outer_join" => NodeKinds::OTHER_THAN_INNER_JOIN,
-            "eliminate_duplicated_expr" => NodeKinds::SORT.union(NodeKinds::AGGREGATE),
-            "eliminate_filter" => NodeKinds::LITERAL_FILTER,
-            "propagate_empty_relation" => NodeKinds::EMPTY,
-            "eliminate_limit" | "push_down_limit" => NodeKinds::LIMIT,
-            "push_down_filter" => NodeKinds::FILTER.union(NodeKinds::JOIN),
-            "single_distinct_aggregation_to_group_by" | "eliminate_group_by_constant" => NodeKinds::AGGREGATE,
-            _ => NodeKinds::ANY,
+    /// Returns the precondition of the rules of a kind; none for an unknown rule.
+    fn for_rule(kind: Option<RuleKind>) -> Self {
+        use RuleKind as R;
+        let any: fn(&LogicalPlan) -> bool = |_| true;
+        let Some(kind) = kind else { return Self { kinds: NodeKinds::ANY, may_change: any } };
+        let kinds = match kind {
+            R::UnionNames | R::OptimizeUnions => NodeKinds::UNION,
+            R::ReplaceDistinctAggregate => NodeKinds::DISTINCT,
+            R::RewriteSetComparison | R::DecorrelatePredicateSubquery | R::ScalarSubqueryToJoin => NodeKinds::SUBQUERY,
+            R::DecorrelateLateralJoin => NodeKinds::LATERAL,
+            R::EliminateJoin | R::JoinOrder => NodeKinds::JOIN,
+            R::ExtractEquijoinPredicate => NodeKinds::CONDITIONAL_JOIN,
+            R::EliminateOuterJoin => NodeKinds::OTHER_THAN_INNER_JOIN,
+            R::EliminateDuplicatedExpr => NodeKinds::SORT.union(NodeKinds::AGGREGATE),
+            R::EliminateFilter => NodeKinds::LITERAL_FILTER,
+            R::PropagateEmptyRelation => NodeKinds::EMPTY,
+            R::EliminateLimit | R::PushDownLimit => NodeKinds::LIMIT,
+            R::PushDownFilter => NodeKinds::FILTER.union(NodeKinds::JOIN),
+            R::SingleDistinctToGroupBy | R::EliminateGroupByConstant => NodeKinds::AGGREGATE,
+            R::SimplifyExpressions
+            | R::CommonSubexpressionEliminate
+            | R::OptimizeProjections
+            | R::UnionsToFilter
+            | R::EliminateCrossJoin
+            | R::FilterNullJoinKeys
+            | R::ExtractLeafExpressions
+            | R::PushDownLeafProjections => NodeKinds::ANY,
         };
-        let has_work: fn(&LogicalPlan) -> bool = match rule {
-            SIMPLIFY => may_simplify,
-            "eliminate_duplicated_expr" => may_have_keys_twice,
-            _ => |_| true,
+        let may_change: fn(&LogicalPlan) -> bool = match kind {
+            R::SimplifyExpressions => may_simplify,
+            R::EliminateDuplicatedExpr => may_have_keys_twice,
+            _ => any,
         };
-        Self { kinds, may_change: has_work }
+        Self { kinds, may_change }
     }
 }
 

@@ -12,6 +12,8 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use functions::error::to_datafusion;
 use types::interrupt;
 
+use crate::datafusion_rules::RuleKind;
+
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// DataFusion's rule `decorrelate_predicate_subquery`, given a placeholder for the input of each subquery that is not
@@ -24,7 +26,7 @@ pub(super) struct ShallowSubqueries {
 impl ShallowSubqueries {
     /// Wraps `rule` if it is `decorrelate_predicate_subquery`; returns other rules unchanged.
     pub(super) fn wrap(rule: Rule) -> Rule {
-        if rule.name() == "decorrelate_predicate_subquery" { Arc::new(Self { rule }) } else { rule }
+        if RuleKind::DecorrelatePredicateSubquery.matches(rule.as_ref()) { Arc::new(Self { rule }) } else { rule }
     }
 
     fn rewrite_node(&self, node: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {

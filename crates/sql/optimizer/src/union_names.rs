@@ -7,6 +7,8 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::datafusion_rules::RuleKind;
+
 /// Optimizer rule that renames the columns of a union's inputs to the union's names.
 ///
 /// A union matches columns by position, but DataFusion's rules look them up by name when they push a node below a
@@ -16,7 +18,7 @@ pub(super) struct UnionInputNames;
 
 impl OptimizerRule for UnionInputNames {
     fn name(&self) -> &'static str {
-        "union_names"
+        RuleKind::UnionNames.name()
     }
 
     fn apply_order(&self) -> Option<ApplyOrder> {

@@ -204,28 +204,55 @@ pub fn schema_of(columns: &[Column]) -> SchemaRef {
 
 /// Converts a statistics value to a scalar of the planner; `None` if the type has no such values.
 #[must_use]
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until its bounds are known or not")]
 pub fn datum_to_scalar(datum: &Datum, sql_type: &SqlType) -> Option<ScalarValue> {
-    Some(match (datum, sql_type) {
-        (Datum::Bool(value), SqlType::Bool) => ScalarValue::Boolean(Some(*value)),
-        (Datum::Int(value), SqlType::Int2) => ScalarValue::Int16(Some(i16::try_from(*value).ok()?)),
-        (Datum::Int(value), SqlType::Int4) => ScalarValue::Int32(Some(i32::try_from(*value).ok()?)),
-        (Datum::Int(value), SqlType::Int8) => ScalarValue::Int64(Some(*value)),
-        (Datum::Int(value), SqlType::Date) => ScalarValue::Date32(Some(i32::try_from(*value).ok()?)),
-        (Datum::Int(value), SqlType::Time) => ScalarValue::Time64Microsecond(Some(*value)),
-        (Datum::Int(value), SqlType::Timestamp) => ScalarValue::TimestampMicrosecond(Some(*value), None),
-        (Datum::Int(value), SqlType::TimestampTz) => {
-            ScalarValue::TimestampMicrosecond(Some(*value), Some(types::arrow_field::TIMESTAMPTZ_ZONE.into()))
+    let int = || if let Datum::Int(value) = datum { Some(*value) } else { None };
+    let float = || if let Datum::Float(value) = datum { Some(*value) } else { None };
+    Some(match sql_type {
+        SqlType::Bool => {
+            let Datum::Bool(value) = datum else { return None };
+            ScalarValue::Boolean(Some(*value))
         }
-        (Datum::Decimal(value), SqlType::Numeric { precision, scale }) => {
+        SqlType::Int2 => ScalarValue::Int16(Some(i16::try_from(int()?).ok()?)),
+        SqlType::Int4 => ScalarValue::Int32(Some(i32::try_from(int()?).ok()?)),
+        SqlType::Int8 => ScalarValue::Int64(Some(int()?)),
+        SqlType::Date => ScalarValue::Date32(Some(i32::try_from(int()?).ok()?)),
+        SqlType::Time => ScalarValue::Time64Microsecond(Some(int()?)),
+        SqlType::Timestamp => ScalarValue::TimestampMicrosecond(Some(int()?), None),
+        SqlType::TimestampTz => {
+            ScalarValue::TimestampMicrosecond(Some(int()?), Some(types::arrow_field::TIMESTAMPTZ_ZONE.into()))
+        }
+        SqlType::Numeric { precision, scale } => {
+            let Datum::Decimal(value) = datum else { return None };
             ScalarValue::Decimal128(Some(*value), *precision, i8::try_from(*scale).ok()?)
         }
-        (Datum::Float(value), SqlType::Float8) => ScalarValue::Float64(Some(*value)),
+        SqlType::Float8 => ScalarValue::Float64(Some(float()?)),
         #[expect(clippy::cast_possible_truncation, reason = "a float4's bound is a float4")]
-        (Datum::Float(value), SqlType::Float4) => ScalarValue::Float32(Some(*value as f32)),
-        (Datum::Text(value), SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_)) => {
+        SqlType::Float4 => ScalarValue::Float32(Some(float()? as f32)),
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) => {
+            let Datum::Text(value) = datum else { return None };
             ScalarValue::Utf8View(Some(value.clone()))
         }
-        _ => return None,
+        // Not used by estimates.
+        SqlType::Interval
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Array(_)
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => return None,
     })
 }
 

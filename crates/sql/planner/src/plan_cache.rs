@@ -8,6 +8,7 @@ use catalog::CatalogState;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
+use optimizer::common_subplans::WithQueryReference;
 use parking_lot::Mutex;
 use plan::ShardTable;
 use session_context::StatementContext;
@@ -166,7 +167,8 @@ pub(crate) fn cacheable_bytes(query: &QueryPlan) -> Option<usize> {
         is_cacheable &= match node {
             LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)
                 .is_ok_and(|provider| provider.downcast_ref::<ShardTable>().is_some_and(reads_committed_rows_only)),
-            LogicalPlan::Extension(_) | LogicalPlan::RecursiveQuery(_) => false,
+            LogicalPlan::Extension(_) => WithQueryReference::from_plan(node).is_some(),
+            LogicalPlan::RecursiveQuery(_) => false,
             _ => true,
         };
         node.apply_expressions(|expr| {

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+#[cfg(test)]
+mod tests;
+
 /// Definition of a setting.
 #[derive(Debug)]
 pub(super) struct Definition {
@@ -25,6 +28,8 @@ pub(super) enum ValueKind {
     },
     Enum(&'static [&'static str]),
     Text,
+    /// Text whose characters other than printable ASCII become `?`.
+    PrintableText,
     /// Text of at most so many bytes.
     ShortText(usize),
     /// List of names.
@@ -99,7 +104,7 @@ const FIXED_ON: ValueKind = ValueKind::Fixed(&["on"]);
 const FIXED_OFF: ValueKind = ValueKind::Fixed(&["off"]);
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    setting("application_name", "", ValueKind::Text, "Name of the application, shown in pg_stat_activity."),
+    setting("application_name", "", ValueKind::PrintableText, "Name of the application, shown in pg_stat_activity."),
     setting("array_nulls", "on", FIXED_ON, "NULL without quotes in an array's text is a NULL element."),
     setting(
         "backslash_quote",

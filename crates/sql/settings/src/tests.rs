@@ -1,6 +1,7 @@
 use types::Condition;
 
 use super::Settings;
+use super::definition::{ChangeLevel, DEFINITIONS};
 
 /// Sets a setting and returns the output of SHOW, or the condition and message of the error.
 fn check(name: &str, value: &str, expected: Result<&str, (Condition, &str)>) {
@@ -15,6 +16,16 @@ fn check(name: &str, value: &str, expected: Result<&str, (Condition, &str)>) {
             assert_eq!(result, Err((condition, message.to_owned())), "{name} = {value}");
         }
     }
+}
+
+/// Accessors parse built-in values and set ones alike, so both are in canonical form.
+#[test]
+fn built_in_values_are_canonical_and_names_sorted() {
+    for definition in DEFINITIONS.iter().filter(|definition| definition.source == ChangeLevel::Session) {
+        let canonical = definition.canonicalize(definition.boot).map_err(|error| error.message);
+        assert_eq!(canonical.as_deref(), Ok(definition.boot), "{}", definition.name);
+    }
+    assert!(DEFINITIONS.is_sorted_by_key(|definition| definition.name.to_lowercase()));
 }
 
 #[test]

@@ -42,9 +42,8 @@ impl Definition {
                     self.invalid_value(value).with_hint(format!("Available values: {}.", values.join(", ")))
                 })
             }
-            ValueKind::Text => {
-                Ok(if self.name == "application_name" { to_printable_ascii(value) } else { value.to_owned() })
-            }
+            ValueKind::Text => Ok(value.to_owned()),
+            ValueKind::PrintableText => Ok(to_printable_ascii(value)),
             ValueKind::ShortText(bytes_max) => {
                 if value.len() <= bytes_max {
                     return Ok(value.to_owned());

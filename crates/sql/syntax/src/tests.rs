@@ -501,3 +501,31 @@ fn what_kiln_lacks_is_refused_by_name() {
     // A statement after a refused one is parsed.
     assert_eq!(parse("UPDATE t SET a = ';'; SELECT 1").unwrap().len(), 2);
 }
+
+/// The names of types in `docs/reference/types.md` are those of the grammar; the page is generated where files are written.
+#[test]
+fn the_names_of_types_in_the_reference_are_accepted() {
+    fn resolve(name: &str) -> types::SqlType {
+        let name = name.replace("(p,s)", "").replace("(n)", "(7)");
+        let text = format!("CAST(NULL AS {name})");
+        let parsed = parse_stored_expr(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let Expr::Cast { data_type, .. } = parsed else { panic!("{text} is {parsed:?}") };
+        super::sql_type(&data_type).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+    let codes = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let page = generated_docs::read_page("reference/types.md");
+    let table = page.split("\n## Arrays").next().expect("a split has a first part");
+    let mut names = 0;
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let name = codes(cells[0]).remove(0);
+        for alias in codes(cells[1]) {
+            let alias = if name.ends_with("(n)") { format!("{alias}(n)") } else { alias };
+            assert_eq!(resolve(&alias), resolve(&name), "{alias} and {name}");
+            names += 1;
+        }
+        // A type prints as its name, so that every name in the table is the one of the code.
+        assert_eq!(resolve(&name).without_modifier().to_string(), name.replace("(p,s)", "").replace("(n)", ""));
+    }
+    assert!(names > 10, "the table of types has been found");
+}

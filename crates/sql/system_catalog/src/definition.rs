@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
+use cluster_model::{CLUSTER_OPTIONS, ClusterOption, OptionForm};
 use types::{Oid, SqlType};
 
 use super::rows::{Cell, Rows};
@@ -13,15 +14,29 @@ use super::source::Source;
 pub(super) struct TableDefinition {
     pub(super) schema: &'static str,
     pub(super) name: &'static str,
+    /// One sentence that says what a row is, shown as the table's comment.
+    pub(super) description: &'static str,
     /// PostgreSQL's OID if PostgreSQL has the table.
     pub(super) oid: u32,
     /// `r` for a catalog, `v` for a view, as in `pg_class.relkind`; empty for a set-returning function.
     pub(super) kind: &'static str,
-    /// Columns as `name type` or `name type = default`, separated by commas. A column that a row does not name gets its
-    /// default, else NULL.
-    pub(super) columns: &'static str,
+    pub(super) columns: Columns,
     pub(super) rows: fn(&Source<'_>, &mut Rows),
 }
+
+/// Declarations of a table's columns, each as `name type` or `name type = default`. A column that a row does not name
+/// gets its default, else NULL.
+pub(super) enum Columns {
+    /// Declarations separated by commas, for tables whose columns PostgreSQL's manual describes.
+    Listed(&'static str),
+    /// Declarations, each with a sentence that is shown as the column's comment.
+    Described(&'static [ColumnDeclaration]),
+    /// Declarations like [`Columns::Described`], then the options of clusters that are not among them, then others.
+    AroundClusterOptions(&'static [ColumnDeclaration], &'static [ColumnDeclaration]),
+}
+
+/// Declaration of a column, and the sentence that is shown as its comment.
+pub(super) type ColumnDeclaration = (&'static str, &'static str);
 
 /// Adds no rows, for tables of features that Kiln does not have.
 pub(super) fn no_rows(_: &Source<'_>, _: &mut Rows) {}
@@ -43,11 +58,28 @@ pub(super) struct Column {
     pub(super) name: &'static str,
     pub(super) sql_type: SqlType,
     pub(super) default: Cell,
+    /// Meaning of the column; `None` where PostgreSQL's manual has it.
+    pub(super) description: Option<&'static str>,
 }
 
 impl ParsedDefinition {
+    /// Returns the number of columns of the Arrow schema after the declared ones.
+    pub(super) fn hidden_column_count(&self) -> usize {
+        self.arrow_schema.fields().len() - self.columns.len()
+    }
+
     fn new(definition: &'static TableDefinition) -> Self {
-        let columns: Vec<Column> = definition.columns.split(", ").map(Column::parse).collect();
+        let columns: Vec<Column> = match definition.columns {
+            Columns::Listed(declarations) => declarations.split(", ").map(|text| Column::parse(text, None)).collect(),
+            Columns::Described(columns) => described(columns).collect(),
+            Columns::AroundClusterOptions(before, after) => {
+                let before: Vec<Column> = described(before).collect();
+                let is_declared = |option: &&ClusterOption| before.iter().any(|column| column.name == option.name);
+                let options = CLUSTER_OPTIONS.iter().filter(|option| !is_declared(option));
+                let options: Vec<Column> = options.map(Column::for_cluster_option).collect();
+                before.into_iter().chain(options).chain(described(after)).collect()
+            }
+        };
         let tableoid = (definition.kind == "r").then(|| SqlType::Oid.arrow_field(TABLEOID, true));
         let fields = columns.iter().map(|column| column.sql_type.arrow_field(column.name, true)).chain(tableoid);
         Self { definition, arrow_schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns }
@@ -55,7 +87,7 @@ impl ParsedDefinition {
 }
 
 impl Column {
-    fn parse(text: &'static str) -> Self {
+    fn parse(text: &'static str, description: Option<&'static str>) -> Self {
         let (declared, default) = match text.split_once(" = ") {
             Some((declared, default)) => (declared, Some(default)),
             None => (text, None),
@@ -63,8 +95,21 @@ impl Column {
         let (name, type_name) = declared.trim().split_once(' ').expect("a column declaration is `name type`");
         let sql_type = declared_type(type_name);
         let default = default.map_or(Cell::Null, |text| default_cell(text, &sql_type));
-        Self { name, sql_type, default }
+        Self { name, sql_type, default, description }
     }
+
+    fn for_cluster_option(option: &'static ClusterOption) -> Self {
+        let sql_type = match option.form {
+            OptionForm::Number { .. } | OptionForm::NumberOrNull { .. } => SqlType::Int4,
+            OptionForm::Boolean => SqlType::Bool,
+            OptionForm::Hardware | OptionForm::Profile => SqlType::Text,
+        };
+        Self { name: option.name, sql_type, default: Cell::Null, description: Some(option.description) }
+    }
+}
+
+fn described(columns: &'static [ColumnDeclaration]) -> impl Iterator<Item = Column> {
+    columns.iter().map(|(text, description)| Column::parse(text, Some(description)))
 }
 
 fn default_cell(text: &'static str, sql_type: &SqlType) -> Cell {

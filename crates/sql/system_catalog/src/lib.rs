@@ -77,6 +77,12 @@ pub fn has_table(schema: &str, name: &str) -> bool {
     SYSTEM_TABLES.find(schema, name).is_some()
 }
 
+/// Returns the number of columns that `*` does not include, which are the last ones of the system table `schema.name`.
+#[must_use]
+pub fn hidden_column_count(schema: &str, name: &str) -> usize {
+    SYSTEM_TABLES.find(schema, name).map_or(0, |table| table.hidden_column_count())
+}
+
 /// Returns the functions whose results depend on `context`: names of objects, definitions, sizes, privileges, the
 /// session.
 #[must_use]

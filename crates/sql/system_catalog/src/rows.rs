@@ -11,6 +11,7 @@ use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+use cluster_model::OptionValue;
 use types::{ColumnId, Oid, SqlError, SqlType};
 
 use super::definition::ParsedDefinition;
@@ -35,10 +36,14 @@ pub(super) struct Rows {
     failure: Option<SqlError>,
 }
 
-/// Adds a row, with only the columns that differ from their defaults: `row!(rows, oid: 1, relname: "t")`.
+/// Adds a row, with only the columns that differ from their defaults: `row!(rows, oid: 1, relname: "t")`. `..cells` at
+/// the end adds columns whose names are computed.
 macro_rules! row {
     ($rows:expr, $($name:ident : $value:expr),* $(,)?) => {
         $rows.add_row([$((stringify!($name), $crate::rows::Cell::from($value))),*])
+    };
+    ($rows:expr, $($name:ident : $value:expr),*, ..$cells:expr) => {
+        $rows.add_row([$((stringify!($name), $crate::rows::Cell::from($value))),*].into_iter().chain($cells))
     };
 }
 pub(super) use row;
@@ -61,7 +66,7 @@ impl Rows {
     }
 
     /// Adds a row of the named cells; other columns get their defaults. Called by `row!`.
-    pub(super) fn add_row<const N: usize>(&mut self, cells: [(&'static str, Cell); N]) {
+    pub(super) fn add_row(&mut self, cells: impl IntoIterator<Item = (&'static str, Cell)>) {
         for (name, cell) in cells {
             let at = self.positions.get(name.trim_start_matches("r#"));
             let at = *at.expect("a system table's row has only columns that the table declares");
@@ -209,6 +214,17 @@ impl From<&String> for Cell {
 impl From<String> for Cell {
     fn from(value: String) -> Self {
         Cell::Text(value)
+    }
+}
+
+impl From<OptionValue> for Cell {
+    fn from(value: OptionValue) -> Self {
+        match value {
+            OptionValue::Null => Cell::Null,
+            OptionValue::Boolean(value) => Cell::Bool(value),
+            OptionValue::Number(number) => Cell::Int(number),
+            OptionValue::Name(name) => Cell::Text(name),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! `pg_class` and `pg_attribute`.
 
 use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Index, KeyOrder, Sequence, Table, View};
+use datafusion::scalar::ScalarValue;
 use session_context::StatementContext;
 use types::{ColumnId, Oid, SqlType};
 
@@ -25,13 +26,30 @@ pub(super) struct Relations<'a> {
     pub(super) system: &'static SystemTables,
 }
 
-/// Restrictions of a query that let a table compute fewer rows. More rows than requested are correct too.
+/// Restriction of a query that lets a table compute fewer rows. More rows than requested are correct too.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowRestriction {
-    /// OID of the only relation whose attributes are requested.
-    pub(super) relation: Option<Oid>,
-    /// The only client token that is requested.
-    pub(super) token: Option<String>,
+    /// Only value of the table's first column that is requested.
+    pub(super) first_column: Option<ScalarValue>,
+}
+
+impl RowRestriction {
+    /// Returns the only requested value of a first column of OIDs.
+    pub(super) fn oid(&self) -> Option<Oid> {
+        match self.first_column {
+            Some(ScalarValue::UInt32(Some(number))) => Some(Oid(number)),
+            Some(ScalarValue::Int64(Some(number))) => u32::try_from(number).ok().map(Oid),
+            _ => None,
+        }
+    }
+
+    /// Returns the only requested value of a first column of texts.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.first_column {
+            Some(ScalarValue::Utf8View(Some(text)) | ScalarValue::Utf8(Some(text))) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// Row of `pg_class`, for any kind of relation.
@@ -294,7 +312,8 @@ impl<'a> Relation<'a> {
             RelationObject::Table(table) => table.comment.as_deref(),
             RelationObject::View(view) => view.comment.as_deref(),
             RelationObject::Sequence(sequence) => sequence.comment.as_deref(),
-            RelationObject::Key(_) | RelationObject::System(_) => None,
+            RelationObject::System(relation) => Some(relation.definition.description),
+            RelationObject::Key(_) => None,
         }
     }
 
@@ -322,7 +341,10 @@ impl<'a> Relation<'a> {
                 .collect(),
             RelationObject::System(relation) => (1..)
                 .zip(&relation.columns)
-                .map(|(number, column)| Attribute::plain(number, column.name, column.sql_type.clone()))
+                .map(|(number, column)| Attribute {
+                    comment: column.description,
+                    ..Attribute::plain(number, column.name, column.sql_type.clone())
+                })
                 .collect(),
         }
     }

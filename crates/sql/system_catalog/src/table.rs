@@ -4,17 +4,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result as DfResult;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::scalar::ScalarValue;
 use functions::error::to_datafusion;
 use futures::future::{BoxFuture, ready};
 use session_context::StatementContext;
-use types::Oid;
 
 use super::definition::{ParsedDefinition, SystemTables};
 use super::rows::Rows;
@@ -42,7 +40,7 @@ impl SystemTable {
     /// Computes the rows, restricted by `filters` where the table can use them, and plans a scan of them.
     fn plan_rows(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> DfResult<Arc<dyn ExecutionPlan>> {
         let relations = Relations { context: &self.context, system: self.system };
-        let source = Source::new(relations, restriction(filters));
+        let source = Source::new(relations, restriction(filters, &self.relation.arrow_schema));
         let mut rows = Rows::new(&self.relation);
         (self.relation.definition.rows)(&source, &mut rows);
         if let Some(error) = rows.take_failure() {
@@ -81,31 +79,23 @@ impl TableProvider for SystemTable {
         Box::pin(ready(self.plan_rows(projection, filters)))
     }
 
-    /// Equality filters on `attrelid` or `token` may reduce the rows that are computed; DataFusion still applies all
-    /// filters.
+    /// Equality filters on the first column, such as `attrelid` or `token`, may reduce the rows that are computed;
+    /// DataFusion still applies all filters.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 }
 
-/// Extracts the restrictions from filters such as `attrelid = 16384` and `token = 'abc'`.
-fn restriction(filters: &[Expr]) -> RowRestriction {
+/// Extracts the restriction of the first column of `schema` from filters such as `attrelid = 16384`.
+fn restriction(filters: &[Expr], schema: &Schema) -> RowRestriction {
     let mut wanted = RowRestriction::default();
     for filter in filters {
         let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = filter else { continue };
-        let (name, value) = match (left.as_ref(), right.as_ref()) {
-            (Expr::Column(column), Expr::Literal(value, _)) | (Expr::Literal(value, _), Expr::Column(column)) => {
-                (column.name.as_str(), value)
-            }
-            _ => continue,
-        };
-        match (name, value) {
-            ("attrelid", ScalarValue::UInt32(Some(number))) => wanted.relation = Some(Oid(*number)),
-            ("attrelid", ScalarValue::Int64(Some(number))) => wanted.relation = u32::try_from(*number).ok().map(Oid),
-            ("token", ScalarValue::Utf8View(Some(token)) | ScalarValue::Utf8(Some(token))) => {
-                wanted.token = Some(token.clone());
-            }
-            _ => {}
+        if let (Expr::Column(column), Expr::Literal(value, _)) | (Expr::Literal(value, _), Expr::Column(column)) =
+            (left.as_ref(), right.as_ref())
+            && schema.index_of(&column.name).is_ok_and(|position| position == 0)
+        {
+            wanted.first_column = Some(value.clone());
         }
     }
     wanted

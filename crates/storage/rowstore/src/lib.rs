@@ -13,6 +13,7 @@
 //! - `value.rs`: a borrowed value
 //! - `column.rs`, `builder.rs`, `batch.rs`: conversion between Arrow columns and rows
 //! - `error.rs`: the crate's errors
+//! - `samples.rs`: columns of sample values, for conformance tests
 
 mod batch;
 mod builder;
@@ -23,6 +24,8 @@ mod index_entry;
 mod key;
 mod layer;
 mod row;
+#[doc(hidden)]
+pub mod samples;
 mod tuple;
 mod value;
 

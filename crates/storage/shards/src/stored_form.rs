@@ -1,6 +1,8 @@
 //! Column types in shard files: those of memory, except for intervals, since Parquet's type for them does not store
 //! microseconds.
 
+#![deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has a form in files")]
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, IntervalMonthDayNanoArray, ListArray};
@@ -26,12 +28,47 @@ pub fn stored_field(column: &ColumnDef) -> Field {
 fn stored_type(sql_type: &SqlType) -> DataType {
     match sql_type {
         SqlType::Interval => DataType::FixedSizeBinary(INTERVAL_BYTES),
-        SqlType::Array(element) => DataType::List(Arc::new(Field::new("element", stored_type(element), true))),
-        other => other.arrow_type(),
+        SqlType::Array(element) => stored_list_type(element),
+        SqlType::Int2Vector => stored_list_type(&SqlType::Int2),
+        SqlType::OidVector => stored_list_type(&SqlType::Oid),
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Unknown => sql_type.arrow_type(),
     }
 }
 
+fn stored_list_type(element: &SqlType) -> DataType {
+    DataType::List(Arc::new(Field::new("element", stored_type(element), true)))
+}
+
 /// Converts values from their SQL type's Arrow type to the type in files.
+#[expect(clippy::wildcard_enum_match_arm, reason = "Arrow's types; `stored_type` says what SQL's become")]
 pub fn to_stored(values: &ArrayRef) -> Result<ArrayRef> {
     match values.data_type() {
         DataType::Interval(_) => {
@@ -61,15 +98,46 @@ pub fn decode_stored(stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> 
             let intervals = bytes.iter().map(|bytes| bytes.map(from_bytes));
             Ok(Arc::new(intervals.collect::<IntervalMonthDayNanoArray>()))
         }
-        SqlType::Array(element) => {
-            let list = stored.as_list_opt::<i32>().ok_or_else(|| mismatch(stored))?;
-            let elements = decode_stored(list.values(), element)?;
-            let field = element.item_field();
-            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
-            Ok(Arc::new(ListArray::try_new(Arc::new(field), offsets, elements, nulls)?))
-        }
-        _ => Ok(Arc::clone(stored)),
+        SqlType::Array(element) => decode_stored_list(stored, element),
+        SqlType::Int2Vector => decode_stored_list(stored, &SqlType::Int2),
+        SqlType::OidVector => decode_stored_list(stored, &SqlType::Oid),
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Unknown => Ok(Arc::clone(stored)),
     }
+}
+
+fn decode_stored_list(stored: &ArrayRef, element: &SqlType) -> Result<ArrayRef> {
+    let list = stored.as_list_opt::<i32>().ok_or_else(|| mismatch(stored))?;
+    let elements = decode_stored(list.values(), element)?;
+    let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+    Ok(Arc::new(ListArray::try_new(Arc::new(element.item_field()), offsets, elements, nulls)?))
 }
 
 fn to_bytes(interval: IntervalMonthDayNano) -> [u8; 16] {

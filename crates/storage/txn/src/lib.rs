@@ -65,5 +65,5 @@ pub use read_validation::KeyRead;
 pub use row_moves::RowFate;
 pub use sequences::SequenceExhausted;
 pub use snapshot_registry::Snapshot;
-pub use transaction::{Isolation, RowChange, Transaction};
+pub use transaction::{Isolation, RowChange, Transaction, TransactionMark};
 pub use transactions::Transactions;

@@ -3,7 +3,7 @@
 //!
 //! [`DesiredState::change`] turns a state into another one and returns the events.
 //!
-//! - `spec.rs`: options of a cluster and their limits
+//! - `spec.rs`: the table of a cluster's options; `option.rs`: the form, limits and value of one
 //! - `inventory.rs`: available hardware and workload management profiles
 //! - `privilege.rs`: privileges on clusters
 //! - `change.rs`: changes by statements and by the instance itself
@@ -15,6 +15,7 @@ mod adopt;
 mod change;
 mod error;
 mod inventory;
+mod option;
 mod privilege;
 mod spec;
 pub mod stored;
@@ -34,8 +35,9 @@ pub use adopt::ExternalCluster;
 pub use change::{Change, IfExists};
 pub use error::{Error, Result};
 pub use inventory::{HardwareInstance, HardwareKind, Inventory, WlmProfile};
+pub use option::{ClusterOption, OptionForm, OptionValue};
 pub use privilege::{Actor, Author, Grant, Grantee, Privilege, RoleRef};
-pub use spec::{ClusterOptions, ClusterSpec};
+pub use spec::{CLUSTER_OPTIONS, ClusterOptions, ClusterSpec, WorkerOptions};
 
 /// Name of the cluster that every instance has: all roles may use it, and it can be neither dropped nor renamed. Also
 /// the name of the WLM profile that every instance has.
@@ -95,17 +97,7 @@ impl DesiredState {
     #[must_use]
     pub fn initial(owner: Oid, at: i64) -> DesiredState {
         let id = ClusterId(1);
-        let spec = ClusterSpec {
-            name: DEFAULT_NAME.to_owned(),
-            node_count: 1,
-            hardware_instance: HardwareInstance::EMBEDDED.to_owned(),
-            wlm_profile: DEFAULT_NAME.to_owned(),
-            auto_suspend: None,
-            auto_resume: true,
-            max_spill_pct: None,
-            max_cache_pct: None,
-            owner,
-        };
+        let spec = ClusterSpec::with_defaults(DEFAULT_NAME, owner);
         let cluster = ClusterState {
             id,
             spec,

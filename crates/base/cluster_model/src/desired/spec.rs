@@ -1,88 +1,159 @@
-//! Options of a cluster and their limits.
+//! Options of clusters: the table in which each is declared, and specifications made of them.
 
 use serde::{Deserialize, Serialize};
 use types::Oid;
 
-use super::{DEFAULT_NAME, Error, Inventory, NAME_BYTES_MAX, NODES_MAX, Result};
+use super::option::{ClusterOption, OptionField, OptionForm, OptionValue};
+use super::{DEFAULT_NAME, Error, HardwareInstance, Inventory, NAME_BYTES_MAX, NODES_MAX, Result};
+use crate::worker::{Resources, WorkerSpec};
 
-/// Options of a cluster, all within their limits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClusterSpec {
-    pub name: String,
-    /// Number of workers while it is not suspended, 1 to [`NODES_MAX`].
-    pub node_count: u32,
-    /// Hardware of its workers: a [`super::HardwareInstance::name`].
-    pub hardware_instance: String,
-    /// Workload management profile: a [`super::WlmProfile::name`].
-    pub wlm_profile: String,
-    /// Seconds without a statement after which it is suspended; `None` for never.
-    pub auto_suspend: Option<u32>,
-    /// True if a statement resumes it while it is suspended.
-    pub auto_resume: bool,
-    /// Percentage of a worker's disk for spill files, 1 to 100.
-    pub max_spill_pct: Option<u8>,
-    /// Percentage of a worker's disk for its cache, 1 to 100.
-    pub max_cache_pct: Option<u8>,
-    /// Role that may change and drop it.
-    pub owner: Oid,
+/// Declares the options of clusters: those that the instance obeys, then those that workers obey.
+///
+/// A line is `NAME field: type of a specification, type of a statement = default, form, description`, with the attributes
+/// of the field in the specification. Types of statements are wider, because numbers are not validated yet. `own_process true` makes
+/// hardware in the server's process refuse the option.
+macro_rules! cluster_options {
+    (
+        instance { $($(#[$attribute:meta])* $name:ident $field:ident: $type:ty, $wide:ty = $default:expr, $form:expr,
+            $description:literal;)* }
+        workers {
+            $($(#[$worker_attribute:meta])* $worker_name:ident $worker_field:ident: $worker_type:ty, $worker_wide:ty =
+                $worker_default:expr, $worker_form:expr, own_process $own_process:literal, $worker_description:literal;)*
+        }
+    ) => {
+        /// Options of a cluster, all within their limits.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct ClusterSpec {
+            pub name: String,
+            $($(#[$attribute])* pub $field: $type,)*
+            #[serde(flatten)]
+            pub worker: WorkerOptions,
+            /// Role that may change and drop it.
+            pub owner: Oid,
+        }
+
+        /// Options of a cluster that its workers obey; they travel to workers as one value.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct WorkerOptions {
+            $($(#[$worker_attribute])* pub $worker_field: $worker_type,)*
+        }
+
+        /// Options of a statement, not yet validated: numbers may be out of range. `None` means that the statement does
+        /// not name the option, `Some(None)` that it sets the option to NULL.
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        pub struct ClusterOptions {
+            $(pub $field: Option<$wide>,)*
+            $(pub $worker_field: Option<$worker_wide>,)*
+        }
+
+        /// Options of clusters, in the order of events and `sys.cluster`.
+        pub static CLUSTER_OPTIONS: &[ClusterOption] = &[
+            $(ClusterOption {
+                name: stringify!($field),
+                sql_name: stringify!($name),
+                form: $form,
+                description: $description,
+                own_process: false,
+                get: |spec| spec.$field.to_value(),
+                set: |spec, value| spec.$field = from_value(value),
+                assigned: |options| options.$field.as_ref().map(OptionField::to_value),
+                assign: |options, value| options.$field.replace(from_value(value)).is_none(),
+            },)*
+            $(ClusterOption {
+                name: stringify!($worker_field),
+                sql_name: stringify!($worker_name),
+                form: $worker_form,
+                description: $worker_description,
+                own_process: $own_process,
+                get: |spec| spec.worker.$worker_field.to_value(),
+                set: |spec, value| spec.worker.$worker_field = from_value(value),
+                assigned: |options| options.$worker_field.as_ref().map(OptionField::to_value),
+                assign: |options, value| options.$worker_field.replace(from_value(value)).is_none(),
+            },)*
+        ];
+
+        impl ClusterSpec {
+            /// Returns the specification of a cluster for which no option is named.
+            pub(super) fn with_defaults(name: &str, owner: Oid) -> ClusterSpec {
+                let worker = WorkerOptions::default();
+                ClusterSpec { name: name.to_owned(), $($field: $default,)* worker, owner }
+            }
+        }
+
+        impl Default for WorkerOptions {
+            fn default() -> Self {
+                Self { $($worker_field: $worker_default,)* }
+            }
+        }
+    };
 }
 
-/// Options of a statement, not yet validated: numbers may be out of range. `None` means that the statement does not
-/// name the option, `Some(None)` that it sets the option to NULL.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ClusterOptions {
-    pub node_count: Option<i64>,
-    pub hardware_instance: Option<String>,
-    pub wlm_profile: Option<String>,
-    pub auto_suspend: Option<Option<i64>>,
-    pub auto_resume: Option<bool>,
-    pub max_spill_pct: Option<Option<i64>>,
-    pub max_cache_pct: Option<Option<i64>>,
+cluster_options! {
+    instance {
+        /// Number of workers while it is not suspended, 1 to [`NODES_MAX`].
+        NODE_COUNT node_count: u32, i64 = 1, OptionForm::Number { min: 1, max: NODES_MAX as i64 },
+            "Workers that it should have while it is not suspended.";
+        /// Hardware of its workers: a [`HardwareInstance::name`].
+        HARDWARE_INSTANCE hardware_instance: String, String =
+            HardwareInstance::EMBEDDED.to_owned(), OptionForm::Hardware, "Hardware of its workers.";
+        /// Workload management profile: a [`super::WlmProfile::name`].
+        WLM_PROFILE wlm_profile: String, String = DEFAULT_NAME.to_owned(), OptionForm::Profile,
+            "Workload management profile.";
+        /// Seconds without a statement after which it is suspended; `None` for never.
+        AUTO_SUSPEND auto_suspend: Option<u32>, Option<i64> =
+            None, OptionForm::NumberOrNull { min: 1, max: i32::MAX as i64 },
+            "Seconds without a statement until it is suspended; NULL for never.";
+        /// True if a statement resumes it while it is suspended.
+        AUTO_RESUME auto_resume: bool, bool = true, OptionForm::Boolean, "True if a statement resumes it.";
+    }
+    workers {
+        /// Percentage of a worker's disk for spill files, 1 to 100; `None` for no limit of its own.
+        MAX_SPILL_PCT max_spill_pct: Option<u8>, Option<i64> =
+            None, OptionForm::NumberOrNull { min: 1, max: 100 }, own_process true,
+            "Percentage of the disk of a worker for spill files; NULL for the default.";
+        /// Percentage of a worker's disk for its cache, 1 to 100; `None` for no limit of its own.
+        MAX_CACHE_PCT max_cache_pct: Option<u8>, Option<i64> =
+            None, OptionForm::NumberOrNull { min: 1, max: 100 }, own_process true,
+            "Percentage of the disk of a worker for its cache; NULL for the default.";
+    }
+}
+
+/// Converts a value to its field's type.
+fn from_value<T: OptionField>(value: OptionValue) -> T {
+    T::from_value(value).expect("the form of an option fits the types of its fields, and its limits were checked")
+}
+
+impl ClusterOption {
+    /// Returns the option with this name, which is in lower case.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static ClusterOption> {
+        CLUSTER_OPTIONS.iter().find(|option| option.name == name)
+    }
+}
+
+impl ClusterOptions {
+    /// Names an option with a value of its form. Returns false if the option was named before.
+    pub fn assign(&mut self, option: &ClusterOption, value: OptionValue) -> bool {
+        (option.assign)(self, value)
+    }
 }
 
 impl ClusterSpec {
-    /// Creates the specification of a new cluster. The defaults are one worker of the inventory's default hardware, the
-    /// profile `default`, no AUTO_SUSPEND, and AUTO_RESUME.
+    /// Creates the specification of a new cluster, on the inventory's default hardware if `options` does not name any.
     pub(super) fn new(name: &str, owner: Oid, options: &ClusterOptions, inventory: &Inventory) -> Result<ClusterSpec> {
         check_name(name)?;
-        let usual = ClusterSpec {
-            name: name.to_owned(),
-            node_count: 1,
-            hardware_instance: inventory.default_hardware().name.clone(),
-            wlm_profile: DEFAULT_NAME.to_owned(),
-            auto_suspend: None,
-            auto_resume: true,
-            max_spill_pct: None,
-            max_cache_pct: None,
-            owner,
-        };
-        usual.with_options(options, inventory)
+        let hardware_instance = inventory.default_hardware().name.clone();
+        ClusterSpec { hardware_instance, ..Self::with_defaults(name, owner) }.with_options(options, inventory)
     }
 
     /// Returns a copy with the named options changed.
     pub(super) fn with_options(&self, options: &ClusterOptions, inventory: &Inventory) -> Result<ClusterSpec> {
         let mut spec = self.clone();
-        if let Some(count) = options.node_count {
-            spec.node_count = check_range("NODE_COUNT", count, 1, i64::from(NODES_MAX))?;
-        }
-        if let Some(name) = &options.hardware_instance {
-            spec.hardware_instance.clone_from(&inventory.hardware(name)?.name);
-        }
-        if let Some(name) = &options.wlm_profile {
-            spec.wlm_profile.clone_from(&inventory.profile(name)?.name);
-        }
-        if let Some(seconds) = options.auto_suspend {
-            let longest = i64::from(i32::MAX);
-            spec.auto_suspend = seconds.map(|seconds| check_range("AUTO_SUSPEND", seconds, 1, longest)).transpose()?;
-        }
-        if let Some(auto_resume) = options.auto_resume {
-            spec.auto_resume = auto_resume;
-        }
-        if let Some(percent) = options.max_spill_pct {
-            spec.max_spill_pct = percent.map(|percent| check_range("MAX_SPILL_PCT", percent, 1, 100)).transpose()?;
-        }
-        if let Some(percent) = options.max_cache_pct {
-            spec.max_cache_pct = percent.map(|percent| check_range("MAX_CACHE_PCT", percent, 1, 100)).transpose()?;
+        for option in CLUSTER_OPTIONS {
+            if let Some(value) = (option.assigned)(options) {
+                option.check_assigned(&value, inventory)?;
+                (option.set)(&mut spec, value);
+            }
         }
         Ok(spec)
     }
@@ -90,47 +161,33 @@ impl ClusterSpec {
     /// Checks that the name and all numbers are within their limits.
     pub(super) fn check(&self) -> Result<()> {
         check_name(&self.name)?;
-        check_range::<u32>("NODE_COUNT", i64::from(self.node_count), 1, i64::from(NODES_MAX))?;
-        if let Some(seconds) = self.auto_suspend {
-            check_range::<u32>("AUTO_SUSPEND", i64::from(seconds), 1, i64::from(i32::MAX))?;
-        }
-        for (option, percent) in [("MAX_SPILL_PCT", self.max_spill_pct), ("MAX_CACHE_PCT", self.max_cache_pct)] {
-            if let Some(percent) = percent {
-                check_range::<u8>(option, i64::from(percent), 1, 100)?;
-            }
-        }
-        Ok(())
+        self.options().try_for_each(|(option, value)| option.check(&value))
+    }
+
+    /// Returns the specification of its workers on such a share of a machine.
+    #[must_use]
+    pub fn worker_spec(&self, share: Resources) -> WorkerSpec {
+        WorkerSpec { hardware_instance: self.hardware_instance.clone(), share, options: self.worker }
     }
 
     /// Describes the options that differ in `after`: `node_count 2 -> 4, auto_suspend NULL -> 60`.
     pub(super) fn differences(&self, after: &ClusterSpec) -> String {
-        let both = self.options().into_iter().zip(after.options());
-        let changed = both.filter(|(before, after)| before != after);
-        let said: Vec<String> =
-            changed.map(|((name, before), (_, after))| format!("{name} {before} -> {after}")).collect();
-        said.join(", ")
+        let both = self.options().zip(after.options());
+        let changed = both.filter(|((_, before), (_, after))| before != after);
+        let texts: Vec<String> =
+            changed.map(|((option, before), (_, after))| format!("{} {before} -> {after}", option.name)).collect();
+        texts.join(", ")
     }
 
     /// Describes all options: `node_count 2, hardware_instance local, …`.
     pub(super) fn describe(&self) -> String {
-        let said: Vec<String> = self.options().into_iter().map(|(name, value)| format!("{name} {value}")).collect();
-        said.join(", ")
+        let texts: Vec<String> = self.options().map(|(option, value)| format!("{} {value}", option.name)).collect();
+        texts.join(", ")
     }
 
-    /// Returns names and values of all options.
-    fn options(&self) -> [(&'static str, String); 7] {
-        fn or_null<T: ToString>(value: Option<T>) -> String {
-            value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
-        }
-        [
-            ("node_count", self.node_count.to_string()),
-            ("hardware_instance", self.hardware_instance.clone()),
-            ("wlm_profile", self.wlm_profile.clone()),
-            ("auto_suspend", or_null(self.auto_suspend)),
-            ("auto_resume", self.auto_resume.to_string()),
-            ("max_spill_pct", or_null(self.max_spill_pct)),
-            ("max_cache_pct", or_null(self.max_cache_pct)),
-        ]
+    /// Iterates over all options and their values.
+    pub fn options(&self) -> impl Iterator<Item = (&'static ClusterOption, OptionValue)> {
+        CLUSTER_OPTIONS.iter().map(|option| (option, (option.get)(self)))
     }
 }
 
@@ -143,10 +200,4 @@ pub(super) fn check_name(name: &str) -> Result<()> {
         return Err(Error::NameTooLong { name: name.to_owned(), max: NAME_BYTES_MAX });
     }
     Ok(())
-}
-
-/// Converts an option's value to a narrower type, or fails with [`Error::OutOfRange`] if it is not in `min..=max`.
-fn check_range<T: TryFrom<i64>>(option: &'static str, value: i64, min: i64, max: i64) -> Result<T> {
-    let narrow = T::try_from(value).ok().filter(|_| (min..=max).contains(&value));
-    narrow.ok_or(Error::OutOfRange { option, value, min, max })
 }

@@ -104,7 +104,9 @@ fn violated_invariants_are_detected() {
     };
     assert!(broken(&|state| cluster(state, &|one| one.spec.node_count = 65)).contains("NODE_COUNT"));
     assert!(broken(&|state| cluster(state, &|one| one.spec.node_count = 0)).contains("NODE_COUNT"));
-    assert!(broken(&|state| cluster(state, &|one| one.spec.max_spill_pct = Some(101))).contains("MAX_SPILL_PCT"));
+    assert!(
+        broken(&|state| cluster(state, &|one| one.spec.worker.max_spill_pct = Some(101))).contains("MAX_SPILL_PCT")
+    );
     assert!(broken(&|state| cluster(state, &|one| one.spec.auto_suspend = Some(0))).contains("AUTO_SUSPEND"));
     assert!(broken(&|state| cluster(state, &|one| one.spec.name.clear())).contains("cannot be called"));
     assert!(broken(&|state| cluster(state, &|one| DEFAULT_NAME.clone_into(&mut one.spec.name))).contains("twice"));

@@ -151,13 +151,8 @@ pub fn reconcile(
     let mut actions = Vec::new();
     for (id, slots) in by_cluster {
         let (wanted, spec) = desired.cluster(id).map_or((0, None), |cluster| {
-            let spec = WorkerSpec {
-                hardware_instance: cluster.spec.hardware_instance.clone(),
-                share: worker_share(settings.machine, cluster.spec.node_count, all),
-                max_spill_pct: cluster.spec.max_spill_pct,
-                max_cache_pct: cluster.spec.max_cache_pct,
-            };
-            (cluster.wanted_workers(), Some(spec))
+            let share = worker_share(settings.machine, cluster.spec.node_count, all);
+            (cluster.wanted_workers(), Some(cluster.spec.worker_spec(share)))
         });
         for (_, workers) in slots.range(wanted..).rev() {
             Slot::new(workers, now, settings).remove_workers(&mut actions);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::desired::{Change, ClusterOptions};
+use crate::desired::{Change, ClusterOptions, WorkerOptions};
 use crate::fixtures::{MACHINE, VERSION, apply_changes, create, initial_state, settings, with_nodes};
 use crate::worker::{WorkerId, WorkerSpec};
 
@@ -10,12 +10,7 @@ fn worker(id: u64, slot: u32) -> Worker {
         id: WorkerId(id),
         cluster: ClusterId(2),
         slot,
-        spec: WorkerSpec {
-            hardware_instance: "local".to_owned(),
-            share: MACHINE,
-            max_spill_pct: None,
-            max_cache_pct: None,
-        },
+        spec: WorkerSpec { hardware_instance: "local".to_owned(), share: MACHINE, options: WorkerOptions::default() },
         state: WorkerState::Ready,
         state_since: Duration::from_secs(id),
         last_heartbeat: NOW,

@@ -1,15 +1,20 @@
 use super::SqlType;
+use crate::samples::all_types;
 
 #[test]
 fn numbers_and_modifiers_survive_the_way_through_postgres() {
-    let modified = [
-        SqlType::Numeric { precision: 12, scale: 2 },
-        SqlType::Varchar(Some(20)),
-        SqlType::Char(Some(3)),
-        SqlType::Array(Box::new(SqlType::Numeric { precision: 5, scale: 0 })),
-    ];
-    for sql_type in SqlType::scalars().chain(modified) {
+    for sql_type in all_types() {
         assert_eq!(SqlType::from_oid(sql_type.oid(), sql_type.typmod()), Some(sql_type));
+    }
+}
+
+#[test]
+fn the_names_of_all_types_differ() {
+    let types = all_types();
+    for (position, sql_type) in types.iter().enumerate() {
+        for other in &types[..position] {
+            assert_ne!(sql_type.to_string(), other.to_string());
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod simulation;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_model::desired::{Change, ClusterId, ClusterOptions, DesiredState};
+use cluster_model::desired::{Change, ClusterId, ClusterOptions, DesiredState, WorkerOptions};
 use cluster_model::reconcile::{Action, ReconcileSettings, reconcile};
 use cluster_model::worker::WorkerState::{self, Draining, Ready};
 use cluster_model::{Resources, StopReason, Worker, WorkerId};
@@ -376,10 +376,8 @@ fn changed_specs_are_applied() {
     assert_eq!(told, 2);
     for worker in world.host.observe() {
         let share = Resources { millicores: 2_000, memory_bytes: MACHINE.memory_bytes / 4 };
-        assert_eq!(
-            (worker.spec.share, worker.spec.max_spill_pct, worker.spec.max_cache_pct),
-            (share, Some(20), Some(30))
-        );
+        let options = WorkerOptions { max_spill_pct: Some(20), max_cache_pct: Some(30) };
+        assert_eq!((worker.spec.share, worker.spec.options), (share, options));
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cluster_model::{ClusterId, WorkerId};
+use cluster_model::{ClusterId, WorkerId, WorkerOptions};
 use exchange::NewShards;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -158,10 +158,8 @@ pub(crate) struct WorkerResources {
     pub(crate) cache_disk_bytes: u64,
     /// Divisor of the free disk space that the cache may use, if `max_cache_pct` is `None`.
     pub(crate) cache_disk_part: u64,
-    /// Percentage of the disk for the cache.
-    pub(crate) max_cache_pct: Option<u8>,
-    /// Percentage of the disk for spill files.
-    pub(crate) max_spill_pct: Option<u8>,
+    #[serde(flatten)]
+    pub(crate) options: WorkerOptions,
 }
 
 /// Token, as text.
@@ -259,12 +257,11 @@ mod tests {
             cache_bytes: 3,
             cache_disk_bytes: 4,
             cache_disk_part: 5,
-            max_cache_pct: Some(6),
-            max_spill_pct: Some(7),
+            options: WorkerOptions { max_spill_pct: Some(6), max_cache_pct: Some(7) },
         };
         let means_sent = concat!(
             r#"{"cores":1,"memory_bytes":2,"cache_bytes":3,"cache_disk_bytes":4,"cache_disk_part":5,"#,
-            r#""max_cache_pct":6,"max_spill_pct":7}"#
+            r#""max_spill_pct":6,"max_cache_pct":7}"#
         );
         let place = WorkerAssignment {
             cluster: ClusterId(1),

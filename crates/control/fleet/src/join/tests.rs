@@ -1,4 +1,4 @@
-use cluster_model::{ClusterId, WorkerId};
+use cluster_model::{ClusterId, WorkerId, WorkerOptions};
 use proptest::prelude::*;
 
 use super::frame::FRAME_BYTES_MAX;
@@ -37,8 +37,7 @@ fn means() -> WorkerResources {
         cache_bytes: 0,
         cache_disk_bytes: 1,
         cache_disk_part: 4,
-        max_cache_pct: Some(100),
-        max_spill_pct: None,
+        options: WorkerOptions { max_cache_pct: Some(100), ..WorkerOptions::default() },
     }
 }
 

@@ -1,6 +1,6 @@
 //! Resources of a worker, computed from its cluster's specification and the machine.
 
-use cluster_model::WorkerSpec;
+use cluster_model::{WorkerOptions, WorkerSpec};
 
 use crate::fleet::FleetSettings;
 use crate::join::WorkerResources;
@@ -10,11 +10,11 @@ const OWN_DISK_CACHE_PCT: u8 = 60;
 
 /// Returns the resources of a worker that was not started here and shares its disk with no other worker.
 pub(super) fn dedicated_resources(spec: &WorkerSpec, settings: &FleetSettings) -> WorkerResources {
-    let max_cache_pct = spec.max_cache_pct.or(Some(OWN_DISK_CACHE_PCT));
+    let max_cache_pct = spec.options.max_cache_pct.or(Some(OWN_DISK_CACHE_PCT));
     WorkerResources {
         cache_disk_bytes: u64::MAX,
         cache_disk_part: 1,
-        max_cache_pct,
+        options: WorkerOptions { max_cache_pct, ..spec.options },
         ..shared_resources(spec, settings)
     }
 }
@@ -34,8 +34,7 @@ pub(super) fn shared_resources(spec: &WorkerSpec, settings: &FleetSettings) -> W
         cache_bytes,
         cache_disk_bytes,
         cache_disk_part,
-        max_cache_pct: spec.max_cache_pct,
-        max_spill_pct: spec.max_spill_pct,
+        options: spec.options,
     }
 }
 
@@ -65,14 +64,13 @@ mod tests {
         let spec = WorkerSpec {
             hardware_instance: "local".to_owned(),
             share: Resources { millicores: 1_500, memory_bytes: 2 << 30 },
-            max_spill_pct: Some(7),
-            max_cache_pct: None,
+            options: WorkerOptions { max_spill_pct: Some(7), ..WorkerOptions::default() },
         };
         let means = shared_resources(&spec, &settings);
         assert_eq!((means.cores, means.memory_bytes + means.cache_bytes), (2, 2 << 30));
         assert_eq!(means.cache_bytes, (2 << 30) / 5);
         assert_eq!((means.cache_disk_bytes, means.cache_disk_part), (16 << 30, 16));
-        assert_eq!((means.max_spill_pct, means.max_cache_pct), (Some(7), None));
+        assert_eq!(means.options, spec.options);
     }
 
     #[test]
@@ -80,8 +78,7 @@ mod tests {
         let folder = std::path::Path::new("/nowhere");
         let settings = FleetSettings { memory_bytes: 0, cache_bytes: 0, cache_disk_bytes: 0, ..settings(folder) };
         let share = Resources { millicores: 0, memory_bytes: 0 };
-        let spec =
-            WorkerSpec { hardware_instance: "local".to_owned(), share, max_spill_pct: None, max_cache_pct: None };
+        let spec = WorkerSpec { hardware_instance: "local".to_owned(), share, options: WorkerOptions::default() };
         let means = shared_resources(&spec, &settings);
         assert_eq!((means.cores, means.memory_bytes, means.cache_bytes), (1, 0, 0));
     }

@@ -74,7 +74,7 @@ impl RosterFile {
 
 #[cfg(test)]
 mod tests {
-    use cluster_model::Resources;
+    use cluster_model::{Resources, WorkerOptions};
 
     use super::*;
 
@@ -87,8 +87,11 @@ mod tests {
             r#""life":"pod","has_joined":true}]}"#
         );
         let share = Resources { millicores: 500, memory_bytes: 1 << 30 };
-        let spec =
-            WorkerSpec { hardware_instance: "local".to_owned(), share, max_spill_pct: Some(3), max_cache_pct: Some(4) };
+        let spec = WorkerSpec {
+            hardware_instance: "local".to_owned(),
+            share,
+            options: WorkerOptions { max_spill_pct: Some(3), max_cache_pct: Some(4) },
+        };
         let (id, cluster) = (WorkerId(5), ClusterId(2));
         let entry = RosterEntry {
             id,
@@ -114,8 +117,7 @@ mod tests {
         let spec = WorkerSpec {
             hardware_instance: "local".to_owned(),
             share: Resources { millicores: 500, memory_bytes: 1 << 30 },
-            max_spill_pct: Some(3),
-            max_cache_pct: None,
+            options: WorkerOptions { max_spill_pct: Some(3), ..WorkerOptions::default() },
         };
         let entry = RosterEntry {
             id: WorkerId(u64::MAX),

@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use cluster_model::{HardwareInstance, Resources};
+use cluster_model::{HardwareInstance, Resources, WorkerOptions};
 use types::SystemRandom;
 
 use super::*;
@@ -9,12 +9,8 @@ use crate::identity::{Credentials, TlsIdentity};
 
 fn start(slot: u32) -> StartRequest {
     let share = Resources { millicores: 1_000, memory_bytes: 1 << 20 };
-    let spec = WorkerSpec {
-        hardware_instance: HardwareInstance::LOCAL.to_owned(),
-        share,
-        max_spill_pct: None,
-        max_cache_pct: None,
-    };
+    let spec =
+        WorkerSpec { hardware_instance: HardwareInstance::LOCAL.to_owned(), share, options: WorkerOptions::default() };
     StartRequest { cluster: ClusterId(2), slot, spec }
 }
 

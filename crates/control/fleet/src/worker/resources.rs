@@ -35,7 +35,7 @@ pub(super) fn worker_share(means: &WorkerResources, disk: &FolderDisk) -> Worker
     // Percentages do not limit a disk of unknown size.
     let disk_bytes = disk.total_bytes().unwrap_or(u64::MAX);
     let percent = |percent: u8| disk_bytes / 100 * u64::from(percent);
-    let cache_disk = match means.max_cache_pct {
+    let cache_disk = match means.options.max_cache_pct {
         // 0 bytes disable the cache on disk for the whole instance, whatever a cluster asks for.
         Some(part) if means.cache_disk_bytes != 0 => DiskQuota { bytes_max: percent(part), space_divisor: 1 },
         _ => DiskQuota { bytes_max: means.cache_disk_bytes, space_divisor: means.cache_disk_part },
@@ -45,12 +45,14 @@ pub(super) fn worker_share(means: &WorkerResources, disk: &FolderDisk) -> Worker
         memory_bytes: usize::try_from(means.memory_bytes).unwrap_or(usize::MAX),
         cache_bytes: means.cache_bytes,
         cache_disk,
-        spill_bytes_max: means.max_spill_pct.map_or_else(|| ResourceConfig::default().spill_bytes_max, percent),
+        spill_bytes_max: means.options.max_spill_pct.map_or_else(|| ResourceConfig::default().spill_bytes_max, percent),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use cluster_model::WorkerOptions;
+
     use super::*;
 
     fn means() -> WorkerResources {
@@ -60,9 +62,13 @@ mod tests {
             cache_bytes: 1 << 28,
             cache_disk_bytes: 1 << 20,
             cache_disk_part: 8,
-            max_cache_pct: None,
-            max_spill_pct: None,
+            options: WorkerOptions::default(),
         }
+    }
+
+    fn with_percentages(max_cache_pct: u8, max_spill_pct: u8) -> WorkerResources {
+        let options = WorkerOptions { max_cache_pct: Some(max_cache_pct), max_spill_pct: Some(max_spill_pct) };
+        WorkerResources { options, ..means() }
     }
 
     #[test]
@@ -70,13 +76,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("create a temporary folder");
         let disk = FolderDisk::new(folder.path());
         let hundredth = disk.total_bytes().expect("the disk has a known size") / 100;
-        let said =
-            worker_share(&WorkerResources { max_cache_pct: Some(3), max_spill_pct: Some(100), ..means() }, &disk);
+        let said = worker_share(&with_percentages(3, 100), &disk);
         assert_eq!(said.cache_disk, DiskQuota { bytes_max: 3 * hundredth, space_divisor: 1 });
         assert_eq!(said.spill_bytes_max, 100 * hundredth);
         let unsaid = worker_share(&means(), &disk);
         assert_eq!(unsaid.cache_disk, DiskQuota { bytes_max: 1 << 20, space_divisor: 8 });
-        let none = worker_share(&WorkerResources { max_cache_pct: Some(3), cache_disk_bytes: 0, ..means() }, &disk);
+        let none = worker_share(&WorkerResources { cache_disk_bytes: 0, ..with_percentages(3, 100) }, &disk);
         assert_eq!(none.cache_disk.bytes_max, 0);
     }
 }

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use cluster_model::{ClusterId, HardwareInstance, Resources, StopReason, WorkerSpec, WorkerState};
+use cluster_model::{ClusterId, HardwareInstance, Resources, StopReason, WorkerOptions, WorkerSpec, WorkerState};
 use control_plane::{StartRequest, TokenVerifier, TokenWorkerHost, VerifiedWorker, VerifyFuture, WorkerHost};
 use exchange::NewShards;
 use tempfile::TempDir;
@@ -96,8 +96,7 @@ fn spec(memory_bytes: u64) -> WorkerSpec {
     WorkerSpec {
         hardware_instance: HardwareInstance::LOCAL.to_owned(),
         share: Resources { millicores: 1_000, memory_bytes },
-        max_spill_pct: None,
-        max_cache_pct: None,
+        options: WorkerOptions::default(),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct ObservedObjects {
 }
 
 /// Watches of, and requests for, the objects of one instance. Dropping it ends the watches.
-pub(super) struct ApiServer {
+pub(super) struct ApiServerClient {
     pub(super) client: Client,
     pub(super) namespace: String,
     pub(super) instance: String,
@@ -70,9 +70,9 @@ struct WatchState {
     changes: Revisions,
 }
 
-impl ApiServer {
+impl ApiServerClient {
     /// Starts the watches. The content fills as their first listings arrive.
-    pub(super) fn new(client: Client, namespace: String, instance: String, clock: Arc<dyn Clock>) -> ApiServer {
+    pub(super) fn new(client: Client, namespace: String, instance: String, clock: Arc<dyn Clock>) -> ApiServerClient {
         let shared = Arc::new(WatchState::default());
         let mut watches = JoinSet::new();
         let all = watcher::Config::default;
@@ -101,7 +101,7 @@ impl ApiServer {
             let keep = |pod: Pod| WorkerPod::from_pod(&pod, &*own_clock).expect("of_instance passed only worker pods");
             seen.apply_event(|content| content.pods.apply_event(event, keep));
         }));
-        ApiServer { client, namespace, instance, clock, runtime: Handle::current(), shared, _watches: watches }
+        ApiServerClient { client, namespace, instance, clock, runtime: Handle::current(), shared, _watches: watches }
     }
 
     /// Calls `look` with the observed objects, under a read lock.
@@ -226,10 +226,13 @@ impl ApiServer {
     }
 }
 
-impl fmt::Debug for ApiServer {
+impl fmt::Debug for ApiServerClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ApiServer { namespace, instance, .. } = self;
-        f.debug_struct("ApiServer").field("namespace", namespace).field("instance", instance).finish_non_exhaustive()
+        let ApiServerClient { namespace, instance, .. } = self;
+        f.debug_struct("ApiServerClient")
+            .field("namespace", namespace)
+            .field("instance", instance)
+            .finish_non_exhaustive()
     }
 }
 

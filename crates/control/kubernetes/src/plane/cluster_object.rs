@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_model::desired::{ExternalCluster, Grant};
-use cluster_model::{Author, ClusterId, ClusterSpec, ClusterState};
+use cluster_model::{Author, ClusterId, ClusterSpec, ClusterState, WorkerOptions};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
@@ -83,7 +83,10 @@ pub(super) fn id_patch(id: ClusterId) -> Value {
 }
 
 fn object_spec(state: &ClusterState, instance: &str) -> ComputeClusterSpec {
-    let ClusterSpec { name, node_count, hardware_instance, wlm_profile, .. } = &state.spec;
+    // Destructured, so that a new option does not compile until it has a field in the resource.
+    let ClusterSpec { name, node_count, hardware_instance, wlm_profile, auto_suspend, auto_resume, worker, owner: _ } =
+        &state.spec;
+    let WorkerOptions { max_spill_pct, max_cache_pct } = worker;
     let small = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     ComputeClusterSpec {
         instance: instance.to_owned(),
@@ -91,10 +94,10 @@ fn object_spec(state: &ClusterState, instance: &str) -> ComputeClusterSpec {
         node_count: small(*node_count),
         hardware_instance: hardware_instance.clone(),
         wlm_profile: wlm_profile.clone(),
-        auto_suspend: state.spec.auto_suspend.map(small),
-        auto_resume: state.spec.auto_resume,
-        max_spill_pct: state.spec.max_spill_pct.map(i32::from),
-        max_cache_pct: state.spec.max_cache_pct.map(i32::from),
+        auto_suspend: auto_suspend.map(small),
+        auto_resume: *auto_resume,
+        max_spill_pct: max_spill_pct.map(i32::from),
+        max_cache_pct: max_cache_pct.map(i32::from),
         suspended: state.suspended,
     }
 }
@@ -131,8 +134,10 @@ pub(super) fn to_cluster(object: &ComputeCluster, owner: Oid) -> ExternalCluster
             wlm_profile: spec.wlm_profile.clone(),
             auto_suspend: spec.auto_suspend.map(number),
             auto_resume: spec.auto_resume,
-            max_spill_pct: spec.max_spill_pct.map(percent),
-            max_cache_pct: spec.max_cache_pct.map(percent),
+            worker: WorkerOptions {
+                max_spill_pct: spec.max_spill_pct.map(percent),
+                max_cache_pct: spec.max_cache_pct.map(percent),
+            },
             owner,
         },
         suspended: spec.suspended,

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_server::ApiServer;
+use api_server::ApiServerClient;
 use cluster_model::desired::stored::encode;
 use cluster_model::reconcile::suspend_idle;
 use cluster_model::{
@@ -39,7 +39,7 @@ use control_plane::{
 use futures::future::BoxFuture;
 use kube::Client;
 use parking_lot::Mutex;
-use pods::{DesiredWorkers, JoinedWorker, WorkerAction, observe, worker_spec};
+use pods::{DesiredWorkers, JoinedWorker, WorkerAction, observe};
 use requests::ApiRequest;
 use token_review::TokenReviewer;
 use types::{Clock, Oid};
@@ -51,14 +51,14 @@ pub use cluster_object::{MODIFIED_BY_ANNOTATION, SQL_MANAGER};
 /// authenticates the workers.
 #[derive(Debug, Clone)]
 pub struct KubernetesConnection {
-    keeper: Arc<ApiServer>,
+    keeper: Arc<ApiServerClient>,
 }
 
 impl KubernetesConnection {
     /// Starts watching the objects that concern the instance.
     #[must_use]
     pub fn watch(client: Client, namespace: String, instance: String, clock: Arc<dyn Clock>) -> KubernetesConnection {
-        KubernetesConnection { keeper: Arc::new(ApiServer::new(client, namespace, instance, clock)) }
+        KubernetesConnection { keeper: Arc::new(ApiServerClient::new(client, namespace, instance, clock)) }
     }
 
     /// Returns the authenticator of worker tokens.
@@ -96,7 +96,7 @@ pub struct WorkerHosts {
 /// Control plane of an instance in Kubernetes.
 #[derive(Debug)]
 pub struct KubernetesControlPlane {
-    keeper: Arc<ApiServer>,
+    keeper: Arc<ApiServerClient>,
     store: Box<dyn StateStore>,
     hosts: WorkerHosts,
     profiles: Vec<WlmProfile>,
@@ -274,7 +274,7 @@ impl KubernetesControlPlane {
     }
 }
 
-impl ApiServer {
+impl ApiServerClient {
     /// Returns the desired workers of each cluster, by the name of its ComputeCluster. Clusters without a known id or
     /// hardware profile are left out.
     fn desired_workers(&self) -> HashMap<String, DesiredWorkers> {
@@ -284,7 +284,7 @@ impl ApiServer {
                 let profile = content.hardware.get(&found.spec.hardware_instance)?;
                 let plan = DesiredWorkers {
                     id: found.id?,
-                    spec: worker_spec(&found.spec, hardware::worker_resources(profile)?),
+                    spec: found.spec.worker_spec(hardware::worker_resources(profile)?),
                     slots: found.spec.node_count,
                 };
                 Some((object.metadata.name.clone()?, plan))

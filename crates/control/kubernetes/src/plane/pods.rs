@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use cluster_model::{ClusterId, ReconcileSettings, Resources, StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
+use cluster_model::{ClusterId, ReconcileSettings, StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use types::Clock;
@@ -238,16 +238,6 @@ fn expected_worker(pod: &WorkerPod, plan: &DesiredWorkers) -> Worker {
         running: 0,
         cache_bytes: 0,
         detail: pod.reason.clone(),
-    }
-}
-
-/// Returns the specification of a cluster's workers on hardware with these resources.
-pub(super) fn worker_spec(cluster: &cluster_model::ClusterSpec, share: Resources) -> WorkerSpec {
-    WorkerSpec {
-        hardware_instance: cluster.hardware_instance.clone(),
-        share,
-        max_spill_pct: cluster.max_spill_pct,
-        max_cache_pct: cluster.max_cache_pct,
     }
 }
 

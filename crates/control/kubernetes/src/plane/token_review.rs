@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 
-use super::api_server::ApiServer;
+use super::api_server::ApiServerClient;
 use super::pods::{DesiredWorkers, WorkerPod};
 use crate::compute::{stateful_set_name, token_audience};
 
@@ -86,7 +86,7 @@ pub(super) fn check_pod(bound: &TokenPod, pod: Option<&(Pod, WorkerPod)>) -> Res
 /// Authenticator of workers in the pods of an instance's clusters.
 #[derive(Debug)]
 pub(super) struct TokenReviewer {
-    pub(super) keeper: Arc<ApiServer>,
+    pub(super) keeper: Arc<ApiServerClient>,
 }
 
 impl TokenReviewer {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_model::WorkerSpec;
+use cluster_model::{WorkerOptions, WorkerSpec};
 use control_plane::{ControlPlane, VerifiedWorker};
 use futures::StreamExt;
 use futures::stream::iter;
@@ -176,8 +176,7 @@ async fn three_thousand_workers_cost_little() {
         let cluster = desired.cluster_named(name).expect("it is known");
         let slot = kubernetes::compute::slot(name, &pod.name_any()).expect("it is one of the cluster's");
         let share = cluster_model::Resources { millicores: 1_000, memory_bytes: (1 << 30) / 100 * 80 };
-        let spec =
-            WorkerSpec { hardware_instance: HARDWARE.to_owned(), share, max_spill_pct: None, max_cache_pct: None };
+        let spec = WorkerSpec { hardware_instance: HARDWARE.to_owned(), share, options: WorkerOptions::default() };
         house.guests.come(VerifiedWorker {
             cluster: cluster.id,
             slot,

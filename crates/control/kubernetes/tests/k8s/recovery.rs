@@ -1,4 +1,4 @@
-//! Recovery of a warehouse from its bucket after the loss of its volume, following docs/kubernetes.md.
+//! Recovery of a warehouse from its bucket after the loss of its volume, following docs/operations/kubernetes.md.
 
 use std::time::Duration;
 

@@ -5,8 +5,10 @@ use arrow::array::{
 };
 use arrow::compute::take;
 use arrow::datatypes::{Int32Type, IntervalMonthDayNano};
+use rowstore::samples::all_samples;
+use types::samples::all_types;
 
-use super::{from_array, to_array};
+use super::{from_array, is_supported, to_array};
 use crate::sort::compare;
 use crate::vector::{concat, interleave};
 use crate::{Bitmap, Column, PhysicalType};
@@ -35,6 +37,17 @@ fn arrays() -> Vec<ArrayRef> {
 
 fn same(found: &ArrayRef, expected: &ArrayRef, what: &str) {
     assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{what}");
+}
+
+/// Conformance of the engine's columns: the samples of every type come back from their physical type.
+#[test]
+fn all_samples_come_back() {
+    for sql_type in all_types() {
+        let values = all_samples(&sql_type);
+        assert!(is_supported(values.data_type()), "the engine leaves queries with {sql_type} to other operators");
+        let column = from_array(&values).unwrap();
+        same(&to_array(&column, values.data_type()).unwrap(), &values, &sql_type.to_string());
+    }
 }
 
 #[test]

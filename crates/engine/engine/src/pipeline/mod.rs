@@ -68,7 +68,10 @@ impl Step {
     /// Returns whether the step may end the pipeline early.
     #[must_use]
     pub fn may_end_early(&self) -> bool {
-        matches!(self, Self::Limit { fetch: Some(_), .. })
+        match self {
+            Self::Limit { fetch, .. } => fetch.is_some(),
+            Self::Filter(_) | Self::Project(_) | Self::Expand(_) | Self::Probe { .. } => false,
+        }
     }
 }
 

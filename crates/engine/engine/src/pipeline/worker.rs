@@ -373,7 +373,7 @@ impl Worker {
     }
 
     /// Returns the busy time of each step; the last one is the sink's.
-    pub fn busy_times(&self) -> impl Iterator<Item = Option<BusyTime>> {
+    pub fn step_busy_times(&self) -> impl Iterator<Item = Option<BusyTime>> {
         self.meter.step_times()
     }
 

@@ -1,10 +1,10 @@
 //! In-memory representation of values between steps: batches of columns with few physical types.
 //!
-//! - `column`, `form`, `bits`, `strings`, `opaque`: a column's values, its physical type, validity bitmaps,
-//!   dictionaries and values the engine does not interpret
+//! - `column`, `physical_type`, `bitmap`, `dictionary`, `opaque`: a column's values, its physical type, validity
+//!   bitmaps, dictionaries and values the engine does not interpret
 //! - `batch`: batches and row selections
 //! - `concat`, `interleave`: one column made of the rows of several
-//! - `text_numbers`: dense numbering of distinct strings
+//! - `string_interner`: dense numbering of distinct strings
 
 mod batch;
 mod bitmap;

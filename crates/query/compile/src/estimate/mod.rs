@@ -11,8 +11,9 @@ use arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, EmissionType};
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use optimizer::RowEstimate;
@@ -138,11 +139,13 @@ fn own_cost(operator: &dyn ExecutionPlan, rows_in: u64, rows: u64) -> f64 {
     if operator.is::<FilterExec>() {
         return rows_in * OPERATOR_COST;
     }
-    match operator.name() {
-        "SortExec" => rows_in * (rows_in + 2.0).log2() * 2.0 * OPERATOR_COST,
-        "NestedLoopJoinExec" | "CrossJoinExec" => rows_in * OPERATOR_COST + rows * ROW_COST,
-        _ => rows_in * OPERATOR_COST + rows.min(rows_in) * ROW_COST / 2.0,
+    if operator.is::<SortExec>() {
+        return rows_in * (rows_in + 2.0).log2() * 2.0 * OPERATOR_COST;
     }
+    if operator.is::<NestedLoopJoinExec>() || operator.is::<CrossJoinExec>() {
+        return rows_in * OPERATOR_COST + rows * ROW_COST;
+    }
+    rows_in * OPERATOR_COST + rows.min(rows_in) * ROW_COST / 2.0
 }
 
 /// Returns the mean bytes of a row: exact for types of fixed size, 32 bytes for other columns as in PostgreSQL.

@@ -5,6 +5,9 @@ mod date;
 mod numbers;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -18,7 +21,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use engine::arrow_convert;
 use engine::expression::{Comparison, Expression, SignOperation};
-use functions::hides_key;
+use functions::{hides_key, planned_lazy_case};
 
 use crate::foreign;
 use crate::foreign::PlannedExpression;
@@ -81,6 +84,9 @@ fn lower_native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<E
     if let Some(like) = expression.downcast_ref::<LikeExpr>() {
         return text::lower_like(like, schema);
     }
+    if let Some(case) = planned_lazy_case(expression) {
+        return searched_case(&case, schema);
+    }
     let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
     if let (true, Some(key)) = (hides_key(call.fun()), call.args().first()) {
         return lower_part(key, schema);
@@ -121,6 +127,7 @@ fn lower_binary(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
         Operator::Gt => Comparison::Greater,
         Operator::GtEq => Comparison::GreaterOrEqual,
         Operator::StringConcat => return text::lower_concatenation(binary, schema),
+        Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => return lower_truth_test(binary, schema),
         _ => return None,
     };
     let (left, right) = (binary.left(), binary.right());
@@ -140,6 +147,18 @@ fn lower_binary(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
     };
     let (left, right) = (Box::new(lower_part(left, schema)?), Box::new(lower_part(right, schema)?));
     Some(Expression::Compare { comparison, left, right, factors })
+}
+
+/// Compiles IS [NOT] TRUE and IS [NOT] FALSE, which are comparisons with a literal that treat NULL as a value. A CASE has
+/// the tested condition once: conditions that guard each other nest, and two copies each would double with every level.
+fn lower_truth_test(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
+    let ScalarValue::Boolean(Some(tested)) = binary.right().downcast_ref::<Literal>()?.value() else { return None };
+    let condition = lower_part(binary.left(), schema)?;
+    let condition = if *tested { condition } else { Expression::Not(Box::new(condition)) };
+    let is_distinct = *binary.op() == Operator::IsDistinctFrom;
+    let truth = |value| constant(&ScalarValue::Boolean(Some(value)));
+    let branches = vec![(condition, truth(!is_distinct)?)];
+    Some(Expression::Case { branches, otherwise: Some(Box::new(truth(is_distinct)?)) })
 }
 
 /// Flattens nested operands of AND or OR.

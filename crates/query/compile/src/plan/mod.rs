@@ -41,6 +41,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use engine::arrow_convert::is_supported;
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
+use operators::RankLimitExec;
 
 pub use self::compiled_fragment::OperatorId;
 pub(crate) use self::compiled_fragment::{CompiledFragment, ForeignInput, Input, OutputMark, ScanFilter, ScanInput};
@@ -52,10 +53,6 @@ use self::window::WindowOperator;
 use crate::compile_plan::compile_with;
 use crate::memo::CompileMemo;
 use crate::top_k::TopKFilter;
-
-/// Name of the operator that removes rows before a window by its rank condition. It is skipped: a sort in the engine is
-/// faster than the check.
-const RANK_LIMIT: &str = "RankLimitExec";
 
 /// Compiles a plan; `None` if the engine cannot run it or would do nothing but filter.
 pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, refusals: &CompileMemo<'_>) -> Option<CompiledFragment> {
@@ -289,7 +286,8 @@ impl ProgramBuilder<'_> {
         if let Some(limit) = Limit::from_plan(plan) {
             return self.lower_limit(&limit);
         }
-        if plan.name() == RANK_LIMIT {
+        // A sort in the engine is faster than the check of a rank limit.
+        if plan.is::<RankLimitExec>() {
             return self.lower_input(plan.children().first()?);
         }
         if let Some(windows) = WindowOperator::from_plan(plan) {

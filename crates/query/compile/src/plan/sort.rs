@@ -13,7 +13,7 @@ use engine::sort::{SortKey, SortSpec};
 use engine::window::WindowSpec;
 
 use super::{OpenPipeline, OpenPipelines, OperatorId, ProgramBuilder, ordered, skip_exchanges};
-use crate::sort_keys::is_top_k_per_partition;
+use crate::merge_sort_keys::is_top_k_per_partition;
 use crate::top_k::TopKFilter;
 
 impl ProgramBuilder<'_> {

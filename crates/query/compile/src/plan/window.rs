@@ -19,6 +19,7 @@ use engine::arrow_convert;
 use engine::expression::Expression;
 use engine::window::{Distance, Frame, FrameBound, FrameMode, RangeOffset, WindowFunction, WindowSpec};
 use functions::is_reversed;
+use plan::StandardWindow;
 use types::Interval;
 
 use super::aggregate::{AggregateFunction, total_value, variance_states, variance_value};
@@ -224,17 +225,17 @@ impl LoweredWindows {
             let value = arguments.first()?;
             arrow_convert::is_supported(&value.data_type(&chain.schema).ok()?).then(|| read.position(value))
         };
-        Some(match call.fun().name() {
-            "row_number" => WindowFunction::RowNumber,
-            "rank" => WindowFunction::Rank,
-            "dense_rank" => WindowFunction::DenseRank,
-            "percent_rank" => WindowFunction::PercentRank,
-            "cume_dist" => WindowFunction::CumeDist,
-            "ntile" => WindowFunction::Ntile(integer(arguments.first()?).filter(|parts| 0 < *parts)?),
-            name @ ("lag" | "lead") => {
+        Some(match StandardWindow::from_function(call.fun())? {
+            StandardWindow::RowNumber => WindowFunction::RowNumber,
+            StandardWindow::Rank => WindowFunction::Rank,
+            StandardWindow::DenseRank => WindowFunction::DenseRank,
+            StandardWindow::PercentRank => WindowFunction::PercentRank,
+            StandardWindow::CumeDist => WindowFunction::CumeDist,
+            StandardWindow::Ntile => WindowFunction::Ntile(integer(arguments.first()?).filter(|parts| 0 < *parts)?),
+            function @ (StandardWindow::Lag | StandardWindow::Lead) => {
                 let column = value(&mut self.read)?;
                 let rows = arguments.get(1).map_or(Some(1), integer)?;
-                let is_before = (name == "lag") != is_reversed(call.fun());
+                let is_before = (function == StandardWindow::Lag) != is_reversed(call.fun());
                 let before = if is_before { rows } else { rows.checked_neg()? };
                 let data_type = arguments[0].data_type(&chain.schema).ok()?;
                 let otherwise = match arguments.get(2).map(|value| value.downcast_ref::<Literal>()) {
@@ -243,15 +244,15 @@ impl LoweredWindows {
                 };
                 WindowFunction::LagLead { column, offset: before, default: otherwise }
             }
-            "first_value" => {
+            StandardWindow::FirstValue => {
                 WindowFunction::FirstValue { column: value(&mut self.read)?, frame: self.lower_frame(function, chain)? }
             }
-            "last_value" => {
+            StandardWindow::LastValue => {
                 WindowFunction::LastValue { column: value(&mut self.read)?, frame: self.lower_frame(function, chain)? }
             }
             // From the other end, the numbers would differ.
-            "nth_value" if is_reversed(call.fun()) => return None,
-            "nth_value" => {
+            StandardWindow::NthValue if is_reversed(call.fun()) => return None,
+            StandardWindow::NthValue => {
                 let number = u64::try_from(integer(arguments.get(1)?)?).ok().filter(|number| 0 < *number)?;
                 WindowFunction::NthValue {
                     column: value(&mut self.read)?,
@@ -259,7 +260,6 @@ impl LoweredWindows {
                     frame: self.lower_frame(function, chain)?,
                 }
             }
-            _ => return None,
         })
     }
 

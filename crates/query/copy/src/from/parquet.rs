@@ -167,11 +167,41 @@ impl FileConversion {
             .map_err(|error| SqlError::internal(format!("converting rows of a Parquet file: {error}")))
     }
 
+    #[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until its text is checked or not")]
     fn convert(&self, values: &ArrayRef, target: &ParquetTarget) -> SqlResult<ArrayRef> {
         let wanted = target.sql_type.arrow_type();
         let is_free = match &target.sql_type {
             SqlType::Varchar(Some(_)) | SqlType::Char(_) | SqlType::Json | SqlType::Jsonb => false,
-            _ => !is_text(values.data_type()) || wanted == DataType::Utf8View,
+            SqlType::Varchar(None)
+            | SqlType::Bool
+            | SqlType::Int2
+            | SqlType::Int4
+            | SqlType::Int8
+            | SqlType::Numeric { .. }
+            | SqlType::Float4
+            | SqlType::Float8
+            | SqlType::Text
+            | SqlType::Date
+            | SqlType::Time
+            | SqlType::Timestamp
+            | SqlType::TimestampTz
+            | SqlType::Interval
+            | SqlType::Bytea
+            | SqlType::Uuid
+            | SqlType::Array(_)
+            | SqlType::Oid
+            | SqlType::Name
+            | SqlType::InternalChar
+            | SqlType::Regclass
+            | SqlType::Regtype
+            | SqlType::Regproc
+            | SqlType::Regnamespace
+            | SqlType::Regrole
+            | SqlType::Regprocedure
+            | SqlType::Regoperator
+            | SqlType::Int2Vector
+            | SqlType::OidVector
+            | SqlType::Unknown => !is_text(values.data_type()) || wanted == DataType::Utf8View,
         };
         if target.sql_type == SqlType::Interval && matches!(values.data_type(), DataType::FixedSizeBinary(_)) {
             return decode_stored(values, &target.sql_type).map_err(from_shards);

@@ -20,7 +20,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use operators::plan_query;
 use parking_lot::Mutex;
-use row_locks::Attempt;
+use row_locks::AttemptOutcome;
 use txn::Transaction;
 use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult};
@@ -88,8 +88,8 @@ impl CopyService {
         };
         let write = Box::new(write_plan_over(plan, Box::pin(RecordBatchStreamAdapter::new(schema, fed))));
         let rows = match self.dml.write(&write, transaction, &context.in_this_process()).await {
-            Ok(Attempt::Done(modified)) => modified.rows,
-            Ok(Attempt::Conflict) => return Err(must_retry(plan)),
+            Ok(AttemptOutcome::Done(modified)) => modified.rows,
+            Ok(AttemptOutcome::Conflict) => return Err(must_retry(plan)),
             Err(error) => {
                 let last = count.lock().last_batch.take();
                 return Err(self.add_violation_context(plan, error, last, context).await);

@@ -7,4 +7,6 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use rows::{Column, EncodedRows, RowFormat, RowStyle};
 pub use run::{CopyChunk, CopyOut};

@@ -8,11 +8,11 @@ use catalog::RowPosition;
 use executor::RunContext;
 use futures::future::BoxFuture;
 use key_lookup::{KeyLookupRows, KeyLookupRun};
-use row_locks::{Attempt, LockWaits};
+use row_locks::{AttemptOutcome, LockWaits};
 use scan::slice_columns;
 use txn::Transaction;
 use txn::locks::{LockWait, RowLock};
-use types::{RowId, SqlError, SqlResult};
+use types::{Condition, RowId, SqlError, SqlResult};
 
 use super::targets::{decode_place, were_changed};
 use crate::dml::DmlExecutor;
@@ -27,7 +27,7 @@ impl DmlExecutor {
         plan: &'a QueryPlan,
         transaction: &'a mut Transaction,
         context: &'a RunContext,
-    ) -> BoxFuture<'a, SqlResult<Attempt<Vec<RecordBatch>>>> {
+    ) -> BoxFuture<'a, SqlResult<AttemptOutcome<Vec<RecordBatch>>>> {
         Box::pin(self.query_locked_unboxed(plan, transaction, context))
     }
 
@@ -36,7 +36,7 @@ impl DmlExecutor {
         plan: &QueryPlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<Vec<RecordBatch>>> {
+    ) -> SqlResult<AttemptOutcome<Vec<RecordBatch>>> {
         let rows = self.executor.collect(plan, context).await?;
         lock_rows(plan, rows, transaction, &LockWaits::from_context(context)).await
     }
@@ -52,7 +52,7 @@ impl DmlExecutor {
         run: &KeyLookupRun<'_>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Option<Attempt<Vec<KeyLookupRows>>>> {
+    ) -> SqlResult<Option<AttemptOutcome<Vec<KeyLookupRows>>>> {
         let waits = LockWaits::from_context(context);
         if let Some((found, mut rows)) = run.read_rows_to_lock(&self.lookup, transaction).await?
             && let [locks] = plan.locks.as_slice()
@@ -64,16 +64,16 @@ impl DmlExecutor {
                     false => lock(locks, found.row, found.place, transaction, &waits).await?,
                 };
                 if !wanted.record(&outcome) {
-                    return Ok(Some(Attempt::Conflict));
+                    return Ok(Some(AttemptOutcome::Conflict));
                 }
             }
             rows.retain(&wanted.is_returned);
-            return Ok(Some(Attempt::Done(vec![KeyLookupRows::Stored(rows)])));
+            return Ok(Some(AttemptOutcome::Done(vec![KeyLookupRows::Stored(rows)])));
         }
         let Some(rows) = run.read_batches(&self.lookup, transaction).await? else { return Ok(None) };
         Ok(Some(match lock_rows(plan, rows, transaction, &waits).await? {
-            Attempt::Done(rows) => Attempt::Done(rows.into_iter().map(KeyLookupRows::Batch).collect()),
-            Attempt::Conflict => Attempt::Conflict,
+            AttemptOutcome::Done(rows) => AttemptOutcome::Done(rows.into_iter().map(KeyLookupRows::Batch).collect()),
+            AttemptOutcome::Conflict => AttemptOutcome::Conflict,
         }))
     }
 }
@@ -120,7 +120,7 @@ async fn lock_rows(
     batches: Vec<RecordBatch>,
     transaction: &Transaction,
     waits: &LockWaits,
-) -> SqlResult<Attempt<Vec<RecordBatch>>> {
+) -> SqlResult<AttemptOutcome<Vec<RecordBatch>>> {
     let mut wanted = LimitProgress::from_plan(plan)?;
     let mut given = Vec::new();
     for batch in batches {
@@ -137,14 +137,14 @@ async fn lock_rows(
                 outcome = lock_row(locks, &batch, row, transaction, waits).await?;
             }
             if !wanted.record(&outcome) {
-                return Ok(Attempt::Conflict);
+                return Ok(AttemptOutcome::Conflict);
             }
         }
         let visible = slice_columns(&batch, 0, plan.columns.len())?;
         let visible = filter_record_batch(&visible, &BooleanArray::from(wanted.is_returned.clone()));
         given.push(visible.map_err(|error| SqlError::internal(format!("filtering locked rows: {error}")))?);
     }
-    Ok(Attempt::Done(given))
+    Ok(AttemptOutcome::Done(given))
 }
 
 /// Outcome of locking one row.
@@ -196,7 +196,10 @@ async fn lock(
         types::LockMode::Update => RowLock::Update,
     };
     let locked = waits.wait_for(transaction.lock_rows(locks.table.oid, &[id], mode, wait)).await;
-    let locked = locked.map_err(|error| with_table_name(error, &locks.table.name))?;
+    let locked = locked.map_err(|error| match locks.wait {
+        types::LockWait::NoWait => with_table_name(error, &locks.table.name),
+        types::LockWait::Block | types::LockWait::SkipLocked => error,
+    })?;
     if !locked.skipped.is_empty() {
         return Ok(RowLockOutcome::Skipped);
     }
@@ -204,9 +207,9 @@ async fn lock(
     Ok(if changed { RowLockOutcome::Changed } else { RowLockOutcome::Locked })
 }
 
-/// Adds the table's name to the error of a row lock, as PostgreSQL does.
+/// Adds the table's name to the error of a row lock with NOWAIT, as PostgreSQL does.
 fn with_table_name(mut error: SqlError, table: &str) -> SqlError {
-    if error.message == "could not obtain lock on row in relation" {
+    if error.condition == Condition::LockNotAvailable {
         error.message = format!("could not obtain lock on row in relation \"{table}\"");
     }
     error

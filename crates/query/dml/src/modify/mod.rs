@@ -1,7 +1,7 @@
 //! UPDATE, DELETE and MERGE: the plan computes the changes of rows, which are locked, verified, checked and staged.
 //!
 //! A statement's plan runs to its end before rows are locked. If another transaction has changed one of the rows
-//! meanwhile, the statement runs again on a newer snapshot ([`Attempt::Conflict`]) and keeps its locks; so no plan has to
+//! meanwhile, the statement runs again on a newer snapshot ([`AttemptOutcome::Conflict`]) and keeps its locks; so no plan has to
 //! re-evaluate single rows, as PostgreSQL's EvalPlanQual does.
 //!
 //! - `targets.rs`: the rows that a statement changes, read from the plan's output.
@@ -16,7 +16,7 @@ use catalog::{Storage, Table};
 use executor::RunContext;
 use futures::future::BoxFuture;
 use key_lookup::KeyLookupRun;
-use row_locks::{Attempt, LockWaits, check_constraints, lock_for_rows};
+use row_locks::{AttemptOutcome, LockWaits, check_constraints, lock_for_rows};
 use storage_error::from_txn;
 use txn::Transaction;
 use types::{ColumnId, SqlResult};
@@ -57,7 +57,7 @@ impl DmlExecutor {
         plan: &'a ModifyPlan,
         transaction: &'a mut Transaction,
         context: &'a RunContext,
-    ) -> BoxFuture<'a, SqlResult<Attempt<ModifyOutcome>>> {
+    ) -> BoxFuture<'a, SqlResult<AttemptOutcome<ModifyOutcome>>> {
         Box::pin(self.modify_unboxed(plan, transaction, context))
     }
 
@@ -66,9 +66,9 @@ impl DmlExecutor {
         plan: &ModifyPlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<ModifyOutcome>> {
+    ) -> SqlResult<AttemptOutcome<ModifyOutcome>> {
         if lock_for_rows(&plan.table, transaction, context).await? {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
         let rows = self.executor.collect(&plan.input, context).await?;
         self.modify_rows(plan, rows, transaction, context).await
@@ -85,9 +85,9 @@ impl DmlExecutor {
         run: &KeyLookupRun<'_>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Option<Attempt<ModifyOutcome>>> {
+    ) -> SqlResult<Option<AttemptOutcome<ModifyOutcome>>> {
         if lock_for_rows(&plan.table, transaction, context).await? {
-            return Ok(Some(Attempt::Conflict));
+            return Ok(Some(AttemptOutcome::Conflict));
         }
         if let Some(patched) = run.compute_updated_rows(&self.lookup, transaction).await?
             && patched.rows.len() <= changed_rows_max(plan.table.storage, context)
@@ -105,7 +105,7 @@ impl DmlExecutor {
         batches: Vec<RecordBatch>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<ModifyOutcome>> {
+    ) -> SqlResult<AttemptOutcome<ModifyOutcome>> {
         let (fresh_rows_max, once) = (changed_rows_max(plan.table.storage, context), plan.command_tag == "MERGE");
         let targets = StatementChanges::from_batches_with_limit(
             fresh_rows_max,
@@ -124,12 +124,12 @@ impl DmlExecutor {
         targets: StatementChanges,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<ModifyOutcome>> {
+    ) -> SqlResult<AttemptOutcome<ModifyOutcome>> {
         let waits = LockWaits::from_context(context);
         if self.lock_and_check(&plan.table, &plan.old_columns, &targets, transaction, &waits).await?
-            == Attempt::Conflict
+            == AttemptOutcome::Conflict
         {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
         let rows = targets.count();
         let following = ReferentialActions::prepare(&plan.table, &targets, transaction);
@@ -142,10 +142,10 @@ impl DmlExecutor {
             transaction.write_rows(plan.table.oid, changes).map_err(from_txn)?;
             returning
         };
-        if following.run(self, &plan.references, transaction, context).await? == Attempt::Conflict {
-            return Ok(Attempt::Conflict);
+        if following.run(self, &plan.references, transaction, context).await? == AttemptOutcome::Conflict {
+            return Ok(AttemptOutcome::Conflict);
         }
-        Ok(Attempt::Done(ModifyOutcome { rows, returning }))
+        Ok(AttemptOutcome::Done(ModifyOutcome { rows, returning }))
     }
 
     /// Writes the new versions of many rows to shards, deletes the old versions, and returns the rows of RETURNING.
@@ -186,12 +186,12 @@ impl DmlExecutor {
         targets: &StatementChanges,
         transaction: &Transaction,
         waits: &LockWaits,
-    ) -> SqlResult<Attempt<()>> {
+    ) -> SqlResult<AttemptOutcome<()>> {
         let (rows, mode) = (targets.locked_rows(), targets.lock_mode(table, old));
         let locked = transaction.lock_rows(table.oid, &rows, mode, waits.lock_wait());
         waits.wait_for(locked).await?;
         if targets.were_changed(transaction)? {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
         check_constraints(
             &self.lookup,

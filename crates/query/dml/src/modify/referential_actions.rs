@@ -15,13 +15,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use executor::RunContext;
 use futures::stream;
 use row_locks::{
-    Attempt, CheckedRow, LockWaits, check_constraints, key_index, newest_rows, serialization_failure, still_referenced,
+    AttemptOutcome, CheckedRow, LockWaits, check_constraints, key_index, newest_rows, serialization_failure,
+    still_referenced,
 };
 use rowstore::{Tuple, decode_columns};
 use scan::{KeyColumns, LocatedRow, column_defs, encode_place, stored_column};
 use storage_error::{from_catalog, from_rowstore, from_txn};
 use txn::locks::{KeyLock, RowLock, TableLock};
-use txn::{RowChange, Transaction};
+use txn::{RowChange, Transaction, TransactionMark};
 use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
 
 use super::StatementChanges;
@@ -36,21 +37,18 @@ pub(crate) struct ChangedRows {
     pub(crate) new: Vec<CheckedRow>,
 }
 
-/// Referential actions to run after rows are written; empty if no foreign key refers to them.
-pub(crate) struct ReferentialActions(Option<ChangedRows>);
-
-/// Savepoint to which the transaction rolls back if the statement must run again.
-const SAVEPOINT: &str = "\u{1}before references";
+/// Referential actions to run after rows are written; empty if no foreign key refers to them. The mark is the position
+/// to which the transaction rolls back if the statement must run again.
+pub(crate) struct ReferentialActions(Option<(ChangedRows, TransactionMark)>);
 
 impl ReferentialActions {
-    /// Sets a savepoint and copies the changed rows; must be called before the rows are written.
-    pub(crate) fn prepare(table: &Arc<Table>, targets: &StatementChanges, transaction: &mut Transaction) -> Self {
+    /// Marks the transaction's position and copies the changed rows; must be called before the rows are written.
+    pub(crate) fn prepare(table: &Arc<Table>, targets: &StatementChanges, transaction: &Transaction) -> Self {
         if targets.old_rows.is_empty() {
             return Self(None);
         }
-        transaction.set_savepoint(SAVEPOINT);
         let (old, new) = (targets.old_rows.clone(), targets.new_rows.clone());
-        Self(Some(ChangedRows { table: Arc::clone(table), old, new }))
+        Self(Some((ChangedRows { table: Arc::clone(table), old, new }, transaction.mark())))
     }
 
     /// Runs the referential actions; must be called after the rows are written.
@@ -63,13 +61,12 @@ impl ReferentialActions {
         plans: &ReferencePlans,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<()>> {
-        let Some(changed) = self.0 else { return Ok(Attempt::Done(())) };
+    ) -> SqlResult<AttemptOutcome<()>> {
+        let Some((changed, mark)) = self.0 else { return Ok(AttemptOutcome::Done(())) };
         let followed = Box::pin(run_actions(dml, changed, plans, transaction, context)).await?;
-        if followed == Attempt::Conflict {
-            transaction.rollback_to_savepoint(SAVEPOINT).map_err(from_txn)?;
+        if followed == AttemptOutcome::Conflict {
+            transaction.rollback_to_mark(&mark).map_err(from_txn)?;
         }
-        transaction.release_savepoint(SAVEPOINT).map_err(from_txn)?;
         Ok(followed)
     }
 }
@@ -100,7 +97,7 @@ struct ActionRunner<'a> {
 /// Runs the actions of all foreign keys that refer to the changed rows, and recursively of those that refer to rows
 /// changed by the actions.
 ///
-/// After [`Attempt::Conflict`] the caller rolls the transaction back to before the rows were written.
+/// After [`AttemptOutcome::Conflict`] the caller rolls the transaction back to before the rows were written.
 ///
 /// # Errors
 /// `23503`, and constraints that changes of referring rows violate.
@@ -110,19 +107,19 @@ async fn run_actions(
     plans: &BTreeMap<Oid, ReferencePlan>,
     transaction: &mut Transaction,
     context: &RunContext,
-) -> SqlResult<Attempt<()>> {
+) -> SqlResult<AttemptOutcome<()>> {
     let actor = ActionRunner { dml, plans, waits: LockWaits::from_context(context), context };
     let mut waiting = referring_keys(changed, transaction);
     while let Some(reference) = waiting.pop() {
         for is_delete in [true, false] {
             match actor.run_action(&reference, is_delete, transaction).await? {
-                Attempt::Done(None) => {}
-                Attempt::Done(Some(changed)) => waiting.extend(referring_keys(changed, transaction)),
-                Attempt::Conflict => return Ok(Attempt::Conflict),
+                AttemptOutcome::Done(None) => {}
+                AttemptOutcome::Done(Some(changed)) => waiting.extend(referring_keys(changed, transaction)),
+                AttemptOutcome::Conflict => return Ok(AttemptOutcome::Conflict),
             }
         }
     }
-    Ok(Attempt::Done(()))
+    Ok(AttemptOutcome::Done(()))
 }
 
 /// Returns the enforced foreign keys to the changed table, newest first: the caller pops the oldest first.
@@ -175,14 +172,14 @@ impl ActionRunner<'_> {
         reference: &Reference,
         is_delete: bool,
         transaction: &mut Transaction,
-    ) -> SqlResult<Attempt<Option<ChangedRows>>> {
+    ) -> SqlResult<AttemptOutcome<Option<ChangedRows>>> {
         let constraint = reference.constraint();
         let ConstraintKind::ForeignKey { columns, referenced, on_delete, on_update, .. } = &constraint.kind else {
-            return Ok(Attempt::Done(None));
+            return Ok(AttemptOutcome::Done(None));
         };
         let gone = reference.vanished_keys(referenced, is_delete)?;
         if gone.is_empty() {
-            return Ok(Attempt::Done(None));
+            return Ok(AttemptOutcome::Done(None));
         }
         let action = if is_delete { *on_delete } else { *on_update };
         let (table, referring) = (&reference.changed.table, &reference.referring);
@@ -195,7 +192,7 @@ impl ActionRunner<'_> {
         let rows = newest_rows(transaction, referring)?;
         let found = self.dml.lookup.find_rows(of, &rows, &keys).await?;
         if found.iter().all(Vec::is_empty) {
-            return Ok(Attempt::Done(None));
+            return Ok(AttemptOutcome::Done(None));
         }
         if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
             let of = KeyColumns { table, index: key_index(table, referenced), columns: referenced };
@@ -206,21 +203,21 @@ impl ActionRunner<'_> {
                     return Err(still_referenced(table, referenced, gone.old, referring, constraint));
                 }
             }
-            return Ok(Attempt::Done(None));
+            return Ok(AttemptOutcome::Done(None));
         }
         let referring_rows: Vec<(LocatedRow, Option<&Tuple>)> =
             gone.values().zip(&found).flat_map(|(gone, found)| found.iter().map(|it| (*it, gone.new))).collect();
         if !self.lock_referring_rows(referring, &referring_rows, &rows, transaction).await? {
-            return serialization_failure(transaction.isolation(), "update").map_or(Ok(Attempt::Conflict), Err);
+            return serialization_failure(transaction.isolation(), "update").map_or(Ok(AttemptOutcome::Conflict), Err);
         }
         if self.dml.lookup.find_rows(of, &*newest_rows(transaction, referring)?, &keys).await? != found {
-            return serialization_failure(transaction.isolation(), "update").map_or(Ok(Attempt::Conflict), Err);
+            return serialization_failure(transaction.isolation(), "update").map_or(Ok(AttemptOutcome::Conflict), Err);
         }
         let places: Vec<LocatedRow> = referring_rows.iter().map(|(found, _)| *found).collect();
         let existing = self.dml.lookup.fetch(referring, &rows, &places).await?;
         if is_delete && action == ReferentialAction::Cascade {
             return delete_referring_rows(referring, &places, existing, transaction)
-                .map(|changed| Attempt::Done(Some(changed)));
+                .map(|changed| AttemptOutcome::Done(Some(changed)));
         }
         let plan = self
             .plans
@@ -239,13 +236,13 @@ impl ActionRunner<'_> {
         }
         let (new, old) = (targets.new_rows.clone(), targets.old_rows.clone());
         if check_constraints(&self.dml.lookup, referring, &new, &old, None, transaction, &self.waits).await?
-            == Attempt::Conflict
+            == AttemptOutcome::Conflict
         {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
         let (changes, _) = targets.into_changes(None, transaction)?;
         transaction.write_rows(referring.oid, changes).map_err(from_txn)?;
-        Ok(Attempt::Done(Some(ChangedRows { table: Arc::clone(referring), old, new })))
+        Ok(AttemptOutcome::Done(Some(ChangedRows { table: Arc::clone(referring), old, new })))
     }
 
     /// Checks that no row was set by SET DEFAULT to a key that has just vanished.

@@ -17,7 +17,7 @@ use functions::error::from_datafusion;
 use futures::stream;
 use key_lookup::KeyLookupRun;
 use row_locks::{
-    Attempt, CheckedRow, LockWaits, check_constraints, lock_and_find_keys, newest_rows, serialization_failure,
+    AttemptOutcome, CheckedRow, LockWaits, check_constraints, lock_and_find_keys, newest_rows, serialization_failure,
 };
 use rowstore::{Tuple, decode_columns};
 use scan::{LocatedRow, column_defs, encode_place, encode_table_rows, slice_columns, stored_column};
@@ -64,7 +64,7 @@ impl DmlExecutor {
         run: Option<&KeyLookupRun<'_>>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<ModifyOutcome>> {
+    ) -> SqlResult<AttemptOutcome<ModifyOutcome>> {
         let waits = LockWaits::from_context(context);
         let table = &plan.table;
         let width = table.columns.len();
@@ -86,12 +86,16 @@ impl DmlExecutor {
             if let Some(update) = conflict.update.as_ref().filter(|_| !conflicts.existing.is_empty()) {
                 let updated =
                     self.update_conflicting(plan, update, run, &proposed, &conflicts.existing, transaction, context);
-                let Attempt::Done(targets) = Box::pin(updated).await? else { return Ok(Attempt::Conflict) };
+                let AttemptOutcome::Done(targets) = Box::pin(updated).await? else {
+                    return Ok(AttemptOutcome::Conflict);
+                };
                 updates = Some(targets);
             }
         }
-        if check_constraints(&self.lookup, table, &rows, &[], None, transaction, &waits).await? == Attempt::Conflict {
-            return Ok(Attempt::Conflict);
+        if check_constraints(&self.lookup, table, &rows, &[], None, transaction, &waits).await?
+            == AttemptOutcome::Conflict
+        {
+            return Ok(AttemptOutcome::Conflict);
         }
         let mut count = rows.len() as u64;
         let mut returning = Vec::new();
@@ -110,11 +114,11 @@ impl DmlExecutor {
             returning.extend(updated);
         }
         if let Some((following, conflict)) = following.zip(plan.conflict.as_ref())
-            && following.run(self, &conflict.references, transaction, context).await? == Attempt::Conflict
+            && following.run(self, &conflict.references, transaction, context).await? == AttemptOutcome::Conflict
         {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
-        Ok(Attempt::Done(ModifyOutcome { rows: count, returning }))
+        Ok(AttemptOutcome::Done(ModifyOutcome { rows: count, returning }))
     }
 
     /// Stages new rows: few as fresh rows, many as shards.
@@ -210,14 +214,14 @@ impl DmlExecutor {
         taken: &[(usize, LocatedRow)],
         transaction: &Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<StatementChanges>> {
+    ) -> SqlResult<AttemptOutcome<StatementChanges>> {
         let (table, waits) = (&plan.table, LockWaits::from_context(context));
         let mut ids: Vec<RowId> = taken.iter().map(|(_, found)| found.row).collect();
         ids.sort_unstable();
         let locked = transaction.lock_rows(table.oid, &ids, RowLock::Update, waits.lock_wait());
         if waits.wait_for(locked).await?.waited {
             // The lock had to be waited for, so the rows may have changed: run the statement on a newer snapshot.
-            return serialization_failure(transaction.isolation(), "update").map_or(Ok(Attempt::Conflict), Err);
+            return serialization_failure(transaction.isolation(), "update").map_or(Ok(AttemptOutcome::Conflict), Err);
         }
         let rows = newest_rows(transaction, table)?;
         let found: Vec<LocatedRow> = taken.iter().map(|(_, found)| *found).collect();
@@ -226,7 +230,7 @@ impl DmlExecutor {
         let seen = view.state.rows(table.oid);
         if !found.iter().all(|found| is_seen(seen, &rows, found)) {
             // PostgreSQL updates rows that its snapshot does not show; here the statement runs on a newer snapshot.
-            return serialization_failure(transaction.isolation(), "update").map_or(Ok(Attempt::Conflict), Err);
+            return serialization_failure(transaction.isolation(), "update").map_or(Ok(AttemptOutcome::Conflict), Err);
         }
         let columns = column_defs(table).iter().map(stored_column).collect::<SqlResult<Vec<_>>>()?;
         let mut values: Vec<ArrayRef> = Vec::with_capacity(2 + 2 * columns.len());
@@ -250,11 +254,11 @@ impl DmlExecutor {
         let targets = StatementChanges::from_batches(table, &update.old_columns, false, batches, transaction)?;
         if check_constraints(&self.lookup, table, &targets.new_rows, &targets.old_rows, None, transaction, &waits)
             .await?
-            == Attempt::Conflict
+            == AttemptOutcome::Conflict
         {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
-        Ok(Attempt::Done(targets))
+        Ok(AttemptOutcome::Done(targets))
     }
 }
 

@@ -13,7 +13,7 @@ use catalog::Storage;
 use executor::RunContext;
 use futures::future::BoxFuture;
 use key_lookup::KeyLookupRun;
-use row_locks::{Attempt, lock_for_rows};
+use row_locks::{AttemptOutcome, lock_for_rows};
 use storage_error::from_txn;
 use tracing::Instrument;
 use txn::Transaction;
@@ -36,7 +36,7 @@ impl DmlExecutor {
         plan: &'a WritePlan,
         transaction: &'a mut Transaction,
         context: &'a RunContext,
-    ) -> BoxFuture<'a, SqlResult<Attempt<ModifyOutcome>>> {
+    ) -> BoxFuture<'a, SqlResult<AttemptOutcome<ModifyOutcome>>> {
         Box::pin(self.write_unboxed(plan, transaction, context))
     }
 
@@ -45,12 +45,12 @@ impl DmlExecutor {
         plan: &WritePlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Attempt<ModifyOutcome>> {
+    ) -> SqlResult<AttemptOutcome<ModifyOutcome>> {
         if plan.changes_before.is_empty() && lock_for_rows(&plan.table, transaction, context).await? {
-            return Ok(Attempt::Conflict);
+            return Ok(AttemptOutcome::Conflict);
         }
         transaction.stage(plan.changes_before.clone()).map_err(from_txn)?;
-        let Some(input) = plan.input.clone() else { return Ok(Attempt::Done(ModifyOutcome::empty())) };
+        let Some(input) = plan.input.clone() else { return Ok(AttemptOutcome::Done(ModifyOutcome::empty())) };
         if collected::must_collect_rows(plan) {
             let rows = self.executor.collect(&input, context).await?;
             let rows = CollectedRows::from_batches(&plan.table, rows)?;
@@ -65,7 +65,7 @@ impl DmlExecutor {
         // After a failure the uploads stay announced, and are removed like all that are not committed.
         let loaded = self.executor.run_task(context, loading.instrument(Step::Run.span())).await?;
         let rows = loaded.stage(transaction)?;
-        Ok(Attempt::Done(ModifyOutcome { rows, returning: Vec::new() }))
+        Ok(AttemptOutcome::Done(ModifyOutcome { rows, returning: Vec::new() }))
     }
 }
 
@@ -81,9 +81,9 @@ impl DmlExecutor {
         run: &KeyLookupRun<'_>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Option<Attempt<ModifyOutcome>>> {
+    ) -> SqlResult<Option<AttemptOutcome<ModifyOutcome>>> {
         if lock_for_rows(&plan.table, transaction, context).await? {
-            return Ok(Some(Attempt::Conflict));
+            return Ok(Some(AttemptOutcome::Conflict));
         }
         if plan.returning.is_none()
             && let Some(rows) = run.compute_inserted_rows(&plan.table)?

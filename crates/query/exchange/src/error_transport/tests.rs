@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use datafusion::common::DataFusionError;
+use datafusion_distributed::{ExecuteTaskRequest, ProducerHead, TaskKey};
 use functions::error::{from_datafusion, to_datafusion};
 use types::{Condition, SqlError};
 use url::Url;
+use uuid::Uuid;
 
-use super::{decode_error, encode_error, lost_worker};
+use super::{PLAN_TIMEOUT, decode_error, encode_error, lost_worker};
 
 fn worker() -> Url {
     Url::parse("http://127.0.0.1:7001/").expect("it is an address")
@@ -44,11 +46,32 @@ fn what_leaves_twice_is_told_once() {
     assert_eq!(lost_worker(&error), Some(worker()), "{error:?}");
 }
 
-#[test]
-fn a_worker_that_only_others_reach_is_lost() {
-    // Message of the library.
-    let text = "Worker::execute_task timed-out while waiting for the plan to be set by the coordinator. (timed out)";
-    let waited = || DataFusionError::Execution(text.to_owned());
+/// Asks a worker of the library for a task without a plan, for which it waits ten seconds.
+async fn message_without_plan() -> String {
+    let task_key = TaskKey { query_id: Uuid::nil(), stage_id: 0, task_number: 0 };
+    let request = ExecuteTaskRequest {
+        task_key,
+        target_partition_start: 0,
+        target_partition_end: 1,
+        producer_head: ProducerHead::None,
+    };
+    let outcome = datafusion_distributed::Worker::default().execute_task(request).await;
+    match outcome.err().expect("a task without a plan does not run") {
+        DataFusionError::Execution(text) => text,
+        other => {
+            panic!("the library reports a missing plan by another error, which error_transport.rs must read: {other}")
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_only_others_reach_is_lost() {
+    let text = message_without_plan().await;
+    assert!(
+        text.contains(PLAN_TIMEOUT),
+        "datafusion-distributed words a missing plan otherwise: adapt PLAN_TIMEOUT in exchange/src/error_transport.rs to {text:?}"
+    );
+    let waited = || DataFusionError::Execution(text.clone());
     // As sent by the worker itself, and as passed on by a task of the same worker.
     for sent in [waited(), encode_error(waited())] {
         let error = from_datafusion(decode_error(sent, &worker()));

@@ -21,7 +21,7 @@ use futures::{StreamExt, TryStreamExt};
 /// remembers only the keys of the best rows and passes rows on at once, so that more rows pass than are within the
 /// limit.
 #[derive(Debug)]
-pub(crate) struct RankLimitExec {
+pub struct RankLimitExec {
     input: Arc<dyn ExecutionPlan>,
     partition_by: Vec<Arc<dyn PhysicalExpr>>,
     order_by: Vec<PhysicalSortExpr>,

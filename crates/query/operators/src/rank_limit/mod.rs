@@ -26,8 +26,9 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
+use plan::StandardWindow;
 
-pub(crate) use self::exec::RankLimitExec;
+pub use self::exec::RankLimitExec;
 
 /// Largest limit for which the best rows of a partition are remembered.
 const RANK_MAX: usize = 10_000;
@@ -35,10 +36,6 @@ const RANK_MAX: usize = 10_000;
 /// Rule that puts rank limits below sorts.
 #[derive(Debug)]
 pub(crate) struct LimitRanks;
-
-impl LimitRanks {
-    pub(crate) const NAME: &'static str = "limit_ranks";
-}
 
 impl PhysicalOptimizerRule for LimitRanks {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
@@ -56,7 +53,7 @@ impl PhysicalOptimizerRule for LimitRanks {
     }
 
     fn name(&self) -> &'static str {
-        Self::NAME
+        "limit_ranks"
     }
 
     fn schema_check(&self) -> bool {
@@ -145,7 +142,8 @@ fn push_below_window(
 fn is_rank(window: &Arc<dyn WindowExpr>) -> bool {
     let function = window.as_any().downcast_ref::<StandardWindowExpr>().map(StandardWindowExpr::get_standard_func_expr);
     let function = function.and_then(|function| function.as_any().downcast_ref::<WindowUDFExpr>());
-    function.is_some_and(|function| matches!(function.fun().name(), "rank" | "row_number"))
+    let function = function.and_then(|function| StandardWindow::from_function(function.fun()));
+    matches!(function, Some(StandardWindow::Rank | StandardWindow::RowNumber))
 }
 
 /// Returns the plan with the limit below its sort and below the exchanges under that.

@@ -2,12 +2,14 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::MemTable;
 use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use optimizer::OptimizedPlan;
-use optimizer::common_subplans::{MaterializeClause, optimize};
+use optimizer::common_subplans::{MaterializeClause, WithQuery, WithQueryReference, optimize};
 use tokio_util::sync::CancellationToken;
 
 use super::SharedScanExec;
@@ -29,11 +31,18 @@ fn state() -> SessionState {
 
 /// Plans two readers of a WITH query that is AS MATERIALIZED.
 async fn read_twice(state: &SessionState, query: &str) -> OptimizedPlan {
-    let name = MaterializeClause::Materialized.encode_name("w");
-    let sql = format!(
-        "SELECT x FROM ({query}) AS \"{name}\" UNION ALL SELECT x + 10 FROM ({query}) AS \"{name}\" WHERE x > 2"
-    );
+    let sql = format!("SELECT x FROM ({query}) AS w UNION ALL SELECT x + 10 FROM ({query}) AS w WHERE x > 2");
     let plan = state.create_logical_plan(&sql).await.expect("it is a query");
+    let with_query = Arc::new(WithQuery { name: "w".to_owned(), clause: MaterializeClause::Materialized });
+    let plan = plan.transform_up(|node| {
+        Ok(match node {
+            LogicalPlan::SubqueryAlias(_) => {
+                Transformed::yes(WithQueryReference::into_plan(Arc::clone(&with_query), node))
+            }
+            node => Transformed::no(node),
+        })
+    });
+    let plan = plan.expect("the visitor returns no error").data;
     optimize(plan, state, &Ok).expect("it can be optimized")
 }
 

@@ -12,6 +12,9 @@ use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
 use shards::{ColumnDef, CompareOp, Datum, Predicate, Test};
 use types::SqlType;
 
+use self::literal::literal_to_datum;
+
+mod literal;
 #[cfg(test)]
 mod tests;
 
@@ -121,7 +124,7 @@ impl ColumnTestExtractor<'_> {
         if value.is_null() {
             return Some(Test::Any(Vec::new()));
         }
-        Some(Test::Compare(op, self.datum(value)?))
+        Some(Test::Compare(op, literal_to_datum(value, &self.column.sql_type)?))
     }
 
     fn in_list_test(&self, list: &InListExpr) -> Option<Test> {
@@ -132,7 +135,7 @@ impl ColumnTestExtractor<'_> {
         for value in list.list() {
             let value = value.downcast_ref::<Literal>()?.value();
             if !value.is_null() {
-                values.push(self.datum(value)?);
+                values.push(literal_to_datum(value, &self.column.sql_type)?);
             }
         }
         if values.len() <= LIST_VALUES_MAX {
@@ -179,36 +182,5 @@ impl ColumnTestExtractor<'_> {
 
     fn is_column(&self, expr: &Arc<dyn PhysicalExpr>) -> bool {
         expr.downcast_ref::<Column>().is_some_and(|column| column.index() == self.index)
-    }
-
-    /// Converts a literal to the form of the column's statistics; `None` if it has another type.
-    fn datum(&self, value: &ScalarValue) -> Option<Datum> {
-        Some(match (value, &self.column.sql_type) {
-            (ScalarValue::Boolean(Some(value)), SqlType::Bool) => Datum::Bool(*value),
-            (ScalarValue::Int16(Some(value)), SqlType::Int2) => Datum::Int(i64::from(*value)),
-            (ScalarValue::Int32(Some(value)), SqlType::Int4) => Datum::Int(i64::from(*value)),
-            (ScalarValue::Int64(Some(value)), SqlType::Int8) => Datum::Int(*value),
-            (ScalarValue::UInt32(Some(value)), SqlType::Oid) => Datum::Int(i64::from(*value)),
-            (ScalarValue::Date32(Some(value)), SqlType::Date) => Datum::Int(i64::from(*value)),
-            (ScalarValue::Time64Microsecond(Some(value)), SqlType::Time) => Datum::Int(*value),
-            (ScalarValue::TimestampMicrosecond(Some(value), None), SqlType::Timestamp)
-            | (ScalarValue::TimestampMicrosecond(Some(value), Some(_)), SqlType::TimestampTz) => Datum::Int(*value),
-            (ScalarValue::Decimal128(Some(value), _, found), SqlType::Numeric { scale, .. })
-                if i8::try_from(*scale) == Ok(*found) =>
-            {
-                Datum::Decimal(*value)
-            }
-            (ScalarValue::Float32(Some(value)), SqlType::Float4) => Datum::Float(f64::from(*value)),
-            (ScalarValue::Float64(Some(value)), SqlType::Float8) => Datum::Float(*value),
-            (
-                ScalarValue::Utf8(Some(value))
-                | ScalarValue::Utf8View(Some(value))
-                | ScalarValue::LargeUtf8(Some(value)),
-                SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_),
-            ) => Datum::Text(value.clone()),
-            (ScalarValue::Binary(Some(value)), SqlType::Bytea) => Datum::Bytes(value.clone()),
-            (ScalarValue::FixedSizeBinary(16, Some(value)), SqlType::Uuid) => Datum::Bytes(value.clone()),
-            _ => return None,
-        })
     }
 }

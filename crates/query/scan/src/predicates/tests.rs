@@ -1,9 +1,12 @@
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
 use datafusion::physical_expr::expressions::{in_list, is_not_null, is_null, like, lit};
+use plan::datum_to_scalar;
 use proptest::prelude::*;
+use rowstore::samples::all_samples;
 use shards::ShardReader;
 use shards::predicate::ZoneMapEntry;
 use types::ColumnId;
+use types::samples::all_types;
 
 use super::*;
 
@@ -16,6 +19,29 @@ fn columns() -> Vec<ColumnDef> {
         missing: None,
     };
     vec![column(1, "n", SqlType::Int8), column(2, "t", SqlType::Text)]
+}
+
+/// Conformance of pruning: a literal of each type becomes the datum that statistics have of the same value, and comes
+/// back from it, or the type is not pruned.
+#[test]
+fn all_samples_are_literals_as_in_statistics_or_are_not_pruned() {
+    let mut pruned = 0;
+    for sql_type in all_types() {
+        let column = all_samples(&sql_type);
+        for row in 0..column.len() {
+            let literal = ScalarValue::try_from_array(&column, row).unwrap();
+            let Some(datum) = literal_to_datum(&literal, &sql_type) else { continue };
+            assert_eq!(Some(&datum), Datum::from_array(column.as_ref(), row).as_ref(), "{sql_type}");
+            if let Some(back) = datum_to_scalar(&datum, &sql_type) {
+                assert_eq!(back, literal, "{sql_type}");
+            }
+            pruned += 1;
+        }
+        let other = if sql_type == SqlType::Bool { SqlType::Int4 } else { SqlType::Bool };
+        let foreign = ScalarValue::try_from_array(&all_samples(&other), 0).unwrap();
+        assert_eq!(literal_to_datum(&foreign, &sql_type), None, "a literal of {other} for {sql_type}");
+    }
+    assert!(100 < pruned, "{pruned}");
 }
 
 fn n() -> Arc<dyn PhysicalExpr> {

@@ -3,9 +3,9 @@
 use types::text::{
     DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, check_json, normalize_jsonb,
 };
-use types::{Condition, Interval, SqlError, SqlResult, SqlType};
+use types::{Condition, Interval, SqlError, SqlResult};
 
-use super::column::{ColumnBuilder, Values, arrow_offset, excess_bytes, fit_text, too_short};
+use super::column::{ColumnBuilder, TextRule, Values, arrow_offset, excess_bytes, fit_text, too_short};
 use super::text::to_month_day_nano;
 use super::{array, check_utf8, numeric};
 use crate::encode::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
@@ -18,27 +18,19 @@ impl ColumnBuilder {
     pub fn push_binary(&mut self, bytes: &[u8]) -> SqlResult<()> {
         match &mut self.values {
             Values::Bool(values) => values.append(exact_bytes::<1>(bytes)? != [0]),
-            Values::Int16(values) => values.push(i16::from_be_bytes(exact_bytes(bytes)?)),
-            Values::Int32(values) => {
-                let value = i32::from_be_bytes(exact_bytes(bytes)?);
-                values.push(if self.sql_type == SqlType::Date { convert_date(value)? } else { value });
+            Values::Int2(values) => values.push(i16::from_be_bytes(exact_bytes(bytes)?)),
+            Values::Int4(values) => values.push(i32::from_be_bytes(exact_bytes(bytes)?)),
+            Values::Int8(values) => values.push(i64::from_be_bytes(exact_bytes(bytes)?)),
+            Values::Date(values) => values.push(convert_date(i32::from_be_bytes(exact_bytes(bytes)?))?),
+            Values::Time(values) => values.push(check_time(i64::from_be_bytes(exact_bytes(bytes)?))?),
+            Values::Timestamp(values) | Values::TimestampTz(values) => {
+                values.push(convert_timestamp(i64::from_be_bytes(exact_bytes(bytes)?))?);
             }
-            Values::Int64(values) => {
-                let value = i64::from_be_bytes(exact_bytes(bytes)?);
-                values.push(match &self.sql_type {
-                    SqlType::Time => check_time(value)?,
-                    SqlType::Timestamp | SqlType::TimestampTz => convert_timestamp(value)?,
-                    _ => value,
-                });
-            }
-            Values::UInt32(values) => values.push(u32::from_be_bytes(exact_bytes(bytes)?)),
-            Values::Float32(values) => values.push(f32::from_be_bytes(exact_bytes(bytes)?)),
-            Values::Float64(values) => values.push(f64::from_be_bytes(exact_bytes(bytes)?)),
-            Values::Decimal(values) => {
-                let SqlType::Numeric { precision, scale } = self.sql_type else {
-                    unreachable!("decimals are built for numeric alone");
-                };
-                values.push(numeric::read(bytes)?.value(precision, scale)?);
+            Values::Oid(values) | Values::Object(values) => values.push(u32::from_be_bytes(exact_bytes(bytes)?)),
+            Values::Float4(values) => values.push(f32::from_be_bytes(exact_bytes(bytes)?)),
+            Values::Float8(values) => values.push(f64::from_be_bytes(exact_bytes(bytes)?)),
+            Values::Numeric { values, precision, scale } => {
+                values.push(numeric::read(bytes)?.value(*precision, *scale)?);
             }
             Values::Interval(values) => {
                 let bytes = exact_bytes::<16>(bytes)?;
@@ -49,13 +41,13 @@ impl ColumnBuilder {
                     months: parts.i32()?,
                 })?);
             }
-            Values::Text(values) => match &self.sql_type {
-                SqlType::Json => {
+            Values::Text { values, rule } => match rule {
+                TextRule::Json => {
                     let text = check_utf8(bytes)?;
                     check_json(text)?;
                     values.append_value(text);
                 }
-                SqlType::Jsonb => {
+                TextRule::Jsonb => {
                     let (version, text) = bytes.split_first().ok_or_else(too_short)?;
                     if *version != JSONB_VERSION {
                         return Err(SqlError::new(
@@ -65,14 +57,18 @@ impl ColumnBuilder {
                     }
                     values.append_value(normalize_jsonb(check_utf8(text)?)?);
                 }
-                sql_type => values.append_value(fit_text(check_utf8(bytes)?, sql_type, &mut String::new())?),
+                TextRule::Limited(limit) => {
+                    let text = check_utf8(bytes)?;
+                    values.append_value(fit_text(text, *limit, &self.sql_type, &mut String::new())?);
+                }
+                TextRule::Any | TextRule::Name | TextRule::InternalChar => values.append_value(check_utf8(bytes)?),
             },
             Values::Bytes { offsets, data } => {
                 data.extend_from_slice(bytes);
                 offsets.push(arrow_offset(data.len()));
             }
             Values::Uuid(values) => values.extend_from_slice(&exact_bytes::<16>(bytes)?),
-            Values::List { offsets, items } => {
+            Values::Array { offsets, items } | Values::Vector { offsets, items } => {
                 array::append_binary_array(bytes, items)?;
                 offsets.push(arrow_offset(items.len()));
             }

@@ -29,22 +29,66 @@ pub struct ColumnBuilder {
     nulls: NullBufferBuilder,
 }
 
-/// Values so far; NULLs have the type's zero.
+/// Values so far, with a variant for each input function; NULLs have the type's zero.
 #[derive(Debug)]
 pub(super) enum Values {
     Bool(BooleanBufferBuilder),
-    Int16(Vec<i16>),
-    Int32(Vec<i32>),
-    Int64(Vec<i64>),
-    UInt32(Vec<u32>),
-    Float32(Vec<f32>),
-    Float64(Vec<f64>),
-    Decimal(Vec<i128>),
+    Int2(Vec<i16>),
+    Int4(Vec<i32>),
+    Int8(Vec<i64>),
+    Date(Vec<i32>),
+    Time(Vec<i64>),
+    Timestamp(Vec<i64>),
+    TimestampTz(Vec<i64>),
+    Oid(Vec<u32>),
+    /// Numbers of objects of a `reg…` type.
+    Object(Vec<u32>),
+    Float4(Vec<f32>),
+    Float8(Vec<f64>),
+    Numeric {
+        values: Vec<i128>,
+        precision: u8,
+        scale: u8,
+    },
     Interval(Vec<IntervalMonthDayNano>),
-    Text(Box<StringViewBuilder>),
-    Bytes { offsets: Vec<i32>, data: Vec<u8> },
+    Text {
+        values: Box<StringViewBuilder>,
+        rule: TextRule,
+    },
+    Bytes {
+        offsets: Vec<i32>,
+        data: Vec<u8>,
+    },
     Uuid(Vec<u8>),
-    List { offsets: Vec<i32>, items: Box<ColumnBuilder> },
+    Array {
+        offsets: Vec<i32>,
+        items: Box<ColumnBuilder>,
+    },
+    /// `int2vector` or `oidvector`, whose text has blanks between the elements.
+    Vector {
+        offsets: Vec<i32>,
+        items: Box<ColumnBuilder>,
+    },
+}
+
+/// Rule by which text becomes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextRule {
+    /// Any text is a value: `text`, and `varchar` and `char` of any length.
+    Any,
+    /// `varchar(n)` and `char(n)`: [`fit_text`] fits text to their length.
+    Limited(TextLimit),
+    Json,
+    Jsonb,
+    Name,
+    InternalChar,
+}
+
+/// Length of a `varchar(n)` or `char(n)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TextLimit {
+    characters: u32,
+    is_char: bool,
 }
 
 impl ColumnBuilder {
@@ -53,42 +97,59 @@ impl ColumnBuilder {
     pub fn new(sql_type: &SqlType, dates: &DateContext, capacity: usize) -> Self {
         let values = match sql_type {
             SqlType::Bool => Values::Bool(BooleanBufferBuilder::new(capacity)),
-            SqlType::Int2 => Values::Int16(Vec::with_capacity(capacity)),
-            SqlType::Int4 | SqlType::Date => Values::Int32(Vec::with_capacity(capacity)),
-            SqlType::Int8 | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => {
-                Values::Int64(Vec::with_capacity(capacity))
-            }
-            SqlType::Oid
-            | SqlType::Regclass
+            SqlType::Int2 => Values::Int2(Vec::with_capacity(capacity)),
+            SqlType::Int4 => Values::Int4(Vec::with_capacity(capacity)),
+            SqlType::Int8 => Values::Int8(Vec::with_capacity(capacity)),
+            SqlType::Date => Values::Date(Vec::with_capacity(capacity)),
+            SqlType::Time => Values::Time(Vec::with_capacity(capacity)),
+            SqlType::Timestamp => Values::Timestamp(Vec::with_capacity(capacity)),
+            SqlType::TimestampTz => Values::TimestampTz(Vec::with_capacity(capacity)),
+            SqlType::Oid => Values::Oid(Vec::with_capacity(capacity)),
+            SqlType::Regclass
             | SqlType::Regtype
             | SqlType::Regproc
             | SqlType::Regnamespace
             | SqlType::Regrole
             | SqlType::Regprocedure
-            | SqlType::Regoperator => Values::UInt32(Vec::with_capacity(capacity)),
-            SqlType::Float4 => Values::Float32(Vec::with_capacity(capacity)),
-            SqlType::Float8 => Values::Float64(Vec::with_capacity(capacity)),
-            SqlType::Numeric { .. } => Values::Decimal(Vec::with_capacity(capacity)),
+            | SqlType::Regoperator => Values::Object(Vec::with_capacity(capacity)),
+            SqlType::Float4 => Values::Float4(Vec::with_capacity(capacity)),
+            SqlType::Float8 => Values::Float8(Vec::with_capacity(capacity)),
+            SqlType::Numeric { precision, scale } => {
+                Values::Numeric { values: Vec::with_capacity(capacity), precision: *precision, scale: *scale }
+            }
             SqlType::Interval => Values::Interval(Vec::with_capacity(capacity)),
-            SqlType::Text
-            | SqlType::Varchar(_)
-            | SqlType::Char(_)
-            | SqlType::Json
-            | SqlType::Jsonb
-            | SqlType::Name
-            | SqlType::InternalChar
-            | SqlType::Unknown => Values::Text(Box::new(new_text_builder(capacity))),
+            SqlType::Text | SqlType::Varchar(None) | SqlType::Char(None) | SqlType::Unknown => {
+                Self::text(TextRule::Any, capacity)
+            }
+            SqlType::Varchar(Some(characters)) => {
+                let limit = TextLimit { characters: *characters, is_char: false };
+                Self::text(TextRule::Limited(limit), capacity)
+            }
+            SqlType::Char(Some(characters)) => {
+                let limit = TextLimit { characters: *characters, is_char: true };
+                Self::text(TextRule::Limited(limit), capacity)
+            }
+            SqlType::Json => Self::text(TextRule::Json, capacity),
+            SqlType::Jsonb => Self::text(TextRule::Jsonb, capacity),
+            SqlType::Name => Self::text(TextRule::Name, capacity),
+            SqlType::InternalChar => Self::text(TextRule::InternalChar, capacity),
             SqlType::Bytea => Values::Bytes { offsets: new_offsets(capacity), data: Vec::new() },
             SqlType::Uuid => Values::Uuid(Vec::with_capacity(16 * capacity)),
-            SqlType::Array(element) => Self::list(element, dates, capacity),
-            SqlType::Int2Vector => Self::list(&SqlType::Int2, dates, capacity),
-            SqlType::OidVector => Self::list(&SqlType::Oid, dates, capacity),
+            SqlType::Array(element) => {
+                Values::Array { offsets: new_offsets(capacity), items: Box::new(Self::new(element, dates, capacity)) }
+            }
+            SqlType::Int2Vector => Self::vector(&SqlType::Int2, dates, capacity),
+            SqlType::OidVector => Self::vector(&SqlType::Oid, dates, capacity),
         };
         Self { sql_type: sql_type.clone(), dates: *dates, values, nulls: NullBufferBuilder::new(capacity) }
     }
 
-    fn list(element: &SqlType, dates: &DateContext, capacity: usize) -> Values {
-        Values::List { offsets: new_offsets(capacity), items: Box::new(Self::new(element, dates, capacity)) }
+    fn text(rule: TextRule, capacity: usize) -> Values {
+        Values::Text { values: Box::new(new_text_builder(capacity)), rule }
+    }
+
+    fn vector(element: &SqlType, dates: &DateContext, capacity: usize) -> Values {
+        Values::Vector { offsets: new_offsets(capacity), items: Box::new(Self::new(element, dates, capacity)) }
     }
 
     /// Returns the type of the values.
@@ -113,19 +174,23 @@ impl ColumnBuilder {
     pub fn push_null(&mut self) {
         match &mut self.values {
             Values::Bool(values) => values.append(false),
-            Values::Int16(values) => values.push(0),
-            Values::Int32(values) => values.push(0),
-            Values::Int64(values) => values.push(0),
-            Values::UInt32(values) => values.push(0),
-            Values::Float32(values) => values.push(0.0),
-            Values::Float64(values) => values.push(0.0),
-            Values::Decimal(values) => values.push(0),
+            Values::Int2(values) => values.push(0),
+            Values::Int4(values) | Values::Date(values) => values.push(0),
+            Values::Int8(values) | Values::Time(values) | Values::Timestamp(values) | Values::TimestampTz(values) => {
+                values.push(0)
+            }
+            Values::Oid(values) | Values::Object(values) => values.push(0),
+            Values::Float4(values) => values.push(0.0),
+            Values::Float8(values) => values.push(0.0),
+            Values::Numeric { values, .. } => values.push(0),
             Values::Interval(values) => values.push(IntervalMonthDayNano::ZERO),
-            Values::Text(values) => values.append_null(),
+            Values::Text { values, .. } => values.append_null(),
             Values::Bytes { offsets, data } => offsets.push(arrow_offset(data.len())),
             Values::Uuid(values) => values.extend_from_slice(&[0; 16]),
             // Elements of a list whose push failed stay in `items`, covered by this NULL.
-            Values::List { offsets, items } => offsets.push(arrow_offset(items.len())),
+            Values::Array { offsets, items } | Values::Vector { offsets, items } => {
+                offsets.push(arrow_offset(items.len()));
+            }
         }
         self.nulls.append_null();
     }
@@ -147,33 +212,31 @@ impl ColumnBuilder {
         }
         match self.values {
             Values::Bool(mut values) => Arc::new(BooleanArray::new(values.finish(), nulls)),
-            Values::Int16(values) => Arc::new(primitive::<Int16Type>(values, nulls)),
-            Values::Int32(values) if self.sql_type == SqlType::Date => Arc::new(primitive::<Date32Type>(values, nulls)),
-            Values::Int32(values) => Arc::new(primitive::<Int32Type>(values, nulls)),
-            Values::Int64(values) => match self.sql_type {
-                SqlType::Time => Arc::new(primitive::<Time64MicrosecondType>(values, nulls)),
-                SqlType::Timestamp => Arc::new(primitive::<TimestampMicrosecondType>(values, nulls)),
-                SqlType::TimestampTz => Arc::new(
-                    primitive::<TimestampMicrosecondType>(values, nulls)
-                        .with_timezone(types::arrow_field::TIMESTAMPTZ_ZONE),
-                ),
-                _ => Arc::new(primitive::<Int64Type>(values, nulls)),
-            },
-            Values::UInt32(values) => Arc::new(primitive::<UInt32Type>(values, nulls)),
-            Values::Float32(values) => Arc::new(primitive::<Float32Type>(values, nulls)),
-            Values::Float64(values) => Arc::new(primitive::<Float64Type>(values, nulls)),
-            Values::Decimal(values) => Arc::new(
+            Values::Int2(values) => Arc::new(primitive::<Int16Type>(values, nulls)),
+            Values::Int4(values) => Arc::new(primitive::<Int32Type>(values, nulls)),
+            Values::Int8(values) => Arc::new(primitive::<Int64Type>(values, nulls)),
+            Values::Date(values) => Arc::new(primitive::<Date32Type>(values, nulls)),
+            Values::Time(values) => Arc::new(primitive::<Time64MicrosecondType>(values, nulls)),
+            Values::Timestamp(values) => Arc::new(primitive::<TimestampMicrosecondType>(values, nulls)),
+            Values::TimestampTz(values) => Arc::new(
+                primitive::<TimestampMicrosecondType>(values, nulls)
+                    .with_timezone(types::arrow_field::TIMESTAMPTZ_ZONE),
+            ),
+            Values::Oid(values) | Values::Object(values) => Arc::new(primitive::<UInt32Type>(values, nulls)),
+            Values::Float4(values) => Arc::new(primitive::<Float32Type>(values, nulls)),
+            Values::Float8(values) => Arc::new(primitive::<Float64Type>(values, nulls)),
+            Values::Numeric { values, .. } => Arc::new(
                 Decimal128Array::new(ScalarBuffer::from(values), nulls).with_data_type(self.sql_type.arrow_type()),
             ),
             Values::Interval(values) => Arc::new(primitive::<IntervalMonthDayNanoType>(values, nulls)),
-            Values::Text(mut values) => Arc::new(values.finish()),
+            Values::Text { mut values, .. } => Arc::new(values.finish()),
             Values::Bytes { offsets, data } => Arc::new(BinaryArray::new(
                 OffsetBuffer::new(ScalarBuffer::from(offsets)),
                 Buffer::from_vec(data),
                 nulls,
             )),
             Values::Uuid(values) => Arc::new(FixedSizeBinaryArray::new(16, Buffer::from_vec(values), nulls)),
-            Values::List { offsets, items } => {
+            Values::Array { offsets, items } | Values::Vector { offsets, items } => {
                 let field = Arc::new(items.sql_type.item_field());
                 Arc::new(ListArray::new(field, OffsetBuffer::new(ScalarBuffer::from(offsets)), items.finish(), nulls))
             }
@@ -207,12 +270,13 @@ pub(super) fn too_short() -> SqlError {
 ///
 /// # Errors
 /// 22001 for other excess characters.
-pub(super) fn fit_text<'a>(text: &'a str, sql_type: &SqlType, padded: &'a mut String) -> SqlResult<&'a str> {
-    let (limit, is_char) = match sql_type {
-        SqlType::Varchar(Some(limit)) => (*limit, false),
-        SqlType::Char(Some(limit)) => (*limit, true),
-        _ => return Ok(text),
-    };
+pub(super) fn fit_text<'a>(
+    text: &'a str,
+    limit: TextLimit,
+    sql_type: &SqlType,
+    padded: &'a mut String,
+) -> SqlResult<&'a str> {
+    let TextLimit { characters: limit, is_char } = limit;
     let limit = usize::try_from(limit).expect("32 bits fit a usize");
     // No text has more characters than bytes.
     if text.len() <= limit && !is_char {

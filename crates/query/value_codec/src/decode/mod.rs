@@ -4,6 +4,11 @@
 //! - `text.rs`, `binary.rs`: append one value in either format; `array.rs`: binary arrays.
 //! - `numeric.rs`: binary `numeric`, and the precision and scale of numeric parameters.
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new type must not compile until text and binary say what they do with it"
+)]
+
 mod array;
 mod binary;
 mod column;

@@ -144,6 +144,7 @@ pub(super) enum ParameterForm {
 }
 
 /// Returns the type of a NULL parameter of type numeric, or an array of it; `None` for other types.
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other type gets a precision and scale from its value")]
 pub(super) fn null_type(sql_type: &SqlType) -> Option<SqlType> {
     match sql_type {
         SqlType::Numeric { .. } => Some(Digits { integral: 1, scale: 0 }.sql_type()),
@@ -153,6 +154,7 @@ pub(super) fn null_type(sql_type: &SqlType) -> Option<SqlType> {
 }
 
 /// Determines the form of a numeric parameter; for an array, from its widest element.
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other type gets a precision and scale from its value")]
 pub(super) fn parameter_form(bytes: &[u8], format: Format, sql_type: &SqlType) -> SqlResult<ParameterForm> {
     match sql_type {
         SqlType::Numeric { .. } => match count_digits(bytes, format) {

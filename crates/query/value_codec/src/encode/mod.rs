@@ -6,6 +6,11 @@
 //! - `text.rs`: [`TextEncoder`]; `binary.rs`: [`BinaryEncoder`]; `array.rs` and `numeric.rs`: values of these types.
 //! - `stored_row.rs`: [`StoredEncoder`], which encodes rows of the row store directly.
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new type must not compile until text and binary say what they do with it"
+)]
+
 mod array;
 mod binary;
 mod numeric;

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Decimal128Array, Decimal256Array, DictionaryArray, Int32Array, IntervalMonthDayNanoArray,
+    Array, ArrayRef, Decimal128Array, Decimal256Array, DictionaryArray, Int32Array, IntervalMonthDayNanoArray,
     LargeStringArray, ListArray, NullArray, StringArray, UInt32Array, UInt64Array,
 };
 use arrow::buffer::OffsetBuffer;
@@ -11,12 +11,14 @@ use bytes::BytesMut;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use postgres_types::{IsNull, ToSql, Type};
 use proptest::prelude::*;
+use rowstore::samples::all_samples;
 use rowstore::{StoredColumn, encode_rows};
+use types::samples::all_types;
 use types::text::DateContext;
-use types::{ColumnId, SessionZone, SqlType};
+use types::{ColumnId, SessionZone, SqlType, TypeGroup};
 
 use super::*;
-use crate::decode::ColumnBuilder;
+use crate::decode::{ColumnBuilder, decode_parameter};
 use crate::fixtures::text_style;
 
 fn column(sql_type: &SqlType, texts: &[Option<&str>]) -> ArrayRef {
@@ -142,6 +144,98 @@ fn every_type_survives_text_and_binary_with_nulls_in_place() {
             }
         }
         assert_eq!(texts(&again.finish(), &sql_type), shown, "{sql_type}");
+    }
+}
+
+/// Reads the column back from what an encoder writes; a value that the decoder refuses is an error in the list.
+fn decoded(column: &ArrayRef, sql_type: &SqlType, format: Format) -> Vec<Result<ArrayRef, types::SqlError>> {
+    let style = text_style(SessionZone::UTC);
+    let mut encoder = ColumnEncoder::new(format, column, sql_type, &style).unwrap();
+    let read = |row| {
+        let mut field = BytesMut::new();
+        encoder.write_field(row, &mut field);
+        let mut builder = ColumnBuilder::new(sql_type, &DateContext::default(), 1);
+        let (length, value) = field.split_at(4);
+        let length = i32::from_be_bytes(length.try_into().unwrap());
+        match (usize::try_from(length), format) {
+            (Err(_), _) => builder.push_null(),
+            (Ok(length), _) if length != value.len() => panic!("{sql_type}: {length} bytes announced of {field:?}"),
+            (Ok(_), Format::Text) => builder.push_text(std::str::from_utf8(value).unwrap())?,
+            (Ok(_), Format::Binary) => builder.push_binary(value)?,
+        }
+        Ok(builder.finish())
+    };
+    (0..column.len()).map(read).collect()
+}
+
+/// Conformance of the wire formats: all samples come back, but names of objects, whose decoding needs the catalog.
+#[test]
+fn all_samples_come_back_from_text_and_binary() {
+    for sql_type in all_types() {
+        let column = all_samples(&sql_type);
+        for format in [Format::Text, Format::Binary] {
+            for (row, read) in decoded(&column, &sql_type, format).into_iter().enumerate() {
+                match read {
+                    Ok(read) => assert_eq!(&read, &column.slice(row, 1), "{sql_type}, {format:?}"),
+                    Err(error) => {
+                        assert!(format == Format::Text && sql_type.needs_catalog(), "{sql_type}, {format:?}: {error}");
+                        assert_eq!(error.condition, types::Condition::FeatureNotSupported, "{sql_type}: {error}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Conformance of parameters: all samples come back with their type, numbers with their own digits.
+#[test]
+fn all_samples_come_back_as_parameters() {
+    for sql_type in all_types().into_iter().filter(|sql_type| !sql_type.needs_catalog()) {
+        let column = all_samples(&sql_type);
+        for format in [Format::Text, Format::Binary] {
+            let style = text_style(SessionZone::UTC);
+            let mut encoder = ColumnEncoder::new(format, &column, &sql_type, &style).unwrap();
+            for row in 0..column.len() {
+                let mut field = BytesMut::new();
+                encoder.write_field(row, &mut field);
+                let bytes = column.is_valid(row).then(|| &field[4..]);
+                let value = decode_parameter(1, bytes, format, &sql_type, &DateContext::default()).unwrap();
+                assert_eq!(value.is_null(), column.is_null(row), "{sql_type}");
+                let read = value.to_array().unwrap();
+                assert_eq!(texts(&read, &sql_type.without_modifier()).len(), 1);
+                if sql_type.group() != TypeGroup::Numeric && !is_numeric_array(&sql_type) {
+                    assert_eq!(&read, &column.slice(row, 1), "{sql_type}, {format:?}");
+                }
+            }
+        }
+    }
+}
+
+fn is_numeric_array(sql_type: &SqlType) -> bool {
+    sql_type.element().is_some_and(|element| element.group() == TypeGroup::Numeric)
+}
+
+/// Conformance of stored rows: each sample is written as the encoder of columns writes it, or the type is refused.
+#[test]
+fn all_samples_are_written_from_rows_as_from_columns() {
+    let style = text_style(SessionZone::parse("Europe/Berlin").unwrap());
+    for sql_type in all_types() {
+        let column = all_samples(&sql_type);
+        let rows = encode_rows(std::slice::from_ref(&column), &[ColumnId(1)]).unwrap();
+        let stored = StoredColumn { id: ColumnId(1), sql_type: sql_type.clone(), default_value: None };
+        for format in [Format::Text, Format::Binary] {
+            let encoder = StoredEncoder::new(std::slice::from_ref(&stored), [(&sql_type, format)], style.zone);
+            let is_refused = sql_type.element().is_some() || sql_type.needs_catalog();
+            assert_eq!(encoder.is_none(), is_refused, "{sql_type}");
+            let Some(mut encoder) = encoder else { continue };
+            let mut wanted = ColumnEncoder::new(format, &column, &sql_type, &style).unwrap();
+            for (number, row) in rows.iter().enumerate() {
+                let (mut found, mut expected) = (BytesMut::new(), BytesMut::new());
+                encoder.write_row(row, &mut found);
+                wanted.write_field(number, &mut expected);
+                assert_eq!(hex(&found), hex(&expected), "{sql_type}, row {number}");
+            }
+        }
     }
 }
 

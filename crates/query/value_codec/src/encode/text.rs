@@ -27,9 +27,10 @@ impl TextEncoder {
     /// `XX000` if the column's Arrow type cannot be cast to that of `sql_type`, or a value does not fit it.
     pub fn new(column: &ArrayRef, sql_type: &SqlType, style: &TextStyle) -> SqlResult<Self> {
         let (values, nulls) = prepare(column, sql_type)?;
-        let items = match &values {
-            TypedColumn::List { items, element, .. } => Some(Box::new(Self::new(items, element, style)?)),
-            _ => None,
+        let items = if let TypedColumn::List { items, element, .. } = &values {
+            Some(Box::new(Self::new(items, element, style)?))
+        } else {
+            None
         };
         Ok(Self { values, nulls, style: style.clone(), items, scratch: String::new() })
     }

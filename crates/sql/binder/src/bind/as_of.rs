@@ -9,12 +9,13 @@ use std::ops::ControlFlow;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{self, Query, TableFactor, TableVersion, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{self, Query, TableFactor, TableVersion, VisitorMut};
 use functions::error::from_datafusion;
 use syntax::Walk;
 use types::{CommitTs, Condition, SqlError, SqlResult, SqlType, TimeTravelTarget};
 
-use super::{Binder, expression, parameter, time_travel};
+use super::relation_source::RelationSource;
+use super::{Binder, expression, parameter};
 
 const CLAUSE: &str = "AS OF";
 
@@ -35,8 +36,7 @@ impl VisitorMut for AsOfEvaluator<'_, '_> {
         let TableFactor::Table { version: Some(version), .. } = factor else { return ControlFlow::Continue(()) };
         match time_travel_target(self.0, version) {
             Ok(moment) => {
-                let mark = Value::SingleQuotedString(time_travel::encode_target(moment));
-                *version = TableVersion::VersionAsOf(ast::Expr::value(mark));
+                *version = self.0.relation_sources.refer_to(RelationSource::Snapshot(moment));
                 ControlFlow::Continue(())
             }
             Err(error) => ControlFlow::Break(error),

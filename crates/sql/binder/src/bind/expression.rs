@@ -166,7 +166,7 @@ fn analyze_expression_with(
     let mut written = written.clone();
     rewrite::rewrite_expr(&mut written)?;
     semantics::rewrite_expr(&mut written)?;
-    resolve::resolve_expression(binder.context, &mut written, columns)?;
+    resolve::resolve_expression(binder.context, &binder.relation_sources, &mut written, columns)?;
     type_cost::check(&written)?;
     let provider = Provider::new(binder);
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(parameter_types));

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
 };
+use plan::take_unique_name;
 use syntax::Walk;
 
 use crate::rewrite::list;
@@ -40,12 +41,13 @@ fn disambiguate_select(select: &mut Select, order_by: Option<&mut OrderBy>) {
     if renamed.is_empty() {
         return;
     }
-    let mut marking = KeyMarker { keys: &renamed };
+    let marks = marks(renamed.len(), select, order_by.as_deref());
+    let mut marking = KeyMarker { keys: &renamed, marks: &marks };
     let _ = select.walk_mut(&mut marking);
-    let _ = select.walk_expressions_mut(|expr| unmark(expr, &renamed));
+    let _ = select.walk_expressions_mut(|expr| unmark(expr, &renamed, &marks));
     if let Some(order_by) = order_by {
         let _ = order_by.walk_mut(&mut marking);
-        let _ = order_by.walk_expressions_mut(|expr| unmark(expr, &renamed));
+        let _ = order_by.walk_expressions_mut(|expr| unmark(expr, &renamed, &marks));
     }
 }
 
@@ -113,9 +115,24 @@ fn keys_with_distinct_names(keys: &[Expr]) -> Vec<(Expr, Expr)> {
     if is_any_renamed { renamed } else { Vec::new() }
 }
 
+/// Returns names that stand for keys while others are replaced: no name in the SELECT or its ORDER BY equals one.
+fn marks(count: usize, select: &Select, order_by: Option<&OrderBy>) -> Vec<String> {
+    let mut names = HashSet::new();
+    let mut add = |expr: &Expr| {
+        if let Expr::Identifier(name) = expr {
+            names.insert(name.value.clone());
+        }
+        ControlFlow::<()>::Continue(())
+    };
+    let _ = select.walk_expressions(&mut add);
+    let _ = order_by.map(|order_by| order_by.walk_expressions(&mut add));
+    (0..count).map(|_| take_unique_name(&mut names, "group_key")).collect()
+}
+
 /// Visitor that replaces keys by marks, outer ones first.
 struct KeyMarker<'a> {
     keys: &'a [(Expr, Expr)],
+    marks: &'a [String],
 }
 
 impl VisitorMut for KeyMarker<'_> {
@@ -123,24 +140,19 @@ impl VisitorMut for KeyMarker<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Some(number) = self.keys.iter().position(|(key, _)| key == expr) {
-            *expr = Expr::Identifier(Ident::new(mark(number)));
+            *expr = Expr::Identifier(Ident::new(&self.marks[number]));
         }
         ControlFlow::Continue(())
     }
 }
 
-fn unmark(expr: &mut Expr, keys: &[(Expr, Expr)]) -> ControlFlow<()> {
+fn unmark(expr: &mut Expr, keys: &[(Expr, Expr)], marks: &[String]) -> ControlFlow<()> {
     if let Expr::Identifier(name) = expr
-        && let Some(number) = (0..keys.len()).find(|number| name.value == mark(*number))
+        && let Some(number) = marks.iter().position(|mark| *mark == name.value)
     {
         *expr = keys[number].1.clone();
     }
     ControlFlow::Continue(())
-}
-
-/// Returns a mark that no resolved name equals.
-fn mark(number: usize) -> String {
-    format!("group key\u{1}{number}")
 }
 
 fn without_casts(mut expr: Expr) -> String {

@@ -1,32 +1,34 @@
-//! MATERIALIZED and NOT MATERIALIZED of WITH queries, which are encoded in the names of the queries for the
-//! optimizer.
+//! MATERIALIZED and NOT MATERIALIZED of WITH queries: their references become [`RelationSource::WithQuery`].
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{Cte, CteAsMaterialized, ObjectName, ObjectNamePart, Query, VisitorMut, With};
-use optimizer::common_subplans::MaterializeClause;
+use datafusion::sql::sqlparser::ast::{
+    Cte, CteAsMaterialized, ObjectName, ObjectNamePart, Query, TableFactor, VisitorMut, With,
+};
+use optimizer::common_subplans::{MaterializeClause, WithQuery};
 use syntax::Walk;
 
-use super::resolve::quoted;
+use super::relation_source::{RelationSource, RelationSources};
 
-/// Renames WITH queries to encode whether they are materialized, if any of them says so. Names must be resolved.
-pub(super) fn encode_materialization(query: &mut Query) {
-    let mut found = WithNameCollector::default();
+/// Makes the references to WITH queries refer to their clauses, if a WITH query has one. Names must be resolved.
+pub(super) fn refer_to_clauses(query: &mut Query, sources: &RelationSources) {
+    let mut found = ClauseCollector::default();
     let _ = query.walk_mut(&mut found);
-    if found.is_asked {
-        let _ = query.walk_mut(&mut WithRenamer { names: &found.names });
+    if found.has_clause {
+        let _ = query.walk_mut(&mut ReferenceMarker { queries: &found.queries, sources });
     }
 }
 
-/// Collector of the names of WITH queries, which are unique in the statement, and of their new names.
+/// Collector of WITH queries by their names, which are unique in the statement.
 #[derive(Default)]
-struct WithNameCollector {
-    names: HashMap<String, String>,
-    is_asked: bool,
+struct ClauseCollector {
+    queries: HashMap<String, Arc<WithQuery>>,
+    has_clause: bool,
 }
 
-impl VisitorMut for WithNameCollector {
+impl VisitorMut for ClauseCollector {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -36,14 +38,14 @@ impl VisitorMut for WithNameCollector {
             if *recursive && reads_itself(cte) {
                 continue;
             }
-            let asked = match cte.materialized {
+            let clause = match cte.materialized {
                 Some(CteAsMaterialized::Materialized) => MaterializeClause::Materialized,
                 Some(CteAsMaterialized::NotMaterialized) => MaterializeClause::NotMaterialized,
                 None => MaterializeClause::Unspecified,
             };
-            self.is_asked |= asked != MaterializeClause::Unspecified;
-            let name = &cte.alias.name.value;
-            self.names.insert(name.clone(), asked.encode_name(name));
+            self.has_clause |= clause != MaterializeClause::Unspecified;
+            let name = cte.alias.name.value.clone();
+            self.queries.insert(name.clone(), Arc::new(WithQuery { name, clause }));
         }
         ControlFlow::Continue(())
     }
@@ -60,25 +62,19 @@ fn reads_itself(cte: &Cte) -> bool {
     found.is_break()
 }
 
-struct WithRenamer<'a> {
-    names: &'a HashMap<String, String>,
+struct ReferenceMarker<'a> {
+    queries: &'a HashMap<String, Arc<WithQuery>>,
+    sources: &'a RelationSources,
 }
 
-impl VisitorMut for WithRenamer<'_> {
+impl VisitorMut for ReferenceMarker<'_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
-            if let Some(name) = self.names.get(&cte.alias.name.value) {
-                cte.alias.name = quoted(name);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
-        if let Some(name) = unqualified_name(relation).and_then(|name| self.names.get(name)) {
-            *relation = ObjectName::from(vec![quoted(name)]);
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, version: version @ None, .. } = factor
+            && let Some(query) = unqualified_name(name).and_then(|name| self.queries.get(name))
+        {
+            *version = Some(self.sources.refer_to(RelationSource::WithQuery(Arc::clone(query))));
         }
         ControlFlow::Continue(())
     }

@@ -3,7 +3,7 @@
 //! A query (`query.rs`) passes these steps:
 //!
 //! 1. Its output columns get PostgreSQL's names (`output_name.rs`).
-//! 2. Its syntax is rewritten to forms that DataFusion can plan (`crate::resolve_expr`, `crate::semantics`).
+//! 2. Its syntax is rewritten to forms that DataFusion can plan (`crate::rewrite`, `crate::semantics`).
 //! 3. Every name is resolved (`resolve/`).
 //! 4. DataFusion's `SqlToRel` builds the plan from relations and functions that `provider.rs` finds.
 //! 5. The analyzer's rules resolve the type of every expression.
@@ -11,13 +11,15 @@
 //! `state.rs` has the settings and rules that a plan is built and run with.
 //!
 //! - names: `relation.rs`, `view.rs`, `error_position.rs` (error positions), `named_columns.rs` (column pruning),
-//!   `plan_names.rs` (internal names), `undefined.rs`, `cast_type.rs`,
+//!   `undefined.rs`, `cast_type.rs`,
+//! - relations that are more than a name: `relation_source.rs` (AS OF, row identities, the statement's own rows, WITH
+//!   queries with a MATERIALIZED clause) and `relation_planner.rs`,
 //! - time travel and external files: `as_of.rs`, `time_travel.rs`, `missing_inputs.rs`,
 //! - parameters and expressions: `parameter.rs`, `parameter_digits.rs`, `expression.rs`, `row_count.rs` and
 //!   `subquery_count.rs` (LIMIT and OFFSET),
 //! - limits and workarounds for DataFusion: `expansion.rs`, `type_cost.rs`, `group_keys.rs`, `window_filter.rs`,
 //!   `materialization.rs`,
-//! - statements that change rows: `modification.rs`, `target_table.rs`.
+//! - statements that change rows: `modification.rs`, `target_table.rs`, `modification_columns.rs`.
 
 mod as_of;
 mod cast_type;
@@ -28,14 +30,16 @@ mod group_keys;
 mod materialization;
 mod missing_inputs;
 pub(crate) mod modification;
+pub(crate) mod modification_columns;
 mod named_columns;
 mod output_name;
 mod parameter;
 mod parameter_digits;
-pub(crate) mod plan_names;
 mod provider;
 mod query;
 mod relation;
+mod relation_planner;
+pub(crate) mod relation_source;
 mod resolve;
 mod row_count;
 mod state;
@@ -68,6 +72,7 @@ pub(crate) use self::parameter::resolved_types;
 pub use self::parameter::types_with_values;
 pub use self::parameter_digits::is_numeric;
 pub(crate) use self::parameter_digits::{depends_on_digits, is_valid_for_digits};
+use self::relation_source::RelationSources;
 pub use self::state::Environment;
 pub use self::state::partitions_for_memory;
 pub use self::state::with_single_partition;
@@ -94,6 +99,8 @@ pub struct Binder<'a> {
     parameter_types: &'a [Option<SqlType>],
     /// Types of parameters that occur in no plan, such as in AS OF.
     unplaced_parameters: RefCell<Vec<Option<SqlType>>>,
+    /// Sources that relations of resolved queries refer to.
+    relation_sources: RelationSources,
     phases: PlanningTimings,
 }
 
@@ -113,6 +120,7 @@ impl<'a> Binder<'a> {
             text: StatementText::default(),
             parameter_types: &[],
             unplaced_parameters: RefCell::default(),
+            relation_sources: RelationSources::default(),
             phases: PlanningTimings::with_clock(&context.clock),
         }
     }

@@ -4,7 +4,6 @@
 //! new rows (`write/`), and one over those, which is RETURNING. The names of both are resolved together
 //! (`resolve/modification.rs`).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::Column;
@@ -19,15 +18,18 @@ use syntax::statement::Returning;
 use types::{SqlError, SqlResult, SqlType};
 
 use super::query::{analyze, build_logical_plan_over, output_type, prepare};
-pub(crate) use super::resolve::{Clause, ReturningRow};
+pub(crate) use super::resolve::{Clause, MergeComposition, ReturningRow, RowColumn, RowPresence, ValueKind};
 use super::view::PlanSource;
 use super::{Binder, parameter, resolve};
-use crate::bind::plan_names::{CONFLICTING_ROWS, NEW_ROWS};
 use crate::bind::target_table::TargetTable;
 use crate::query_plan::{OptimizedPlanCache, OuterLimit, OutputColumn, QueryPlan};
 
-/// Plans that a query can read as relations of the schema [`PROVIDED_SCHEMA`](crate::bind::plan_names::PROVIDED_SCHEMA), by name.
-pub(super) type ProvidedPlans = HashMap<&'static str, Arc<dyn TableSource>>;
+/// Rows of the statement itself that its queries read.
+#[derive(Clone, Default)]
+pub(super) struct StatementRows {
+    pub(super) new: Option<Arc<dyn TableSource>>,
+    pub(super) conflicting: Option<Arc<dyn TableSource>>,
+}
 
 /// Statement that changes rows of a table, reduced to what name resolution needs.
 pub(crate) struct Modification<'a> {
@@ -35,10 +37,16 @@ pub(crate) struct Modification<'a> {
     pub(crate) target: TargetTable<'a>,
     pub(crate) source: ModificationSource<'a>,
     pub(crate) condition: Option<&'a ast::Expr>,
-    /// Expressions to compute for each row, each with its clause.
-    pub(crate) values: Vec<(ast::Expr, Clause)>,
+    pub(crate) values: Vec<WrittenValue>,
+    pub(crate) merge: Option<MergeComposition<'a>>,
     pub(crate) returning: Option<&'a Returning>,
     pub(crate) returning_row: ReturningRow,
+}
+
+/// Expression to compute for each row.
+pub(crate) struct WrittenValue {
+    pub(crate) expr: ast::Expr,
+    pub(crate) kind: ValueKind,
 }
 
 /// Source of the rows that a statement reads.
@@ -54,7 +62,7 @@ pub(crate) struct BoundModification {
     rows: Query,
     /// Number of columns of other relations than the target.
     pub(crate) other_column_count: usize,
-    provided_plans: ProvidedPlans,
+    statement_rows: StatementRows,
     returning: Option<resolve::ResolvedReturning>,
 }
 
@@ -72,14 +80,16 @@ pub(crate) fn target_in_from(changed: &TargetTable<'_>) -> TableWithJoins {
 
 /// Resolves the names of a statement.
 pub(super) fn resolve_names(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<BoundModification> {
-    let Modification { with, target: changed, source, condition, values, returning, returning_row: kept } = written;
-    let (values, clauses): (Vec<ast::Expr>, Vec<Clause>) = values.into_iter().unzip();
-    let mut given = ProvidedPlans::new();
+    let Modification { with, target: changed, source, condition, values, merge, returning, returning_row: kept } =
+        written;
+    let (values, kinds): (Vec<ast::Expr>, Vec<ValueKind>) =
+        values.into_iter().map(|value| (value.expr, value.kind)).unzip();
+    let mut statement_rows = StatementRows::default();
     let from = match source {
         ModificationSource::From(from) => Some(from),
         ModificationSource::Conflicting(leaf) => {
             let leaf = Arc::clone(leaf);
-            given.insert(CONFLICTING_ROWS, provider_as_source(leaf));
+            statement_rows.conflicting = Some(provider_as_source(leaf));
             None
         }
     };
@@ -95,17 +105,18 @@ pub(super) fn resolve_names(binder: &Binder<'_>, written: Modification<'_>) -> S
     let returning = returning.map(|returning| written_returning(binder, returning)).transpose()?;
     let written = resolve::WrittenModification {
         rows,
-        clauses,
+        kinds,
         target: &changed,
         has_conflicting_rows: is_met,
+        merge,
         returning,
         returning_row: kept,
     };
-    let bound = resolve::resolve_modification(binder.context, binder.text, written)?;
+    let bound = resolve::resolve_modification(binder.context, &binder.relation_sources, binder.text, written)?;
     Ok(BoundModification {
         rows: bound.rows,
         other_column_count: bound.other_column_count,
-        provided_plans: given,
+        statement_rows,
         returning: bound.returning,
     })
 }
@@ -123,7 +134,7 @@ pub(super) fn resolve_returning(
         query.with = Some(with.clone());
         written.query.with = prepare(binder, &query)?.with;
     }
-    resolve::resolve_returning(binder.context, binder.text, written, changed)
+    resolve::resolve_returning(binder.context, &binder.relation_sources, binder.text, written, changed)
 }
 
 /// Plans the columns `columns` of the rows that `complete` computes from those that are read, then the columns of
@@ -136,7 +147,7 @@ pub(super) fn plan(
     complete: impl Fn(LogicalPlan) -> SqlResult<LogicalPlan>,
 ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
     let (plan, parameters) = parameter::infer_types(binder, declared, |types| {
-        let rows = analyze(binder, build_logical_plan_over(binder, bound.rows.clone(), types, &bound.provided_plans)?)?;
+        let rows = analyze(binder, build_logical_plan_over(binder, bound.rows.clone(), types, &bound.statement_rows)?)?;
         let made = complete(rows)?;
         match &bound.returning {
             Some(returned) => plan_returning_items(binder, returned, made, types, columns),
@@ -146,7 +157,7 @@ pub(super) fn plan(
     Ok(build_query_plan(binder, plan, parameters, columns.len(), bound.returning.as_ref()))
 }
 
-/// Plans RETURNING over rows that are computed already. See [`plan_values`].
+/// Plans RETURNING over rows that are computed already. See [`plan`].
 pub(super) fn plan_returning(
     binder: &Binder<'_>,
     returned: &resolve::ResolvedReturning,
@@ -167,8 +178,8 @@ fn plan_returning_items(
     types: &[Option<SqlType>],
     columns: &[String],
 ) -> SqlResult<LogicalPlan> {
-    let given = ProvidedPlans::from([(NEW_ROWS, PlanSource::table_source(made))]);
-    analyze(binder, build_logical_plan_over(binder, returned.query(columns), types, &given)?)
+    let rows = StatementRows { new: Some(PlanSource::table_source(made)), conflicting: None };
+    analyze(binder, build_logical_plan_over(binder, returned.query(columns), types, &rows)?)
 }
 
 fn project_columns(made: LogicalPlan, columns: &[String]) -> SqlResult<LogicalPlan> {

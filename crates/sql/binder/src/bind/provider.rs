@@ -11,25 +11,24 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::planner::{
-    ContextProvider, ExprPlanner, RelationPlanner, RelationPlannerContext, RelationPlanning, TypePlanner,
-};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
-use datafusion::sql::sqlparser::ast::TableFactor;
+use datafusion::sql::sqlparser::ast::Query;
 use functions::error::to_datafusion;
 use optimizer::correlated_subqueries::{ARRAY_SUBQUERY, array_subquery};
 use plan::ShardTable;
-use session_context::{ListedFiles, StatementContext};
+use session_context::{ListedFiles, SnapshotPin, StatementContext};
 use system_catalog::sequence_table;
-use types::{Condition, Oid, SqlError, SqlResult, interrupt};
+use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::cast_type::PostgresTypes;
-use super::modification::ProvidedPlans;
+use super::modification::StatementRows;
 use super::named_columns::ReferencedColumns;
 use super::relation::{self, RelationName, ResolvedRelation};
+use super::relation_planner::SourcePlanner;
+use super::relation_source::RelationSource;
 use super::undefined::UndefinedFunction;
 use super::{Binder, time_travel, view};
-use crate::bind::plan_names::{PROVIDED_SCHEMA, ROW_IDENTITY_CATALOG};
 
 /// DataFusion context provider of one statement.
 pub(super) struct Provider<'a> {
@@ -38,7 +37,6 @@ pub(super) struct Provider<'a> {
     expr_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: [Arc<dyn RelationPlanner>; 1],
     types: Arc<dyn TypePlanner>,
-    provided_plans: ProvidedPlans,
     /// Columns that the query names; tables are planned with these only.
     referenced_columns: Option<ReferencedColumns>,
     /// Cache of the tables found so far.
@@ -47,41 +45,66 @@ pub(super) struct Provider<'a> {
 
 impl<'a> Provider<'a> {
     pub(super) fn new(binder: &'a Binder<'a>) -> Self {
-        Self::with_plans(binder, ProvidedPlans::new(), None)
-    }
-
-    /// Creates a provider with the plans `given` as relations, and with tables reduced to the columns `named`.
-    pub(super) fn with_plans(binder: &'a Binder<'a>, given: ProvidedPlans, named: Option<ReferencedColumns>) -> Self {
         let state = binder.state();
         let mut expr_planners = state.expr_planners().to_vec();
         expr_planners.push(Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner));
         expr_planners.push(Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner));
-        let relation_planners: [Arc<dyn RelationPlanner>; 1] = [Arc::new(CancellationCheck)];
-        let (types, tables) = (Arc::new(PostgresTypes), RefCell::default());
         Self {
             binder,
             state,
             expr_planners,
-            relation_planners,
-            types,
-            provided_plans: given,
-            referenced_columns: named,
-            table_cache: tables,
+            relation_planners: [Arc::new(SourcePlanner::default())],
+            types: Arc::new(PostgresTypes),
+            referenced_columns: None,
+            table_cache: RefCell::default(),
         }
     }
 
-    fn resolve_source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
-        let moment = name.catalog().and_then(time_travel::decode_target);
-        let past = moment.map(|moment| time_travel::context_at_snapshot(self.binder.context, moment)).transpose()?;
-        let (context, pin) = match &past {
-            Some((context, pin)) => (context, Some(Arc::clone(pin))),
-            None => (self.binder.context, self.binder.pin.clone()),
+    /// Creates the provider of a query with resolved names, with tables reduced to the columns that it names; `rows`
+    /// are the statement's own rows.
+    ///
+    /// # Errors
+    /// Errors of views that the query reads.
+    pub(super) fn for_query(binder: &'a Binder<'a>, query: &Query, rows: &StatementRows) -> SqlResult<Self> {
+        let provider = Self { referenced_columns: ReferencedColumns::collect(query), ..Self::new(binder) };
+        let scan = |source: &RelationSource, name: &TableReference| provider.source_of(source, name, rows);
+        let planner = SourcePlanner::for_query(query, &binder.relation_sources, scan)?;
+        Ok(Self { relation_planners: [Arc::new(planner)], ..provider })
+    }
+
+    /// Returns the table source of a relation that refers to a source.
+    fn source_of(
+        &self,
+        source: &RelationSource,
+        name: &TableReference,
+        rows: &StatementRows,
+    ) -> SqlResult<Arc<dyn TableSource>> {
+        let of_statement = |rows: &Option<Arc<dyn TableSource>>| {
+            rows.clone().ok_or_else(|| SqlError::internal(format!("the statement has no rows of {source:?}")))
         };
-        if name.schema() == Some(PROVIDED_SCHEMA) {
-            let given = self.provided_plans.get(name.table()).map(Arc::clone);
-            return given.ok_or_else(|| SqlError::internal(format!("there is no plan for {name}")));
+        match source {
+            RelationSource::Snapshot(target) => {
+                let (context, pin) = time_travel::context_at_snapshot(self.binder.context, *target)?;
+                self.table_source(name, &context, Some(pin), false)
+            }
+            RelationSource::RowIdentity => self.table_source(name, self.binder.context, self.binder.pin.clone(), true),
+            RelationSource::NewRows => of_statement(&rows.new),
+            RelationSource::ConflictingRows => of_statement(&rows.conflicting),
+            RelationSource::WithQuery(query) => {
+                Err(SqlError::internal(format!("WITH query {} is scanned like a table", query.name)))
+            }
         }
-        let has_places = name.catalog() == Some(ROW_IDENTITY_CATALOG);
+    }
+
+    /// Returns the table source of a relation at the snapshot of `context`, which `pin` holds; a table has the columns
+    /// that identify its rows if `has_row_positions`.
+    fn table_source(
+        &self,
+        name: &TableReference,
+        context: &Arc<StatementContext>,
+        pin: Option<SnapshotPin>,
+        has_row_positions: bool,
+    ) -> SqlResult<Arc<dyn TableSource>> {
         let name = RelationName { schema: name.schema().map(str::to_owned), name: name.table().to_owned() };
         match relation::find_relation(context, &name)? {
             ResolvedRelation::Catalog(Relation::Table(table)) => {
@@ -91,7 +114,7 @@ impl<'a> Provider<'a> {
                 }
                 let rows = Arc::clone(context.snapshot.rows(table.oid));
                 let scan = Arc::clone(&self.binder.environment.scan);
-                if has_places {
+                if has_row_positions {
                     let table = ShardTable::new(table, rows, scan).with_pin(pin).with_row_positions();
                     return Ok(provider_as_source(Arc::new(table)));
                 }
@@ -143,24 +166,13 @@ pub(super) fn may_read(context: &StatementContext, reader: Oid, owner: Oid) -> b
     is_superuser || owner == reader
 }
 
-/// Relation planner that only checks for cancellation: planning a deeply nested query visits its text again at each
-/// level.
-#[derive(Debug)]
-struct CancellationCheck;
-
-impl RelationPlanner for CancellationCheck {
-    fn plan_relation(&self, relation: TableFactor, _: &mut dyn RelationPlannerContext) -> Result<RelationPlanning> {
-        interrupt::check().map_err(to_datafusion)?;
-        Ok(RelationPlanning::Original(Box::new(relation)))
-    }
-}
-
 impl ContextProvider for Provider<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
         if let Some(known) = self.table_cache.borrow().get(&name) {
             return Ok(Arc::clone(known));
         }
-        let source = self.resolve_source(&name).map_err(to_datafusion)?;
+        let pin = self.binder.pin.clone();
+        let source = self.table_source(&name, self.binder.context, pin, false).map_err(to_datafusion)?;
         // Each reference to a view has its own plan.
         if source_as_provider(&source).is_ok_and(|provider| provider.is::<ShardTable>()) {
             self.table_cache.borrow_mut().insert(name, Arc::clone(&source));

@@ -10,8 +10,7 @@ use functions::error::{from_datafusion, from_datafusion_with_position};
 use plan::plan_limits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::modification::ProvidedPlans;
-use super::named_columns::ReferencedColumns;
+use super::modification::StatementRows;
 use super::provider::Provider;
 use super::resolve::LockedTable;
 use super::{
@@ -33,7 +32,8 @@ pub(super) fn plan_locking(binder: &Binder<'_>, query: &Query, declared: &[Optio
     if query.locks.is_empty() {
         return plan(binder, query, declared);
     }
-    let (bound, locked) = resolve::resolve_locking_query(binder.context, binder.text, prepare(binder, query)?)?;
+    let (bound, locked) =
+        resolve::resolve_locking_query(binder.context, &binder.relation_sources, binder.text, prepare(binder, query)?)?;
     let has_limit = bound.query.limit_clause.is_some();
     let mut planned = plan_resolved(binder, bound, declared)?;
     planned.parameters = parameter::resolved_types(planned.parameters.into_iter().map(Some).collect())?;
@@ -119,7 +119,7 @@ pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
 /// columns.
 pub(super) fn resolve_names(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::ResolvedQuery> {
     let begun = binder.phases().start();
-    let bound = resolve::resolve_query(binder.context, binder.text, prepare(binder, query)?);
+    let bound = resolve::resolve_query(binder.context, &binder.relation_sources, binder.text, prepare(binder, query)?);
     binder.phases().end(PlanningPhase::NameResolution, begun);
     bound
 }
@@ -139,7 +139,7 @@ pub(super) fn resolve_query_names(binder: &Binder<'_>, query: &Query) -> SqlResu
     let mut query = query.clone();
     output_name::name_items(&mut query)?;
     rewrite::rewrite_query(&mut query)?;
-    Ok(resolve::resolve_query(binder.context, binder.text, query)?.query)
+    Ok(resolve::resolve_query(binder.context, &binder.relation_sources, binder.text, query)?.query)
 }
 
 /// Builds DataFusion's plan of a query with resolved names, not analyzed yet.
@@ -148,23 +148,23 @@ pub(super) fn build_logical_plan(
     query: Query,
     types: &[Option<SqlType>],
 ) -> SqlResult<LogicalPlan> {
-    build_logical_plan_over(binder, query, types, &ProvidedPlans::new())
+    build_logical_plan_over(binder, query, types, &StatementRows::default())
 }
 
-/// Builds a plan like [`build_logical_plan`], for a query that may read the plans `given` as relations.
+/// Builds a plan like [`build_logical_plan`], for a query that may read the statement's own rows.
 pub(super) fn build_logical_plan_over(
     binder: &Binder<'_>,
     mut query: Query,
     types: &[Option<SqlType>],
-    given: &ProvidedPlans,
+    rows: &StatementRows,
 ) -> SqlResult<LogicalPlan> {
     let begun = binder.phases().start();
     expansion::check(&query)?;
     type_cost::check(&query)?;
     group_keys::disambiguate(&mut query);
     window_filter::add_filters(&mut query);
-    materialization::encode_materialization(&mut query);
-    let provider = Provider::with_plans(binder, given.clone(), ReferencedColumns::collect(&query));
+    materialization::refer_to_clauses(&mut query, &binder.relation_sources);
+    let provider = Provider::for_query(binder, &query, rows)?;
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));
     let plan = SqlToRel::new(&provider)
         .sql_statement_to_plan_with_context(Statement::Query(Box::new(query)), &mut context)

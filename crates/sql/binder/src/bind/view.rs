@@ -14,6 +14,7 @@ use syntax::{Statement, parse};
 use types::{Condition, SqlError, SqlResult};
 
 use super::error_position::StatementText;
+use super::relation_source::RelationSources;
 use super::{Binder, query};
 
 /// Limit on the nesting of views.
@@ -42,6 +43,7 @@ pub(super) fn view_source(
         text: StatementText::default(),
         parameter_types: &[],
         unplaced_parameters: RefCell::default(),
+        relation_sources: RelationSources::default(),
         phases: binder.phases.clone(),
     };
     let bound = query::resolve_names(&inner, &definition(view)?)?;

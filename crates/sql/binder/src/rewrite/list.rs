@@ -75,7 +75,7 @@ fn elements(array: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Rewrites `ARRAY(query)` to a call around the query, which the optimizer's `dependent` module evaluates.
+/// Rewrites `ARRAY(query)` to a call around the query, which the optimizer's `correlated_subqueries` evaluate.
 pub(super) fn array_of_subquery(expr: &mut Expr) {
     let Expr::Function(function) = expr else { return };
     let is_array = matches!(function.name.0.as_slice(), [part]

@@ -2,19 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Ident, Query, Select, SetExpr, TableAliasColumnDef, TableFactor, UnaryOperator,
-    Value,
-};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Span;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Select, UnaryOperator, Value};
 use syntax::Walk;
 use types::{Condition, SqlError, SqlResult};
-
-/// Alias of a subquery after IN; no identifier of a client equals it.
-pub(crate) const SUBQUERY_ALIAS: &str = "row\u{1}";
 
 /// Rewrites a comparison of rows to comparisons of their fields.
 pub(super) fn rewrite_comparison(expr: &mut Expr) -> SqlResult<()> {
@@ -56,15 +46,15 @@ pub(super) fn rewrite_comparison(expr: &mut Expr) -> SqlResult<()> {
             None => None,
         },
         Expr::InSubquery { expr: value, subquery, negated } => match row(value) {
-            Some(value) => Some(negated_if(*negated, rewrite_in_subquery(value, subquery)?)),
+            Some(value) => Some(in_subquery(value, subquery, *negated)?),
             None => None,
         },
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => match (row(left), right.as_ref()) {
-            (Some(value), Expr::Subquery(subquery)) => Some(rewrite_in_subquery(value, subquery)?),
+            (Some(value), Expr::Subquery(subquery)) => Some(in_subquery(value, subquery, false)?),
             _ => None,
         },
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => match (row(left), right.as_ref()) {
-            (Some(value), Expr::Subquery(subquery)) => Some(negated_if(true, rewrite_in_subquery(value, subquery)?)),
+            (Some(value), Expr::Subquery(subquery)) => Some(in_subquery(value, subquery, true)?),
             _ => None,
         },
         _ => None,
@@ -75,7 +65,7 @@ pub(super) fn rewrite_comparison(expr: &mut Expr) -> SqlResult<()> {
     Ok(())
 }
 
-/// Rewrites `(a, b) IN (query)` in WHERE, where unknown counts as false, to EXISTS, which becomes a join.
+/// Adds IS TRUE to `(a, b) IN (query)` in WHERE, where unknown counts as false: it then becomes a join.
 pub(super) fn rewrite_where(select: &mut Select) -> SqlResult<()> {
     match &mut select.selection {
         Some(condition) => rewrite_where_condition(condition),
@@ -92,8 +82,7 @@ fn rewrite_where_condition(condition: &mut Expr) -> SqlResult<()> {
         Expr::Nested(inner) => rewrite_where_condition(inner),
         Expr::InSubquery { expr: value, subquery, negated: false } => {
             if let Some(fields) = row(value) {
-                refuse_aggregates(fields)?;
-                *condition = exists(subquery, fields.len(), equal_to_subquery(fields));
+                *condition = Expr::IsTrue(Box::new(in_subquery(fields, subquery, false)?));
             }
             Ok(())
         }
@@ -161,46 +150,11 @@ fn rewrite_in_list(value: &[Expr], list: &[Expr]) -> SqlResult<Expr> {
     Ok(balanced(equal))
 }
 
-/// Rewrites `row IN (query)`: true if a row is equal, unknown if one may be, else false.
-fn rewrite_in_subquery(value: &[Expr], subquery: &Query) -> SqlResult<Expr> {
+/// Builds `row [NOT] IN (query)`, which name resolution expands once it knows the query's columns.
+fn in_subquery(value: &[Expr], subquery: &Query, negated: bool) -> SqlResult<Expr> {
     refuse_aggregates(value)?;
-    let equal = equal_to_subquery(value);
-    let when = |condition: Expr, value: Value| CaseWhen { condition, result: Expr::Value(value.into()) };
-    Ok(Expr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: vec![
-            when(exists(subquery, value.len(), equal.clone()), Value::Boolean(true)),
-            when(exists(subquery, value.len(), Expr::IsNull(Box::new(equal))), Value::Null),
-        ],
-        else_result: Some(Box::new(Expr::Value(Value::Boolean(false).into()))),
-    })
-}
-
-fn equal_to_subquery(value: &[Expr]) -> Expr {
-    let equal = value.iter().enumerate().map(|(at, field)| {
-        let column = Expr::CompoundIdentifier(vec![quoted(SUBQUERY_ALIAS), column(at)]);
-        binary(field.clone(), BinaryOperator::Eq, column)
-    });
-    joined(equal, &BinaryOperator::And)
-}
-
-/// Builds `EXISTS (SELECT 1 AS one FROM (subquery) AS "row" (c1, c2) WHERE condition)`.
-fn exists(subquery: &Query, width: usize, condition: Expr) -> Expr {
-    let text = format!("SELECT 1 AS one FROM (SELECT 1) AS {} WHERE true", quoted(SUBQUERY_ALIAS));
-    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
-    let mut query = *parsed.expect("a constant query parses");
-    if let SetExpr::Select(select) = query.body.as_mut() {
-        if let Some(table) = select.from.first_mut()
-            && let TableFactor::Derived { subquery: rows, alias: Some(alias), .. } = &mut table.relation
-        {
-            **rows = subquery.clone();
-            alias.columns = (0..width).map(|at| TableAliasColumnDef { name: column(at), data_type: None }).collect();
-        }
-        select.selection = Some(condition);
-    }
-    Expr::Exists { subquery: Box::new(query), negated: false }
+    let expr = Box::new(Expr::Tuple(value.to_vec()));
+    Ok(Expr::InSubquery { expr, subquery: Box::new(subquery.clone()), negated })
 }
 
 /// Rejects aggregates, which would become aggregates of the subquery that the comparison moves into.
@@ -222,14 +176,6 @@ fn refuse_aggregates(fields: &[Expr]) -> SqlResult<()> {
     if found { Err(SqlError::unsupported("an aggregate in a row before IN (query)")) } else { Ok(()) }
 }
 
-fn column(at: usize) -> Ident {
-    quoted(&format!("c{}", at + 1))
-}
-
-fn quoted(name: &str) -> Ident {
-    Ident { value: name.to_owned(), quote_style: Some('"'), span: Span::empty() }
-}
-
 fn boxed(expr: &Expr) -> Box<Expr> {
     Box::new(expr.clone())
 }
@@ -242,12 +188,12 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
-fn negated_if(negated: bool, expr: Expr) -> Expr {
+pub(crate) fn negated_if(negated: bool, expr: Expr) -> Expr {
     let op = UnaryOperator::Not;
     if negated { nested(Expr::UnaryOp { op, expr: Box::new(nested(expr)) }) } else { expr }
 }
 
-fn joined(exprs: impl Iterator<Item = Expr>, operator: &BinaryOperator) -> Expr {
+pub(crate) fn joined(exprs: impl Iterator<Item = Expr>, operator: &BinaryOperator) -> Expr {
     let joined = exprs.reduce(|left, right| binary(left, operator.clone(), right));
     nested(joined.unwrap_or_else(|| Expr::Value(Value::Boolean(true).into())))
 }

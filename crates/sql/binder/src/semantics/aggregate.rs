@@ -2,27 +2,30 @@
 
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort};
-use datafusion::logical_expr::{Expr, lit};
+use datafusion::logical_expr::{AggregateUDF, Expr, lit};
 use functions::cast::{CastKind, lower_cast};
 use functions::type_rules::plain_type_name;
 use functions::{external, is_order_sensitive, missing_function, scalar, string_agg_varying};
+use plan::StandardAggregate;
+use plan::StandardAggregate as Kind;
 use types::{Condition, SqlError, SqlType};
 
 use super::expr_type::type_of;
+use super::lazy_evaluation::evaluate_if;
 use super::resolve::{ExprResolver, to_comparison_key};
-
-/// Aggregates whose WITHIN GROUP is represented as their ORDER BY.
-const ORDERED_SET_AGGREGATES: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
 
 impl ExprResolver<'_> {
     pub(super) fn resolve_aggregate(&self, mut call: AggregateFunction) -> Result<Expr> {
-        let name = call.func.name().to_owned();
+        let kind = StandardAggregate::from_function(&call.func);
+        let is_order_sensitive = is_order_sensitive(&call.func);
         let params = &mut call.params;
-        params.args = self.cast_aggregate_arguments(&name, std::mem::take(&mut params.args))?;
-        if ORDERED_SET_AGGREGATES.contains(&name.as_str()) {
+        params.args = self.cast_aggregate_arguments(&call.func, std::mem::take(&mut params.args))?;
+        // WITHIN GROUP of these is represented as their ORDER BY.
+        if let Some(Kind::PercentileCont | Kind::PercentileDisc | Kind::Mode) = kind {
             if type_of(&params.args[0], self.schema)? == SqlType::Jsonb {
-                return Err(external(SqlError::unsupported(format_args!("{name} of jsonb"))));
+                return Err(external(SqlError::unsupported(format_args!("{} of jsonb", call.func.name()))));
             }
+            self.evaluate_arguments_if_filtered(&mut call)?;
             return Ok(Expr::AggregateFunction(call));
         }
         for key in &mut params.order_by {
@@ -30,25 +33,27 @@ impl ExprResolver<'_> {
         }
         if params.distinct {
             self.check_distinct(&params.args, &params.order_by)?;
-            if !is_order_sensitive(&name) && !matches!(name.as_str(), "min" | "max") {
+            if !is_order_sensitive && !matches!(kind, Some(Kind::Min | Kind::Max)) {
                 let args = std::mem::take(&mut params.args).into_iter();
                 params.args = args.map(|arg| self.normalize_negative_zero(arg)).collect::<Result<_>>()?;
             }
         }
-        match name.as_str() {
-            "count" if params.distinct => {
+        match kind {
+            Some(Kind::Count) if params.distinct => {
                 for arg in &mut params.args {
                     *arg = to_comparison_key(arg.clone(), self.schema, self.session)?;
                 }
             }
-            "count" => params.args = restore_count_argument(std::mem::take(&mut params.args)),
-            "array_agg" if matches!(type_of(&params.args[0], self.schema)?, SqlType::Array(_)) => {
+            Some(Kind::Count) => params.args = restore_count_argument(std::mem::take(&mut params.args)),
+            Some(Kind::ArrayAgg) if matches!(type_of(&params.args[0], self.schema)?, SqlType::Array(_)) => {
                 return Err(external(SqlError::unsupported("an array of more than one dimension")));
             }
-            "string_agg" if !params.args.get(1).is_some_and(is_short_literal) => call.func = string_agg_varying(),
+            Some(Kind::StringAgg) if !params.args.get(1).is_some_and(is_short_literal) => {
+                call.func = string_agg_varying()
+            }
             _ => {}
         }
-        if !is_order_sensitive(&name) {
+        if !is_order_sensitive {
             params.order_by.clear();
         } else if params.distinct {
             // DISTINCT sorts in PostgreSQL, visibly for order-sensitive aggregates; all arguments become sort keys,
@@ -60,7 +65,21 @@ impl ExprResolver<'_> {
                 }
             }
         }
+        self.evaluate_arguments_if_filtered(&mut call)?;
         Ok(Expr::AggregateFunction(call))
+    }
+
+    /// Guards the arguments and sort keys of an aggregate with FILTER, which are evaluated for all rows.
+    fn evaluate_arguments_if_filtered(&self, call: &mut AggregateFunction) -> Result<()> {
+        let params = &mut call.params;
+        let Some(filter) = &params.filter else { return Ok(()) };
+        for arg in &mut params.args {
+            *arg = evaluate_if(filter, arg.clone(), self.schema, self.session)?;
+        }
+        for key in &mut params.order_by {
+            key.expr = evaluate_if(filter, key.expr.clone(), self.schema, self.session)?;
+        }
+        Ok(())
     }
 
     /// Normalizes negative zero, which DISTINCT would take for another value because it compares bits.
@@ -93,16 +112,17 @@ impl ExprResolver<'_> {
     }
 
     /// Casts the arguments of an aggregate: untyped literals to text, and `char(n)` to text for `string_agg`.
-    pub(super) fn cast_aggregate_arguments(&self, name: &str, args: Vec<Expr>) -> Result<Vec<Expr>> {
-        if name == "count" {
+    pub(super) fn cast_aggregate_arguments(&self, function: &AggregateUDF, args: Vec<Expr>) -> Result<Vec<Expr>> {
+        let kind = StandardAggregate::from_function(function);
+        if kind == Some(Kind::Count) {
             return Ok(args);
         }
-        if matches!(name, "min" | "max")
+        if matches!(kind, Some(Kind::Min | Kind::Max))
             && let Some(arg) = args.first()
             && matches!(type_of(arg, self.schema)?, SqlType::Json | SqlType::Jsonb)
         {
             let shown = plain_type_name(&type_of(arg, self.schema)?);
-            return Err(external(missing_function(name, &shown)));
+            return Err(external(missing_function(function.name(), &shown)));
         }
         let last = args.len().saturating_sub(1);
         args.into_iter()
@@ -111,10 +131,10 @@ impl ExprResolver<'_> {
                 SqlType::Unknown => {
                     lower_cast(arg, &SqlType::Unknown, &SqlType::Text, CastKind::Explicit, self.session)
                 }
-                from @ SqlType::Char(_) if name == "string_agg" => {
+                from @ SqlType::Char(_) if kind == Some(Kind::StringAgg) => {
                     lower_cast(arg, &from, &SqlType::Text, CastKind::Explicit, self.session)
                 }
-                from if name.starts_with("json") && has_zone(&from) => {
+                from if kind == Some(Kind::JsonAgg) && has_zone(&from) => {
                     if at < last {
                         lower_cast(arg, &from, &SqlType::Text, CastKind::Explicit, self.session)
                     } else {

@@ -8,23 +8,21 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
-use functions::{FIRST_NOT_NULL_NAME, external, first_not_null, may_fail};
+use functions::{external, first_not_null, is_coalesce, is_first_not_null, may_fail};
 use session_context::EvaluationContext;
 use types::SqlType;
 use types::stack::too_complex_error;
 
-use super::copy_limit::is_cheap;
+use super::duplication_limit::is_cheap;
 
 /// Nesting limit of calls that become CASEs.
 const LEVELS_MAX: usize = 8;
-
-const COALESCE: &str = "coalesce";
 
 /// Replaces arguments that are COALESCE calls by the arguments of these.
 pub(super) fn flatten_arguments(args: Vec<Expr>) -> Vec<Expr> {
     let parts = |arg| match arg {
         // A call with one argument exists only to have another name than its argument.
-        Expr::ScalarFunction(call) if call.func.name() == COALESCE && call.args.len() > 1 => call.args,
+        Expr::ScalarFunction(call) if is_coalesce(&call.func) && call.args.len() > 1 => call.args,
         other => vec![other],
     };
     args.into_iter().flat_map(parts).collect()
@@ -57,8 +55,8 @@ fn nesting_depth(expr: &Expr) -> usize {
     let (mut deepest, mut open) = (0, vec![(expr, 0)]);
     while let Some((expr, around)) = open.pop() {
         let level = match expr {
-            Expr::ScalarFunction(call) if call.func.name() == COALESCE => around + 1,
-            Expr::ScalarFunction(call) if call.func.name() == FIRST_NOT_NULL_NAME => around.max(1),
+            Expr::ScalarFunction(call) if is_coalesce(&call.func) => around + 1,
+            Expr::ScalarFunction(call) if is_first_not_null(&call.func) => around.max(1),
             _ => around,
         };
         deepest = deepest.max(level);

@@ -8,6 +8,7 @@ use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection, when};
 use functions::comparison_key;
+use plan::unique_name;
 use session_context::EvaluationContext;
 
 use super::compare::check_element_type;
@@ -34,13 +35,14 @@ pub(super) fn group_by_comparison_keys(aggregate: Aggregate, session: &Arc<Evalu
     let aggregates = aggregate.aggr_expr.len();
     let mut aggr_expr: Vec<Expr> =
         aggregate.aggr_expr.iter().cloned().map(|call| map_grouping_arguments(call, &replace)).collect();
+    let before = Arc::clone(&aggregate.schema);
     let mut shown = vec![None; keys.len()];
     for (at, key) in keys.iter().enumerate().filter(|(at, _)| compared[*at].is_some()) {
-        let name = format!("shown\u{1}{at}");
+        let is_taken = |name: &str| before.has_column_with_unqualified_name(name);
+        let name = unique_name(&format!("shown_{at}"), is_taken);
         aggr_expr.push(first_value(key.clone().unalias(), Vec::new()).alias(&name));
         shown[at] = Some(Expr::Column(Column::new_unqualified(name)));
     }
-    let before = Arc::clone(&aggregate.schema);
     let before_input = Arc::clone(&input);
     let after = Aggregate::try_new(input, group_expr, aggr_expr)?;
     let column = |at: usize| Expr::Column(Column::from(after.schema.qualified_field(at)));

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::grouping_set::has_sets;
+use super::grouping_set::is_grouping;
 
 type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
 
@@ -68,6 +69,6 @@ fn calls_grouping(node: &LogicalPlan) -> bool {
         while let Expr::Alias(alias) = expr {
             expr = &alias.expr;
         }
-        matches!(expr, Expr::AggregateFunction(call) if call.func.name() == "grouping")
+        matches!(expr, Expr::AggregateFunction(call) if is_grouping(&call.func))
     })
 }

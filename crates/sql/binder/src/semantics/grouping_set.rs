@@ -12,9 +12,10 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result, TableReference};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
-use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, Projection};
+use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, GroupingSet, LogicalPlan, Projection};
 use datafusion::optimizer::AnalyzerRule;
 use functions::{GROUPING_KEY, VOLATILE_NULL};
+use plan::{StandardAggregate, unique_name};
 
 /// Analyzer rule that hides the keys; it runs after GROUPING() is resolved, which reads the aggregate's own columns.
 #[derive(Debug)]
@@ -40,13 +41,21 @@ fn hide_keys(aggregate: Aggregate) -> Result<LogicalPlan> {
     let [Expr::GroupingSet(sets)] = group_expr.as_slice() else { unreachable!("veil called without grouping sets") };
     let keys: Vec<Expr> = sets.distinct_expr().into_iter().cloned().collect();
     // Each key has its own relation, so that EXPLAIN shows the key's name.
-    let relation = |at: usize| Some(TableReference::bare(format!("grouping_key_{at}")));
-    let name = |at: usize| schema.field(at).name();
-    // An unqualified column of the same name in the input would make the reference ambiguous.
     let before = Arc::clone(input.schema());
+    let relations: Vec<TableReference> = (0..keys.len())
+        .map(|at| {
+            let is_taken = |name: &str| {
+                let name = TableReference::bare(name);
+                before.iter().any(|(relation, _)| relation == Some(&name))
+            };
+            TableReference::bare(unique_name(&format!("grouping_key_{at}"), is_taken))
+        })
+        .collect();
+    let relation = |at: usize| Some(relations[at].clone());
+    // An unqualified column of the same name in the input would make the reference ambiguous.
     let hidden_name = |at: usize| {
-        let is_taken = before.iter().any(|(relation, field)| relation.is_none() && field.name() == name(at));
-        if is_taken { format!("{}\u{1}", name(at)) } else { name(at).clone() }
+        let is_taken = |name: &str| before.iter().any(|(relation, field)| relation.is_none() && field.name() == name);
+        unique_name(schema.field(at).name(), is_taken)
     };
     let veiled = |at: usize| Expr::Column(Column::new(relation(at), hidden_name(at)));
     let key = |expr: &Expr| {
@@ -125,12 +134,17 @@ pub(super) fn map_set_keys(key: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
     }
 }
 
+/// Returns whether an aggregate is GROUPING().
+pub(super) fn is_grouping(function: &AggregateUDF) -> bool {
+    StandardAggregate::from_function(function) == Some(StandardAggregate::Grouping)
+}
+
 /// Applies `replace` to the arguments of GROUPING() and keeps its name; returns other calls unchanged.
 pub(super) fn map_grouping_arguments(call: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
     let name = call.schema_name().to_string();
-    let is_grouping = matches!(&call, Expr::AggregateFunction(call) if call.func.name() == "grouping")
+    let is_grouping = matches!(&call, Expr::AggregateFunction(call) if is_grouping(&call.func))
         || matches!(&call, Expr::Alias(alias)
-            if matches!(alias.expr.as_ref(), Expr::AggregateFunction(call) if call.func.name() == "grouping"));
+            if matches!(alias.expr.as_ref(), Expr::AggregateFunction(call) if is_grouping(&call.func)));
     match (is_grouping, call) {
         (true, call) => match call.unalias() {
             Expr::AggregateFunction(mut call) => {

@@ -1,38 +1,50 @@
-//! Lazy evaluation: branches of CASE, and the right side of AND and OR if the left side decides.
+//! Lazy evaluation: branches of CASE, later arguments of COALESCE, arguments of aggregates with FILTER, and the right
+//! side of AND and OR if the left side decides.
 //!
 //! DataFusion turns a CASE of conditions into AND and OR, and evaluates both sides of these for all rows. A division
 //! that fails in a row excluded by an earlier condition would be an error that PostgreSQL does not raise.
+//!
+//! The functions declare for which values they fail (`functions::Fallibility`). A guard costs a second evaluation of the
+//! conditions that it repeats, and hides a condition from joins and statistics, so AND and OR guard less than the rest:
+//!
+//! | the right side fails | CASE, COALESCE, FILTER | AND, OR |
+//! |---|---|---|
+//! | for some values (`1 / x`, `text::int`) | guarded | guarded |
+//! | on overflow (`x + 1`) | guarded | guarded if it reads one relation, so that it is never a key of a join |
+//! | beyond 38 digits, where PostgreSQL has a value | guarded | not guarded |
+//!
+//! A part without columns (`$1 + 1`) is the same for all rows, so it is not guarded against overflow either, and
+//! neither is a part that the first operand evaluates for every row anyway.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ExprSchema, Result, ScalarValue, TableReference};
-use datafusion::logical_expr::expr::{Case, Cast};
+use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::utils::{split_binary, split_conjunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
-use functions::{FIRST_TRUE_NAME, external, first_true, may_fail};
+use datafusion::logical_expr::{Expr, Operator, lit};
+use functions::{
+    Fallibility, LazyPurpose, as_lazy_condition, external, fallibility, fallible_parts, first_true, is_first_true,
+    lazy_condition, may_fail, surely_evaluated_parts,
+};
 use plan::balance;
 use session_context::EvaluationContext;
 use types::SqlType;
 use types::stack::too_complex_error;
 
-use super::copy_limit::copy_expr;
+use super::duplication_limit::copy_expr;
 use super::expr_type::type_of;
+use super::resolve::with_type_metadata;
 
-/// Field name that marks the CASE of a guarded condition.
-const GUARD_MARK: &str = "guard";
-/// Field name that marks a lazy CASE of conditions.
-const LAZY_MARK: &str = "cast";
-
-/// Rewrites the right side of AND or OR, if it can fail, to be evaluated only where the left side does not decide.
+/// Rewrites the right side of AND or OR, if it needs a guard, to be evaluated only where the left side does not decide.
 pub(super) fn guard_right_side(
     left: &Expr,
     operator: Operator,
     right: Expr,
     session: &EvaluationContext,
 ) -> Result<Expr> {
-    if !may_fail(&right)? {
+    if !needs_guard(left, operator, &right)? {
         return Ok(right);
     }
     // Conditions on other relations would prevent pushing the right side below a join.
@@ -51,8 +63,48 @@ pub(super) fn guard_right_side(
         Operator::And => (Expr::IsNotFalse(left), false),
         _ => (Expr::IsNotTrue(left), true),
     };
+    if is_guarded_by(&right, &open) {
+        return Ok(right);
+    }
     let case = Case::new(None, vec![(Box::new(open), Box::new(right))], Some(Box::new(lit(decided))));
-    Ok(lazy_case(case, GUARD_MARK))
+    Ok(lazy_condition(case, LazyPurpose::Guard))
+}
+
+/// Returns whether the right side of AND or OR is guarded by the left one, as the table above says.
+fn needs_guard(left: &Expr, operator: Operator, right: &Expr) -> Result<bool> {
+    let mut parts = fallible_parts(right)?;
+    if parts.is_empty() {
+        return Ok(false);
+    }
+    let is_local = relations(right).len() <= 1 && !reads_other_queries(right)?;
+    parts.retain(|(part, degree)| match degree {
+        Fallibility::ForSomeValues => true,
+        Fallibility::OnOverflow => is_local && !part.column_refs().is_empty(),
+        Fallibility::BeyondDigits | Fallibility::Never => false,
+    });
+    if parts.is_empty() {
+        return Ok(false);
+    }
+    let first = match operator {
+        Operator::And => split_conjunction(left).into_iter().next(),
+        _ => split_binary(left, Operator::Or).into_iter().next(),
+    };
+    let evaluated: HashSet<&Expr> = first.map(surely_evaluated_parts).transpose()?.into_iter().flatten().collect();
+    Ok(parts.into_iter().any(|(part, _)| !evaluated.contains(part) || part.is_volatile()))
+}
+
+/// Returns whether an expression reads columns of an outer query or has a subquery.
+fn reads_other_queries(expr: &Expr) -> Result<bool> {
+    expr.exists(|part| {
+        Ok(matches!(
+            part,
+            Expr::OuterReferenceColumn(..)
+                | Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+        ))
+    })
 }
 
 /// Drops the conditions that the last guarded condition already evaluates: if one of them decides the result, so does
@@ -66,47 +118,96 @@ fn without_evaluated<'a>(conditions: &[&'a Expr]) -> Vec<&'a Expr> {
 
 /// Returns whether [`guard_right_side`] built the condition.
 fn is_guarded(condition: &Expr) -> bool {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, .. }) = condition else { return false };
-    let Expr::Case(Case { when_then_expr, .. }) = left.as_ref() else { return false };
-    let [(_, then)] = when_then_expr.as_slice() else { return false };
-    matches!(then.as_ref(), Expr::Cast(cast) if cast.field.name() == GUARD_MARK)
+    matches!(as_lazy_condition(condition), Some((LazyPurpose::Guard, _)))
+}
+
+/// Returns whether [`guard_right_side`] built the condition with the guard `open`.
+fn is_guarded_by(condition: &Expr, open: &Expr) -> bool {
+    match as_lazy_condition(condition) {
+        Some((LazyPurpose::Guard, case)) => matches!(case.when_then_expr.as_slice(), [(when, _)] if **when == *open),
+        _ => false,
+    }
+}
+
+/// Rewrites an argument of an aggregate, if it may fail, to be evaluated only for rows that pass the FILTER. A volatile
+/// filter cannot be evaluated twice.
+pub(super) fn evaluate_if(
+    filter: &Expr,
+    argument: Expr,
+    schema: &dyn ExprSchema,
+    session: &EvaluationContext,
+) -> Result<Expr> {
+    let inner = match &argument {
+        // A cast that only marks the type.
+        Expr::Cast(cast) => cast.expr.as_ref(),
+        other => other,
+    };
+    let is_done = match inner {
+        Expr::Case(case) => case.when_then_expr.first().is_some_and(|(when, _)| **when == *filter),
+        other => as_lazy_condition(other).is_some_and(|(_, case)| *case.when_then_expr[0].0 == *filter),
+    };
+    if is_done || !may_fail(&argument)? || filter.is_volatile() {
+        return Ok(argument);
+    }
+    let sql_type = type_of(&argument, schema)?;
+    let filter = Box::new(copy_expr(filter, session)?);
+    let case = Case::new(None, vec![(filter, Box::new(argument))], None);
+    Ok(match sql_type {
+        SqlType::Bool => lazy_condition(case, LazyPurpose::Branches),
+        other => with_type_metadata(Expr::Case(case), &other),
+    })
+}
+
+/// Builds the COALESCE of conditions whose later arguments may fail; `None` if none of them does.
+pub(super) fn lazy_coalesce(args: &[Expr], session: &EvaluationContext) -> Result<Option<Expr>> {
+    let Some((last, before)) = args.split_last() else { return Ok(None) };
+    let mut fails = false;
+    for later in args.iter().skip(1) {
+        fails = fails || may_fail(later)?;
+    }
+    if !fails {
+        return Ok(None);
+    }
+    let branch = |arg: &Expr| {
+        let is_known = Expr::IsNotNull(Box::new(copy_expr(arg, session)?));
+        Ok((Box::new(is_known), Box::new(arg.clone())))
+    };
+    let branches = before.iter().map(branch).collect::<Result<_>>()?;
+    Ok(Some(lazy_condition(Case::new(None, branches, Some(Box::new(last.clone()))), LazyPurpose::Branches)))
 }
 
 /// Nesting depth of boolean CASEs from which all their branches are evaluated.
 const EAGER_LEVELS_MIN: usize = 4;
-/// Nesting limit of boolean CASEs in whose branches something may fail.
+/// Nesting limit of lazy CASEs of conditions.
 const LAZY_LEVELS_MAX: usize = 8;
 
 /// Lowers a CASE of conditions: to a lazy one if evaluating an unneeded branch could fail, to a call that evaluates
 /// all branches if it is nested deeply, because DataFusion copies its conditions for each branch.
 ///
+/// A CASE that is nested too deeply is not lazy if it only may overflow.
+///
 /// # Errors
-/// SQLSTATE 54001 if branches may fail and too many are nested.
+/// SQLSTATE 54001 if branches may fail for some values and too many are nested.
 pub(super) fn lower_boolean_case(
     case: Case,
     schema: &dyn ExprSchema,
     session: &Arc<EvaluationContext>,
 ) -> Result<Expr> {
-    let mut fails = false;
-    if let Some(operand) = &case.expr {
-        fails = may_fail(operand)?;
-    }
-    for (when, then) in &case.when_then_expr {
-        fails = fails || may_fail(when)? || may_fail(then)?;
-    }
-    if let Some(otherwise) = &case.else_expr {
-        fails = fails || may_fail(otherwise)?;
+    // Each part by itself: what a condition says of its branch holds only where the CASE is lazy.
+    let branches = case.when_then_expr.iter().flat_map(|(when, then)| [when, then]);
+    let mut degree = Fallibility::Never;
+    for part in branches.chain(&case.else_expr).chain(&case.expr) {
+        degree = degree.max(fallibility(part)?);
     }
     let mut nesting = Nesting::default();
     for (when, _) in &case.when_then_expr {
         nesting = nesting.max(Nesting::measure(when, schema)?);
     }
-    if fails {
-        return if nesting.lazy < LAZY_LEVELS_MAX {
-            Ok(lazy_case(case, LAZY_MARK))
-        } else {
-            Err(external(too_complex_error()))
-        };
+    if degree != Fallibility::Never && nesting.lazy < LAZY_LEVELS_MAX {
+        return Ok(lazy_condition(case, LazyPurpose::Branches));
+    }
+    if degree == Fallibility::ForSomeValues {
+        return Err(external(too_complex_error()));
     }
     if nesting.copied < EAGER_LEVELS_MIN || !copies_conditions(&case) {
         return Ok(Expr::Case(case));
@@ -143,16 +244,22 @@ impl Nesting {
             let mut inside = around;
             match expr {
                 Expr::Case(case) => {
-                    if is_lazy(case) {
-                        inside.lazy += 1;
-                    } else if copies_conditions(case) && has_conditions_as_results(case, schema)? {
+                    if copies_conditions(case) && has_conditions_as_results(case, schema)? {
                         inside.copied += 1;
                     }
                     open.extend(case.when_then_expr.iter().map(|(when, _)| (when.as_ref(), inside)));
                     let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
                     open.extend(results.chain(&case.expr).map(|part| (part.as_ref(), around)));
                 }
-                Expr::ScalarFunction(call) if call.func.name() == FIRST_TRUE_NAME => {
+                // Guards of AND and OR are limited by the nodes that they copy.
+                Expr::ScalarFunction(_) if matches!(as_lazy_condition(expr), Some((LazyPurpose::Branches, _))) => {
+                    let Some((_, case)) = as_lazy_condition(expr) else { continue };
+                    inside.lazy += 1;
+                    open.extend(case.when_then_expr.iter().map(|(when, _)| (when.as_ref(), inside)));
+                    let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+                    open.extend(results.chain(&case.expr).map(|part| (part.as_ref(), around)));
+                }
+                Expr::ScalarFunction(call) if is_first_true(&call.func) => {
                     inside.copied = inside.copied.max(EAGER_LEVELS_MIN);
                     open.extend(call.args.iter().map(|part| (part, inside)));
                 }
@@ -178,24 +285,6 @@ fn has_conditions_as_results(case: &Case, schema: &dyn ExprSchema) -> Result<boo
         Some((_, then)) => Ok(type_of(then, schema)? == SqlType::Bool),
         None => Ok(false),
     }
-}
-
-fn is_lazy(case: &Case) -> bool {
-    let is_number = |then: &Expr| matches!(then, Expr::Cast(cast) if cast.field.name() == LAZY_MARK);
-    case.when_then_expr.iter().all(|(_, then)| is_number(then))
-}
-
-/// Builds a CASE of numbers instead of conditions, which no rule rewrites; the fields of the numbers are called
-/// `name`.
-fn lazy_case(case: Case, name: &str) -> Expr {
-    let number = |condition: Box<Expr>| {
-        let field = Arc::new(SqlType::Int2.arrow_field(name, true));
-        Box::new(Expr::Cast(Cast::new_from_field(condition, field)))
-    };
-    let branches = case.when_then_expr.into_iter().map(|(when, then)| (when, number(then))).collect();
-    let case = Expr::Case(Case::new(case.expr, branches, case.else_expr.map(number)));
-    let one = Expr::Literal(ScalarValue::Int16(Some(1)), None);
-    Expr::BinaryExpr(BinaryExpr::new(Box::new(case), Operator::Eq, Box::new(one)))
 }
 
 fn relations(expr: &Expr) -> HashSet<Option<TableReference>> {

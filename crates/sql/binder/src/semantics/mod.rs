@@ -6,7 +6,7 @@
 //!
 //! - types: `resolve.rs`, `expr_type.rs` (type of an expression), `compare.rs` and `compare_number.rs` (comparisons),
 //!   `set_operation.rs`, `recursive.rs`,
-//! - calls: `aggregate.rs`, `window.rs`, `coalesce.rs`, `lazy_evaluation.rs` (lazy evaluation), `fold.rs`, `copy_limit.rs` (limit
+//! - calls: `aggregate.rs`, `window.rs`, `coalesce.rs`, `lazy_evaluation.rs` (lazy evaluation), `fold.rs`, `duplication_limit.rs` (limit
 //!   on duplication),
 //! - plan nodes: `comparison_keys.rs` (GROUP BY and DISTINCT), `grouping_set.rs`, `unnest.rs`, `streamed_series.rs`,
 //!   `nullable_subquery.rs` (scalar subqueries),
@@ -20,7 +20,7 @@ mod compare;
 mod compare_number;
 mod comparison_keys;
 mod conditional_rule;
-mod copy_limit;
+mod duplication_limit;
 mod expr_planner;
 pub(crate) mod expr_type;
 mod fold;

@@ -20,8 +20,8 @@ use functions::cast::{CastKind, is_text, lower_cast, marked_literal};
 use functions::error::to_datafusion;
 use functions::type_rules::{Operand, common_type, plain_type_name, type_beside};
 use functions::{
-    ANY_EQUAL, Body, DataFusionFunction, ResolvedFunction, UnresolvedFunction, any_interval, comparison_key,
-    comparison_operator, external, extreme_interval, like_operator, missing_operator, negate_definition,
+    ANY_EQUAL, Body, DataFusionFunction, Fallibility, ResolvedFunction, UnresolvedFunction, any_interval,
+    comparison_key, external, extreme_interval, like_operator, missing_operator, negate_definition,
 };
 use plan::plan_limits::is_negated_membership;
 use plan::{balance, balance_concatenations};
@@ -35,15 +35,16 @@ use super::coalesce;
 use super::compare::{self, TypedExpr};
 use super::compare_number::is_false_or_null;
 use super::comparison_keys;
-use super::copy_limit::{copy_expr, is_cheap};
+use super::duplication_limit::{copy_expr, is_cheap};
 use super::expr_type::{field_of, type_of};
 use super::fold::fold_call;
 use super::grouping_set::project_set_keys;
-use super::lazy_evaluation::{guard_right_side, lower_boolean_case};
+use super::lazy_evaluation::{guard_right_side, lazy_coalesce, lower_boolean_case};
 use super::nullable_subquery::make_nullable;
 use super::recursive::resolve_recursive;
 use super::set_operation::{flatten_union, resolve_union, resolve_values};
 use super::unnest::add_element_types;
+use functions::SpecialCall;
 
 /// Type resolution for a statement of one session.
 #[derive(Debug)]
@@ -240,6 +241,28 @@ impl TreeNodeRewriter for ExprResolver<'_> {
     }
 }
 
+/// Call whose arguments are cast to their common type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommonTypeCall {
+    Coalesce,
+    Greatest,
+    Least,
+    /// `ARRAY[…]`.
+    Array,
+}
+
+impl CommonTypeCall {
+    /// Returns the words for the call in an error about types without a common one.
+    fn context(self) -> &'static str {
+        match self {
+            Self::Coalesce => "COALESCE",
+            Self::Greatest => "GREATEST",
+            Self::Least => "LEAST",
+            Self::Array => "ARRAY",
+        }
+    }
+}
+
 impl ExprResolver<'_> {
     fn resolve(&self, expr: Expr) -> Result<Expr> {
         interrupt::check().map_err(to_datafusion)?;
@@ -313,17 +336,29 @@ impl ExprResolver<'_> {
             return Ok(Expr::ScalarFunction(call));
         };
         let definition = named.definition;
-        if let Some(operator) = comparison_operator(definition.name) {
+        let special = definition.special_call();
+        if let Some(SpecialCall::Comparison(operator)) = special {
             let [left, right]: [Expr; 2] =
                 call.args.try_into().map_err(|_| external(SqlError::internal("a comparison takes two arguments")))?;
             return compare::lower_comparison(operator, self.typed(left)?, self.typed(right)?, self.session);
         }
         let arguments: Vec<SqlType> = call.args.iter().map(|arg| type_of(arg, self.schema)).collect::<Result<_>>()?;
-        if definition.name == "any_equal" {
-            return self.any_equal(call.args, &arguments);
-        }
-        if matches!(definition.name, "coalesce" | "greatest" | "least" | "nullif" | "array_literal") {
-            return self.resolve_common_type_call(definition.name, call.args, &arguments, named);
+        match special {
+            Some(SpecialCall::AnyEqual) => return self.any_equal(call.args, &arguments),
+            Some(SpecialCall::Coalesce) => {
+                return self.resolve_common_type_call(CommonTypeCall::Coalesce, call.args, &arguments, named);
+            }
+            Some(SpecialCall::Greatest) => {
+                return self.resolve_common_type_call(CommonTypeCall::Greatest, call.args, &arguments, named);
+            }
+            Some(SpecialCall::Least) => {
+                return self.resolve_common_type_call(CommonTypeCall::Least, call.args, &arguments, named);
+            }
+            Some(SpecialCall::ArrayLiteral) => {
+                return self.resolve_common_type_call(CommonTypeCall::Array, call.args, &arguments, named);
+            }
+            Some(SpecialCall::Nullif) => return self.resolve_nullif(call.args, &arguments),
+            _ => {}
         }
         let (index, mut targets) = definition.resolve_overload(&arguments).map_err(external)?;
         let overload = &definition.overloads[index];
@@ -341,11 +376,14 @@ impl ExprResolver<'_> {
             .collect::<Result<_>>()?;
         match overload.body {
             Body::Rewrite(make) => {
-                self.concatenations.update(|count| count + usize::from(definition.name == "||"));
+                self.concatenations.update(|count| count + usize::from(special == Some(SpecialCall::Concatenation)));
                 Ok(make(args))
             }
             Body::Builtin(function) => {
-                let expr = Expr::ScalarFunction(ScalarFunction::new_udf(DataFusionFunction::udf(function()), args));
+                let expr = Expr::ScalarFunction(ScalarFunction::new_udf(
+                    DataFusionFunction::udf(function(), overload.builtin_fallibility()),
+                    args,
+                ));
                 let wanted = overload.compute_result_type(&targets).map_err(external)?;
                 self.cast_result(expr, &wanted)
             }
@@ -367,66 +405,82 @@ impl ExprResolver<'_> {
         Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
     }
 
-    /// Resolves a call whose arguments have a common type: COALESCE, GREATEST, LEAST, NULLIF and ARRAY.
+    /// Resolves a call whose arguments have a common type.
     fn resolve_common_type_call(
         &self,
-        name: &str,
+        call: CommonTypeCall,
         args: Vec<Expr>,
         arguments: &[SqlType],
         named: &UnresolvedFunction,
     ) -> Result<Expr> {
-        let context = if name == "array_literal" { "ARRAY".to_owned() } else { name.to_uppercase() };
-        if name == "nullif" {
-            let [left, right]: [Expr; 2] = args
-                .try_into()
-                .map_err(|_| external(SqlError::new(Condition::SyntaxError, "NULLIF takes two arguments")))?;
-            // The result has the type of the comparison.
-            let gives = nullif_type(Operand::new(&left, &arguments[0]), &arguments[1]).map_err(external)?;
-            let left = lower_cast(left, &arguments[0], &gives, CastKind::Explicit, self.session)?;
-            let compared = copy_expr(&left, self.session)?;
-            let equal =
-                compare::lower_comparison(Operator::Eq, self.typed(compared)?, self.typed(right)?, self.session)?;
-            if !is_cheap(&left)
-                && let Expr::BinaryExpr(BinaryExpr { left: compared, op: Operator::Eq, right }) = &equal
-                && **compared == left
-            {
-                let call =
-                    ScalarFunction::new_udf(DataFusionFunction::udf(nullif()), vec![left, right.as_ref().clone()]);
-                return Ok(with_type_metadata(Expr::ScalarFunction(call), &gives));
-            }
-            let null = Expr::Literal(ScalarValue::try_from(&gives.arrow_type())?, None);
-            let case = Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)));
-            return Ok(with_type_metadata(Expr::Case(case), &gives));
-        }
         let operands: Vec<Operand<'_>> =
             args.iter().zip(arguments).map(|(arg, sql_type)| Operand::new(arg, sql_type)).collect();
-        let common = common_type(&operands, &context).map_err(external)?;
+        let common = common_type(&operands, call.context()).map_err(external)?;
         let args: Vec<Expr> = args
             .into_iter()
             .zip(arguments)
             .map(|(arg, from)| lower_cast(arg, from, &common, CastKind::Assignment, self.session))
             .collect::<Result<_>>()?;
-        let args = if name == "coalesce" { coalesce::flatten_arguments(args) } else { args };
-        if name == "coalesce"
-            && let Some(call) = coalesce::eager_coalesce(&args, &common, self.session)?
+        let args = if call == CommonTypeCall::Coalesce { coalesce::flatten_arguments(args) } else { args };
+        if call == CommonTypeCall::Coalesce
+            && let Some(eager) = coalesce::eager_coalesce(&args, &common, self.session)?
         {
-            return Ok(with_type_metadata(call, &common));
+            return Ok(with_type_metadata(eager, &common));
         }
-        if common == SqlType::Interval && matches!(name, "greatest" | "least") {
-            return extreme_interval(name == "greatest", args, self.session);
+        if call == CommonTypeCall::Coalesce
+            && common == SqlType::Bool
+            && let Some(lazy) = lazy_coalesce(&args, self.session)?
+        {
+            return Ok(lazy);
         }
-        if common == SqlType::Jsonb && matches!(name, "greatest" | "least") {
-            return Err(external(SqlError::unsupported(format_args!("{name} of jsonb"))));
+        if common == SqlType::Interval && matches!(call, CommonTypeCall::Greatest | CommonTypeCall::Least) {
+            return extreme_interval(call == CommonTypeCall::Greatest, args, self.session);
         }
-        let Body::Builtin(function) = named.definition.overloads[0].body else {
+        if common == SqlType::Jsonb && matches!(call, CommonTypeCall::Greatest | CommonTypeCall::Least) {
+            return Err(external(SqlError::unsupported(format_args!("{} of jsonb", named.definition.name))));
+        }
+        let overload = &named.definition.overloads[0];
+        let Body::Builtin(function) = overload.body else {
             return Err(external(SqlError::internal("overload of a common-type function is not a built-in")));
         };
-        if name == "array_literal" && matches!(common, SqlType::Array(_)) {
+        if call == CommonTypeCall::Array && matches!(common, SqlType::Array(_)) {
             return Err(external(SqlError::unsupported("an array of more than one dimension")));
         }
-        let gives = if name == "array_literal" { SqlType::Array(Box::new(common)) } else { common };
-        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(DataFusionFunction::udf(function()), args));
-        if name == "array_literal" { self.cast_result(expr, &gives) } else { Ok(with_type_metadata(expr, &gives)) }
+        let gives = if call == CommonTypeCall::Array { SqlType::Array(Box::new(common)) } else { common };
+        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(
+            DataFusionFunction::udf(function(), overload.builtin_fallibility()),
+            args,
+        ));
+        if call == CommonTypeCall::Array {
+            self.cast_result(expr, &gives)
+        } else {
+            Ok(with_type_metadata(expr, &gives))
+        }
+    }
+
+    /// Resolves NULLIF, whose arguments are compared with each other.
+    fn resolve_nullif(&self, args: Vec<Expr>, arguments: &[SqlType]) -> Result<Expr> {
+        let [left, right]: [Expr; 2] = args
+            .try_into()
+            .map_err(|_| external(SqlError::new(Condition::SyntaxError, "NULLIF takes two arguments")))?;
+        // The result has the type of the comparison.
+        let gives = nullif_type(Operand::new(&left, &arguments[0]), &arguments[1]).map_err(external)?;
+        let left = lower_cast(left, &arguments[0], &gives, CastKind::Explicit, self.session)?;
+        let compared = copy_expr(&left, self.session)?;
+        let equal = compare::lower_comparison(Operator::Eq, self.typed(compared)?, self.typed(right)?, self.session)?;
+        if !is_cheap(&left)
+            && let Expr::BinaryExpr(BinaryExpr { left: compared, op: Operator::Eq, right }) = &equal
+            && **compared == left
+        {
+            let call = ScalarFunction::new_udf(
+                DataFusionFunction::udf(nullif(), Fallibility::Never),
+                vec![left, right.as_ref().clone()],
+            );
+            return Ok(with_type_metadata(Expr::ScalarFunction(call), &gives));
+        }
+        let null = Expr::Literal(ScalarValue::try_from(&gives.arrow_type())?, None);
+        let case = Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)));
+        Ok(with_type_metadata(Expr::Case(case), &gives))
     }
 
     /// Resolves `x = ANY (array)`: casts the array's elements and `x` to the type they are compared in.
@@ -504,6 +558,7 @@ impl ExprResolver<'_> {
             self.typed(*between.high)?,
             self.session,
         )?;
+        let high = guard_right_side(&low, Operator::And, high, self.session)?;
         let within = low.and(high);
         Ok(if between.negated { Expr::Not(Box::new(within)) } else { within })
     }

@@ -9,8 +9,10 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::AnalyzerRule;
 use functions::cast::{CastKind, lower_cast};
-use functions::series::{SERIES_FUNCTION, SUBSCRIPTS_FUNCTION, SeriesType};
+use functions::series::{SUBSCRIPTS_FUNCTION, SeriesType};
+use functions::{SpecialCall, special_call};
 use optimizer::series::{ProjectSet, SetColumn};
+use plan::unique_name;
 use session_context::EvaluationContext;
 use types::SqlType;
 
@@ -68,7 +70,8 @@ fn stream_series(unnest: &Unnest, session: &Arc<EvaluationContext>) -> Result<Op
                 for arg in arguments(call) {
                     let from = type_of(arg, input.as_ref())?;
                     let to = if from == SqlType::Interval { &SqlType::Interval } else { &*element };
-                    let name = format!("series\u{1}{}", exprs.len());
+                    let is_taken = |name: &str| lists.schema.has_column_with_unqualified_name(name);
+                    let name = unique_name(&format!("series_{}", exprs.len()), is_taken);
                     let arg = lower_cast(arg.clone(), &from, to, CastKind::Assignment, session)?;
                     exprs.push(arg.alias(&name));
                     args.push(Expr::Column(Column::new_unqualified(name)));
@@ -93,7 +96,9 @@ fn stream_series(unnest: &Unnest, session: &Arc<EvaluationContext>) -> Result<Op
 fn list_origin(expr: &Expr) -> Option<ListOrigin<'_>> {
     match expr {
         Expr::Alias(alias) => list_origin(&alias.expr),
-        Expr::ScalarFunction(call) if call.func.name() == SERIES_FUNCTION => Some(ListOrigin::Series(expr)),
+        Expr::ScalarFunction(call) if special_call(&call.func) == Some(SpecialCall::SeriesList) => {
+            Some(ListOrigin::Series(expr))
+        }
         // The list of a series has one dimension.
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == SUBSCRIPTS_FUNCTION => {
             matches!(list_origin(args.first()?)?, ListOrigin::Series(_)).then_some(ListOrigin::Subscripts)

@@ -14,7 +14,9 @@ use types::{Condition, SessionZone, SqlError, SqlType};
 
 use super::aggregate::restore_count_argument;
 use super::expr_type::type_of;
+use super::lazy_evaluation::evaluate_if;
 use super::resolve::{ExprResolver, to_comparison_key};
+use plan::{StandardAggregate, StandardWindow};
 
 impl ExprResolver<'_> {
     pub(super) fn resolve_window(&self, mut call: WindowFunction) -> Result<Expr> {
@@ -23,12 +25,14 @@ impl ExprResolver<'_> {
             return Err(external(SqlError::new(Condition::FeatureNotSupported, message)));
         }
         self.check_range(&call)?;
-        if let ("lag" | "lead", Some(Expr::Literal(offset, _))) = (call.fun.name(), call.params.args.get(1))
-            && offset.is_null()
+        if let WindowFunctionDefinition::WindowUDF(function) = &call.fun
+            && matches!(StandardWindow::from_function(function), Some(StandardWindow::Lag | StandardWindow::Lead))
         {
-            return Err(external(SqlError::unsupported(format_args!("a NULL offset of {}", call.fun.name()))));
-        }
-        if matches!(call.fun.name(), "lag" | "lead") {
+            if let Some(Expr::Literal(offset, _)) = call.params.args.get(1)
+                && offset.is_null()
+            {
+                return Err(external(SqlError::unsupported(format_args!("a NULL offset of {}", call.fun.name()))));
+            }
             let name = call.fun.name().to_owned();
             self.unify_default_type(&name, &mut call.params.args)?;
         }
@@ -46,12 +50,12 @@ impl ExprResolver<'_> {
             call.params.window_frame = to_groups_frame(&call.params.window_frame);
         }
         if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
-            let name = function.name().to_owned();
-            if name == "count" {
+            let (function, kind) = (Arc::clone(function), StandardAggregate::from_function(function));
+            if kind == Some(StandardAggregate::Count) {
                 call.params.args = restore_count_argument(call.params.args);
             }
-            call.params.args = self.cast_aggregate_arguments(&name, call.params.args)?;
-            self.move_filter_to_arguments(&name, &mut call)?;
+            call.params.args = self.cast_aggregate_arguments(&function, call.params.args)?;
+            self.move_filter_to_arguments(kind, &mut call)?;
         }
         Ok(Expr::WindowFunction(Box::new(call)))
     }
@@ -81,16 +85,21 @@ impl ExprResolver<'_> {
     /// Moves FILTER into the arguments: as a CASE of the first argument for aggregates that ignore NULLs, as an
     /// additional argument for others. DataFusion stores FILTER beside the arguments, invisible to the engine and to
     /// workers.
-    fn move_filter_to_arguments(&self, name: &str, call: &mut WindowFunction) -> Result<()> {
+    fn move_filter_to_arguments(&self, kind: Option<StandardAggregate>, call: &mut WindowFunction) -> Result<()> {
         let is_plain = |sql_type: SqlType| {
             NumericPrecision::from_sql_type(&sql_type).is_some()
                 || matches!(sql_type, SqlType::Float8 | SqlType::Date | SqlType::Timestamp | SqlType::Text)
         };
         let Some(argument) = call.params.args.first_mut() else { return Ok(()) };
-        let ignores_nulls = match name {
-            "count" => true,
-            "sum" | "avg" | "min" | "max" | "variance" | "var_samp" | "var_pop" | "stddev" | "stddev_samp"
-            | "stddev_pop" => is_plain(type_of(argument, self.schema)?),
+        let ignores_nulls = match kind {
+            Some(StandardAggregate::Count) => true,
+            Some(
+                StandardAggregate::Sum
+                | StandardAggregate::Average
+                | StandardAggregate::Min
+                | StandardAggregate::Max
+                | StandardAggregate::Variance,
+            ) => is_plain(type_of(argument, self.schema)?),
             _ => false,
         };
         let Some(filter) = call.params.filter.take() else { return Ok(()) };
@@ -98,6 +107,9 @@ impl ExprResolver<'_> {
             *argument = when(*filter, argument.clone()).end()?;
         } else if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
             call.fun = WindowFunctionDefinition::AggregateUDF(with_filter_argument(Arc::clone(function)));
+            for argument in &mut call.params.args {
+                *argument = evaluate_if(&filter, argument.clone(), self.schema, self.session)?;
+            }
             call.params.args.push(*filter);
         }
         Ok(())

@@ -14,7 +14,7 @@ use super::set_clause::SetClause;
 use super::target::WriteTarget;
 use crate::bind::Binder;
 use crate::bind::modification::{Clause, Modification, ModificationSource, ReturningRow};
-use crate::bind::plan_names::reading;
+use crate::bind::modification_columns::ModificationColumns;
 use crate::statement_plan::{Action, ConflictUpdate};
 
 /// Returns the arbiter keys, whose violation is the conflict; none for DO NOTHING on a table without keys.
@@ -104,7 +104,8 @@ pub(super) fn plan_update(
         target: target.with_alias(alias),
         source: ModificationSource::Conflicting(&input),
         condition: written.condition.as_ref(),
-        values: assigned.values.iter().map(|value| (value.clone(), Clause::Update)).collect(),
+        values: assigned.values.iter().cloned().map(|value| value.into_written(Clause::Update)).collect(),
+        merge: None,
         returning,
         returning_row: ReturningRow::New,
     })?;
@@ -125,7 +126,8 @@ fn conflicting_row_schema(table: &Table) -> Schema {
     let place = |name| Arc::new(SqlType::Int8.arrow_field(name, false));
     let there = schema_of(&table.columns);
     let inserted = there.fields().iter().enumerate();
-    let inserted = inserted.map(|(at, field)| Arc::new(Field::clone(field).with_name(reading::other(at))));
+    let names = ModificationColumns::for_table(table);
+    let inserted = inserted.map(|(at, field)| Arc::new(Field::clone(field).with_name(names.other(at))));
     Schema::new(
         [ROW_ID, ROW_POSITION]
             .map(place)

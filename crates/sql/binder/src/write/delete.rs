@@ -27,6 +27,7 @@ pub fn plan_delete(binder: &Binder<'_>, delete: &Delete, declared: &[Option<SqlT
         source: ModificationSource::From(from),
         condition: delete.condition.as_ref(),
         values: Vec::new(),
+        merge: None,
         returning: delete.returning.as_ref(),
         returning_row: ReturningRow::Old,
     })?;

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use catalog::Table;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, Join, JoinConstraint, JoinOperator, TableAlias,
-    TableFactor, TableWithJoins, Value,
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Join, JoinConstraint, JoinOperator, TableFactor,
+    TableWithJoins, Value,
 };
+use syntax::Walk;
 use syntax::statement::{Merge, MergeAction, MergeClause, MergeWhen, is_default};
-use syntax::{Walk, parse_stored_expr};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::new_rows::{MergeClauses, RowsRead, plan_columns, positions_of};
-use super::set_clause::{NewValue, SetClause};
+use super::set_clause::{AssignedExpr, NewValue, SetClause};
 use super::target::WriteTarget;
 use super::values::infer_parameter_type;
 use super::{identity, insert, references, values};
-use crate::bind::modification::{Clause, Modification, ModificationSource, ReturningRow, target_in_from};
-use crate::bind::plan_names::{SOURCE_PRESENT, TARGET_PRESENT};
+use crate::bind::modification::{
+    Clause, MergeComposition, Modification, ModificationSource, ReturningRow, RowPresence, ValueKind, WrittenValue,
+    target_in_from,
+};
 use crate::bind::{Binder, resolved_types};
 use crate::statement_plan::{Action, ModifyPlan};
 
@@ -32,29 +34,36 @@ pub fn plan_merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlType
     let target = WriteTarget::resolve(binder, &merge.target.name, "merge into")?;
     let changed = target.with_alias(merge.target.alias.as_ref());
     let mut declared = declared.to_vec();
-    let mut values = vec![(clause_number(&merge.clauses)?, Clause::MergeWhen)];
+    let (mut guards, mut values) = ClauseGuards::new(&merge.clauses)?;
     let mut clauses = MergeClauses::default();
     for (number, clause) in merge.clauses.iter().enumerate() {
-        let made = resolve_clause(&target.table, clause, values.len(), &mut declared)?;
+        // The first value is the clause's number.
+        let made = resolve_clause(&target.table, clause, 1 + guards.clauses_of_values.len(), &mut declared)?;
         let place = match clause.when {
             MergeWhen::NotMatched => Clause::MergeInsert,
             MergeWhen::Matched | MergeWhen::NotMatchedBySource => Clause::Update,
         };
         for value in made.values {
-            values.push((guard_value(&merge.clauses, number, value), place));
+            values.push(value.into_written(place));
+            guards.clauses_of_values.push(number);
         }
         clauses.push(made.action, made.columns);
     }
+    let compose = |resolved: Vec<Expr>, presence: &RowPresence| guards.compose(resolved, presence);
     let is_set = |at: usize| clauses.may_change(at);
     let mut old = target.referenced_columns(binder);
     old.retain(|id| target.table.columns.iter().zip(0..).any(|(column, at)| column.id == *id && is_set(at)));
     let columns = plan_columns(&target, &positions_of(&target, &old));
     let bound = binder.resolve_modification(Modification {
         with: merge.with.as_ref(),
-        source: ModificationSource::From(vec![join_source(target_in_from(&changed), merge)?]),
+        source: ModificationSource::From(vec![join_source(target_in_from(&changed), merge)]),
         target: changed,
         condition: None,
         values,
+        merge: Some(MergeComposition {
+            compose: &compose,
+            marks_source: has_clause(merge, MergeWhen::NotMatchedBySource),
+        }),
         returning: merge.returning.as_ref(),
         returning_row: ReturningRow::OldIfDeleted,
     })?;
@@ -71,7 +80,7 @@ pub fn plan_merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlType
 struct ResolvedClause {
     action: Action,
     columns: Vec<NewValue>,
-    values: Vec<Expr>,
+    values: Vec<AssignedExpr>,
 }
 
 fn resolve_clause(
@@ -108,7 +117,7 @@ fn resolve_clause(
                 }
                 infer_parameter_type(value, &column.sql_type, parameters);
                 made.columns[position] = NewValue::Value(first + made.values.len());
-                made.values.push(value.clone());
+                made.values.push(AssignedExpr { expr: value.clone(), row_column: None });
             }
             made
         }
@@ -116,87 +125,124 @@ fn resolve_clause(
 }
 
 /// Joins the target to the source; unmatched rows are preserved if a clause applies to them.
-fn join_source(mut target: TableWithJoins, merge: &Merge) -> SqlResult<TableWithJoins> {
-    let has = |when| merge.clauses.iter().any(|clause| clause.when == when);
+fn join_source(mut target: TableWithJoins, merge: &Merge) -> TableWithJoins {
     let on = JoinConstraint::On(merge.on.clone());
-    let (keeps_source, keeps_target) = (has(MergeWhen::NotMatched), has(MergeWhen::NotMatchedBySource));
+    let keeps_source = has_clause(merge, MergeWhen::NotMatched);
+    let keeps_target = has_clause(merge, MergeWhen::NotMatchedBySource);
     let join_operator = match (keeps_source, keeps_target) {
         (false, false) => JoinOperator::Inner(on),
         (true, false) => JoinOperator::RightOuter(on),
         (false, true) => JoinOperator::LeftOuter(on),
         (true, true) => JoinOperator::FullOuter(on),
     };
-    let mut source = merge.source.clone();
-    if keeps_target {
-        source.joins.push(source_present_join()?);
-    }
+    let source = merge.source.clone();
     let relation = if source.joins.is_empty() {
         source.relation
     } else {
         TableFactor::NestedJoin { table_with_joins: Box::new(source), alias: None }
     };
     target.joins.push(Join { relation, global: false, join_operator });
-    Ok(target)
+    target
 }
 
-/// Builds `CROSS JOIN (SELECT true)`: a column that is true in rows of the source, and NULL in rows without one.
-fn source_present_join() -> SqlResult<Join> {
-    let Expr::Subquery(subquery) = parse_stored_expr(&format!("(SELECT true AS \"{SOURCE_PRESENT}\")"))? else {
-        return Err(SqlError::internal("SELECT true does not parse as a subquery"));
-    };
-    let name = Ident::with_quote('"', SOURCE_PRESENT);
-    let alias = TableAlias { explicit: true, name, columns: Vec::new(), at: None };
-    let relation = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
-    Ok(Join { relation, global: false, join_operator: JoinOperator::CrossJoin(JoinConstraint::None) })
+fn has_clause(merge: &Merge, when: MergeWhen) -> bool {
+    merge.clauses.iter().any(|clause| clause.when == when)
 }
 
-/// Builds the number of the clause that applies to a row; NULL for none or DO NOTHING.
-fn clause_number(clauses: &[MergeClause]) -> SqlResult<Expr> {
-    let mut conditions = Vec::with_capacity(clauses.len());
-    for (number, clause) in clauses.iter().enumerate() {
-        refuse_volatile(clause)?;
-        let result = match clause.action {
-            MergeAction::Nothing => Value::Null,
-            _ => Value::Number(number.to_string(), false),
+/// Conditions under which clauses apply to a row, over resolved expressions.
+struct ClauseGuards {
+    clauses: Vec<GuardedClause>,
+    /// Number of the clause of each value.
+    clauses_of_values: Vec<usize>,
+}
+
+/// Clause with its kind of rows.
+struct GuardedClause {
+    when: MergeWhen,
+    does_nothing: bool,
+    /// Index of its condition among all conditions.
+    condition: Option<usize>,
+}
+
+impl ClauseGuards {
+    /// Creates the guards of `clauses`; the second result is their conditions.
+    ///
+    /// # Errors
+    /// SQLSTATE 0A000 for a volatile condition, because conditions are evaluated more than once.
+    fn new(clauses: &[MergeClause]) -> SqlResult<(Self, Vec<WrittenValue>)> {
+        let (mut guarded, mut conditions) = (Vec::with_capacity(clauses.len()), Vec::new());
+        for clause in clauses {
+            refuse_volatile(clause)?;
+            let condition = clause.condition.as_ref().map(|condition| {
+                let hides_target = clause.when == MergeWhen::NotMatched;
+                let kind = ValueKind { clause: Clause::MergeWhen, hides_target, row_column: None };
+                conditions.push(WrittenValue { expr: condition.clone(), kind });
+                conditions.len() - 1
+            });
+            let does_nothing = matches!(clause.action, MergeAction::Nothing);
+            guarded.push(GuardedClause { when: clause.when, does_nothing, condition });
+        }
+        Ok((Self { clauses: guarded, clauses_of_values: Vec::new() }, conditions))
+    }
+
+    /// Returns the number of the clause that applies to a row, then the values, each computed only for rows to which
+    /// its clause applies. `resolved` are the conditions, then the values.
+    fn compose(&self, mut resolved: Vec<Expr>, presence: &RowPresence) -> Vec<Expr> {
+        let values = resolved.split_off(resolved.len() - self.clauses_of_values.len());
+        let conditions = resolved;
+        let guarded = values.into_iter().zip(&self.clauses_of_values);
+        let guarded = guarded.map(|(value, clause)| self.guard_value(*clause, value, &conditions, presence));
+        std::iter::once(self.clause_number(&conditions, presence)).chain(guarded).collect()
+    }
+
+    /// Builds the number of the clause that applies to a row; NULL for none or DO NOTHING.
+    fn clause_number(&self, conditions: &[Expr], presence: &RowPresence) -> Expr {
+        let branches = self.clauses.iter().enumerate().map(|(number, clause)| {
+            let result = if clause.does_nothing { Value::Null } else { Value::Number(number.to_string(), false) };
+            CaseWhen {
+                condition: self.clause_condition(clause, conditions, presence),
+                result: Expr::Value(result.into()),
+            }
+        });
+        let expr = Box::new(case(branches.collect()));
+        Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::Integer(None), array: false, format: None }
+    }
+
+    /// Guards a value, so that it is computed only for rows to which its clause applies.
+    fn guard_value(&self, number: usize, value: Expr, conditions: &[Expr], presence: &RowPresence) -> Expr {
+        if matches!(value, Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+            return value;
+        }
+        let clause = &self.clauses[number];
+        let mut condition = self.clause_condition(clause, conditions, presence);
+        for earlier in self.clauses[..number].iter().filter(|earlier| earlier.when == clause.when) {
+            if let Some(earlier) = earlier.condition {
+                let not = Expr::IsNotTrue(Box::new(Expr::Nested(Box::new(conditions[earlier].clone()))));
+                condition = and(not, condition);
+            }
+        }
+        case(vec![CaseWhen { condition, result: value }])
+    }
+
+    /// Builds the condition under which a clause applies to a row, regardless of earlier clauses.
+    fn clause_condition(&self, clause: &GuardedClause, conditions: &[Expr], presence: &RowPresence) -> Expr {
+        let target = Box::new(presence.target.clone());
+        let source = presence.source.clone().map(Box::new);
+        let kind = match clause.when {
+            MergeWhen::NotMatched => Expr::IsNull(target),
+            MergeWhen::NotMatchedBySource => {
+                Expr::IsNull(source.expect("the source is marked if a clause is for rows without one"))
+            }
+            // If unmatched rows of the target are preserved, a column distinguishes them.
+            MergeWhen::Matched => match source {
+                Some(source) => and(Expr::IsNotNull(target), Expr::IsNotNull(source)),
+                None => Expr::IsNotNull(target),
+            },
         };
-        conditions.push(CaseWhen { condition: clause_condition(clauses, clause), result: Expr::Value(result.into()) });
-    }
-    let expr = Box::new(case(conditions));
-    Ok(Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::Integer(None), array: false, format: None })
-}
-
-/// Guards a value, so that it is computed only for rows to which its clause applies.
-fn guard_value(clauses: &[MergeClause], number: usize, value: Expr) -> Expr {
-    if matches!(value, Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
-        return value;
-    }
-    let clause = &clauses[number];
-    let mut condition = clause_condition(clauses, clause);
-    for earlier in clauses[..number].iter().filter(|earlier| earlier.when == clause.when) {
-        if let Some(earlier) = &earlier.condition {
-            let not = Expr::IsNotTrue(Box::new(Expr::Nested(Box::new(earlier.clone()))));
-            condition = and(not, condition);
+        match clause.condition {
+            None => kind,
+            Some(condition) => and(kind, Expr::Nested(Box::new(conditions[condition].clone()))),
         }
-    }
-    case(vec![CaseWhen { condition, result: value }])
-}
-
-/// Builds the condition under which a clause applies to a row, regardless of earlier clauses.
-fn clause_condition(clauses: &[MergeClause], clause: &MergeClause) -> Expr {
-    let there = |name: &str| Expr::IsNotNull(Box::new(Expr::Identifier(Ident::with_quote('"', name))));
-    let absent = |name: &str| Expr::IsNull(Box::new(Expr::Identifier(Ident::with_quote('"', name))));
-    let kind = match clause.when {
-        MergeWhen::NotMatched => absent(TARGET_PRESENT),
-        MergeWhen::NotMatchedBySource => absent(SOURCE_PRESENT),
-        // If unmatched rows of the target are preserved, a column distinguishes them.
-        MergeWhen::Matched if clauses.iter().any(|other| other.when == MergeWhen::NotMatchedBySource) => {
-            and(there(TARGET_PRESENT), there(SOURCE_PRESENT))
-        }
-        MergeWhen::Matched => there(TARGET_PRESENT),
-    };
-    match &clause.condition {
-        None => kind,
-        Some(condition) => and(kind, Expr::Nested(Box::new(condition.clone()))),
     }
 }
 

@@ -34,6 +34,5 @@ pub use self::copy_options::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns,
 pub use self::delete::plan_delete;
 pub use self::insert::plan_insert;
 pub use self::merge::plan_merge;
-pub use self::new_rows::ACTION;
 pub use self::rows::{build_projection, column_types, write_input};
 pub use self::update::plan_update;

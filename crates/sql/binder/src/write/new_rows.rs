@@ -15,20 +15,15 @@ use super::rows;
 use super::set_clause::NewValue;
 use super::target::WriteTarget;
 use crate::bind::Binder;
-use crate::bind::plan_names::reading;
+use crate::bind::modification_columns::ModificationColumns;
 use crate::semantics::with_type_metadata;
 use crate::statement_plan::Action;
-
-/// Column of the action for a row.
-pub const ACTION: &str = "__action";
-
-/// Column of the action within a plan, as an integer.
-const PLAN_ACTION: &str = "done\u{1}";
 
 /// Rows read as planned by `bind/modification.rs`.
 pub(super) struct RowsRead<'a> {
     binder: &'a Binder<'a>,
     target: &'a WriteTarget,
+    names: ModificationColumns,
     plan: LogicalPlan,
     other_column_count: usize,
     types: Vec<SqlType>,
@@ -43,7 +38,8 @@ impl<'a> RowsRead<'a> {
         others: usize,
     ) -> SqlResult<Self> {
         let types = rows::column_types(&plan)?;
-        Ok(Self { binder, target, plan, other_column_count: others, types })
+        let names = ModificationColumns::for_table(&target.table);
+        Ok(Self { binder, target, names, plan, other_column_count: others, types })
     }
 
     /// Returns the new value of the column at `position`.
@@ -53,13 +49,13 @@ impl<'a> RowsRead<'a> {
     pub(super) fn new_value(&self, position: usize, new: NewValue) -> SqlResult<Expr> {
         let column = &self.target.table.columns[position];
         match new {
-            NewValue::Unchanged => Ok(column_ref(&reading::old(position))),
+            NewValue::Unchanged => Ok(column_ref(&self.names.old(position))),
             NewValue::Null => rows::null_of_type(&column.sql_type),
             NewValue::Default => rows::column_default(self.binder, column),
             NewValue::Value(at) => {
                 let from = &self.types[2 + self.target.table.columns.len() + self.other_column_count + at];
                 cast_for_assignment(
-                    column_ref(&reading::value(at)),
+                    column_ref(&self.names.value(at)),
                     from,
                     &column.name,
                     &column.sql_type,
@@ -74,12 +70,13 @@ impl<'a> RowsRead<'a> {
     /// # Errors
     /// Errors of a CHECK.
     pub(super) fn with_action(self, action: Action, new: Vec<Expr>) -> SqlResult<LogicalPlan> {
-        let of_action = Expr::Literal(ScalarValue::Int8(Some(action as i8)), None).alias(ACTION);
+        let names = self.names;
+        let of_action = Expr::Literal(ScalarValue::Int8(Some(action as i8)), None).alias(names.action());
         let columns = &self.target.table.columns;
         let mut made = vec![of_action, column_ref(ROW_ID), column_ref(ROW_POSITION)];
         made.extend(new.into_iter().zip(columns).map(|(value, column)| value.alias(&column.name)));
-        made.extend((0..columns.len()).map(|at| column_ref(&reading::old(at))));
-        made.extend((0..self.other_column_count).map(|at| column_ref(&reading::other(at))));
+        made.extend((0..columns.len()).map(|at| column_ref(&names.old(at))));
+        made.extend((0..self.other_column_count).map(|at| column_ref(&names.other(at))));
         let made = rows::build_projection(made, self.plan)?;
         match action {
             Action::Delete | Action::Nothing => Ok(made),
@@ -114,7 +111,9 @@ impl RowsRead<'_> {
     /// # Errors
     /// Those of [`RowsRead::new_value`]; errors of a CHECK.
     pub(super) fn apply_merge_clauses(mut self, clauses: &MergeClauses) -> SqlResult<LogicalPlan> {
-        let which = || Box::new(column_ref(&reading::value(0)));
+        let names = self.names.clone();
+        let action_number = names.merge_action_number();
+        let which = || Box::new(column_ref(&names.value(0)));
         let filter = Filter::try_new(Expr::IsNotNull(which()), Arc::new(self.plan.clone()));
         self.plan = LogicalPlan::Filter(filter.map_err(from_datafusion)?);
         let by_number = |values: Vec<Expr>| {
@@ -130,28 +129,32 @@ impl RowsRead<'_> {
         let done = by_number(actions);
         let narrow = Arc::new(Field::new("cast", DataType::Int8, true));
         let narrow = Expr::Cast(Cast::new_from_field(Box::new(done.clone()), narrow));
-        let mut made =
-            vec![narrow.alias(ACTION), column_ref(ROW_ID), column_ref(ROW_POSITION), done.alias(PLAN_ACTION)];
+        let mut made = vec![
+            narrow.alias(names.action()),
+            column_ref(ROW_ID),
+            column_ref(ROW_POSITION),
+            done.alias(&action_number),
+        ];
         for (at, column) in columns.iter().enumerate() {
             let values = clauses.0.iter().map(|(_, new)| self.new_value(at, new[at])).collect::<SqlResult<Vec<_>>>()?;
             made.push(with_type_metadata(by_number(values), &column.sql_type).alias(&column.name));
         }
-        made.extend((0..columns.len()).map(|at| column_ref(&reading::old(at))));
-        made.extend((0..self.other_column_count).map(|at| column_ref(&reading::other(at))));
-        let is_delete = || Box::new(column_ref(PLAN_ACTION).eq(action(&Action::Delete)));
+        made.extend((0..columns.len()).map(|at| column_ref(&names.old(at))));
+        made.extend((0..self.other_column_count).map(|at| column_ref(&names.other(at))));
+        let is_delete = || Box::new(column_ref(&action_number).eq(action(&Action::Delete)));
         let made = rows::build_projection(made, self.plan)?;
         let made = rows::add_constraint_check_unless(self.binder, self.target, made, Some(*is_delete()))?;
         let mut kept: Vec<Expr> = made.schema().columns().into_iter().map(Expr::Column).collect();
         for (at, column) in columns.iter().enumerate() {
-            let branch = (is_delete(), Box::new(column_ref(&reading::old(at))));
+            let branch = (is_delete(), Box::new(column_ref(&names.old(at))));
             let either = Expr::Case(Case::new(None, vec![branch], Some(Box::new(column_ref(&column.name)))));
-            kept.push(with_type_metadata(either, &column.sql_type).alias(reading::returning_row(at)));
+            kept.push(with_type_metadata(either, &column.sql_type).alias(names.returning_row(at)));
         }
         let words = [(Action::Insert, "INSERT"), (Action::Update, "UPDATE"), (Action::Delete, "DELETE")];
         let word = |word: &str| Expr::Literal(ScalarValue::Utf8View(Some(word.to_owned())), None);
         let said = words.iter().map(|(it, said)| (Box::new(action(it)), Box::new(word(said)))).collect();
-        let said = Expr::Case(Case::new(Some(Box::new(column_ref(PLAN_ACTION))), said, None));
-        kept.push(with_type_metadata(said, &SqlType::Text).alias(reading::ACTION));
+        let said = Expr::Case(Case::new(Some(Box::new(column_ref(&action_number))), said, None));
+        kept.push(with_type_metadata(said, &SqlType::Text).alias(names.merge_action()));
         rows::build_projection(kept, made)
     }
 }
@@ -159,18 +162,20 @@ impl RowsRead<'_> {
 /// Returns the column names of a [`crate::ModifyPlan`] before those of RETURNING, with the old values of the columns
 /// at the positions `old`.
 pub(super) fn plan_columns(target: &WriteTarget, old: &[usize]) -> Vec<String> {
-    let mut columns = vec![ACTION.to_owned(), ROW_ID.to_owned(), ROW_POSITION.to_owned()];
+    let names = ModificationColumns::for_table(&target.table);
+    let mut columns = vec![names.action(), ROW_ID.to_owned(), ROW_POSITION.to_owned()];
     columns.extend(target.column_names());
-    columns.extend(old.iter().map(|at| reading::old(*at)));
+    columns.extend(old.iter().map(|at| names.old(*at)));
     columns
 }
 
 /// Adds NULLs as the old values of inserted rows, for RETURNING.
 pub(super) fn with_null_old_values(target: &WriteTarget, rows: LogicalPlan) -> SqlResult<LogicalPlan> {
+    let names = ModificationColumns::for_table(&target.table);
     let columns = &target.table.columns;
     let mut made: Vec<Expr> = columns.iter().map(|column| column_ref(&column.name)).collect();
     for (at, column) in columns.iter().enumerate() {
-        made.push(rows::null_of_type(&column.sql_type)?.alias(reading::old(at)));
+        made.push(rows::null_of_type(&column.sql_type)?.alias(names.old(at)));
     }
     rows::build_projection(made, rows)
 }

@@ -1,14 +1,13 @@
 //! SET clauses: the new values of columns.
 
 use catalog::Table;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, TableFactor};
-use syntax::parse_stored_expr;
+use datafusion::sql::sqlparser::ast::{Expr, Query};
 use syntax::statement::{AssignedValue, Assignment, is_default};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::identity;
 use super::values::infer_parameter_type;
-use crate::bind::plan_names::ASSIGNMENT_QUERY;
+use crate::bind::modification::{Clause, RowColumn, ValueKind, WrittenValue};
 
 /// New value of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +26,23 @@ pub(super) enum NewValue {
 pub(super) struct SetClause {
     /// New values of all columns of the table, in order.
     pub(super) columns: Vec<NewValue>,
-    pub(super) values: Vec<Expr>,
+    pub(super) values: Vec<AssignedExpr>,
+}
+
+/// Expression whose value is assigned to a column.
+#[derive(Debug, Clone)]
+pub(super) struct AssignedExpr {
+    pub(super) expr: Expr,
+    /// Column of the only row of `expr`, a query, if that row is assigned to several columns.
+    pub(super) row_column: Option<RowColumn>,
+}
+
+impl AssignedExpr {
+    /// Returns the value as one that a statement computes, in the scope of `clause`.
+    pub(super) fn into_written(self, clause: Clause) -> WrittenValue {
+        let kind = ValueKind { clause, hides_target: clause == Clause::MergeInsert, row_column: self.row_column };
+        WrittenValue { expr: self.expr, kind }
+    }
 }
 
 impl SetClause {
@@ -54,17 +69,20 @@ impl SetClause {
                     let message = format!("multiple assignments to same column \"{}\"", name.value);
                     return Err(SqlError::new(Condition::SyntaxError, message));
                 }
-                let value = match &assignment.value {
-                    AssignedValue::Single(value) => Expr::clone(value),
-                    AssignedValue::Row(values) => values[at].clone(),
-                    AssignedValue::Query(query) => assigned_column(query, at, assignment.columns.len())?,
+                let (value, row_column) = match &assignment.value {
+                    AssignedValue::Single(value) => (Expr::clone(value), None),
+                    AssignedValue::Row(values) => (values[at].clone(), None),
+                    AssignedValue::Query(query) => {
+                        let column = RowColumn { position: at, width: assignment.columns.len() };
+                        (Expr::Subquery(Box::new(Query::clone(query))), Some(column).filter(|column| column.width != 1))
+                    }
                 };
                 assigned.columns[position] = if is_default(&value) {
                     NewValue::Default
                 } else {
                     identity::refuse_update(column)?;
                     infer_parameter_type(&value, &column.sql_type, parameters);
-                    assigned.values.push(value);
+                    assigned.values.push(AssignedExpr { expr: value, row_column });
                     NewValue::Value(first + assigned.values.len() - 1)
                 };
             }
@@ -76,23 +94,4 @@ impl SetClause {
     pub(super) fn sets(&self, position: usize) -> bool {
         self.columns[position] != NewValue::Unchanged
     }
-}
-
-/// Returns one of the `width` columns of a query's only row, as a scalar subquery.
-fn assigned_column(query: &Query, at: usize, width: usize) -> SqlResult<Expr> {
-    if width == 1 {
-        return Ok(Expr::Subquery(Box::new(query.clone())));
-    }
-    let names: Vec<String> = (1..=width).map(|number| format!("\"c{number}\"")).collect();
-    let text = format!("(SELECT {} FROM (SELECT 1) AS \"{ASSIGNMENT_QUERY}\" ({}))", names[at], names.join(", "));
-    let mut wrapped = parse_stored_expr(&text)?;
-    if let Expr::Subquery(outer) = &mut wrapped
-        && let SetExpr::Select(select) = outer.body.as_mut()
-        && let Some(table) = select.from.first_mut()
-        && let TableFactor::Derived { subquery, .. } = &mut table.relation
-    {
-        **subquery = query.clone();
-        return Ok(wrapped);
-    }
-    Err(SqlError::internal("wrapped assignment query does not parse as a subquery"))
 }

@@ -30,7 +30,8 @@ pub fn plan_update(binder: &Binder<'_>, update: &Update, declared: &[Option<SqlT
         target: changed,
         source: ModificationSource::From(from),
         condition: update.condition.as_ref(),
-        values: assigned.values.iter().map(|value| (value.clone(), Clause::Update)).collect(),
+        values: assigned.values.iter().cloned().map(|value| value.into_written(Clause::Update)).collect(),
+        merge: None,
         returning: update.returning.as_ref(),
         returning_row: ReturningRow::New,
     })?;

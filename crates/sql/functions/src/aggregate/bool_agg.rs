@@ -17,11 +17,12 @@ use super::interval::no_partial_state;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct BoolAggregate {
     inner: Arc<AggregateUDF>,
+    is_or: bool,
 }
 
 impl BoolAggregate {
-    pub(super) fn new(inner: Arc<AggregateUDF>) -> Self {
-        Self { inner }
+    pub(super) fn new(inner: Arc<AggregateUDF>, is_or: bool) -> Self {
+        Self { inner, is_or }
     }
 }
 
@@ -55,7 +56,7 @@ impl AggregateUDFImpl for BoolAggregate {
     }
 
     fn create_sliding_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(BoolCounts { is_or: self.name() == "bool_or", values: [0; 2] }))
+        Ok(Box::new(BoolCounts { is_or: self.is_or, values: [0; 2] }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {

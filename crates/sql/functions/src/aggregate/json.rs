@@ -20,17 +20,27 @@ use crate::json::JsonWriter;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct JsonAggregate {
     name: &'static str,
+    form: JsonForm,
     signature: Signature,
 }
 
+/// Result of a JSON aggregate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct JsonForm {
+    /// True for an object of keys and values, false for an array.
+    pub(super) is_object: bool,
+    /// True for jsonb, false for json.
+    pub(super) is_jsonb: bool,
+}
+
 impl JsonAggregate {
-    pub(super) fn new(name: &'static str) -> Self {
-        let count = if name.contains("object") { 2 } else { 1 };
-        Self { name, signature: Signature::any(count, Volatility::Immutable) }
+    pub(super) fn new(name: &'static str, form: JsonForm) -> Self {
+        let count = if form.is_object { 2 } else { 1 };
+        Self { name, form, signature: Signature::any(count, Volatility::Immutable) }
     }
 
     fn result(&self) -> SqlType {
-        if self.name.starts_with("jsonb") { SqlType::Jsonb } else { SqlType::Json }
+        if self.form.is_jsonb { SqlType::Jsonb } else { SqlType::Json }
     }
 }
 
@@ -59,14 +69,14 @@ impl AggregateUDFImpl for JsonAggregate {
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let types =
             args.expr_fields.iter().map(|field| SqlType::from_arrow_field(field).unwrap_or(SqlType::Text)).collect();
-        Ok(Box::new(JsonAccumulator { name: self.name, types, parts: Vec::new() }))
+        Ok(Box::new(JsonAccumulator { form: self.form, types, parts: Vec::new() }))
     }
 }
 
 /// JSON texts of the elements or members, in arrival order.
 #[derive(Debug)]
 struct JsonAccumulator {
-    name: &'static str,
+    form: JsonForm,
     types: Vec<SqlType>,
     parts: Vec<String>,
 }
@@ -112,8 +122,8 @@ impl Accumulator for JsonAccumulator {
         }
         check_length(self.parts.iter().map(|part| part.len() + 2).sum()).map_err(external)?;
         let joined = self.parts.join(", ");
-        let text = if self.name.contains("object") { format!("{{ {joined} }}") } else { format!("[{joined}]") };
-        let text = if self.name.starts_with("jsonb") { normalize_jsonb(&text).map_err(external)? } else { text };
+        let text = if self.form.is_object { format!("{{ {joined} }}") } else { format!("[{joined}]") };
+        let text = if self.form.is_jsonb { normalize_jsonb(&text).map_err(external)? } else { text };
         Ok(ScalarValue::Utf8View(Some(text)))
     }
 

@@ -18,11 +18,12 @@ use super::interval::{IntervalExtreme, SlidingIntervalExtreme};
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct MinMax {
     inner: Arc<AggregateUDF>,
+    is_max: bool,
 }
 
 impl MinMax {
-    pub(super) fn new(inner: Arc<AggregateUDF>) -> Self {
-        Self { inner }
+    pub(super) fn new(inner: Arc<AggregateUDF>, is_max: bool) -> Self {
+        Self { inner, is_max }
     }
 }
 
@@ -56,7 +57,7 @@ impl AggregateUDFImpl for MinMax {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if is_of_intervals(&args) {
-            return Ok(Box::new(IntervalExtreme::new(self.name() == "max")));
+            return Ok(Box::new(IntervalExtreme::new(self.is_max)));
         }
         self.inner.accumulator(args)
     }
@@ -75,7 +76,7 @@ impl AggregateUDFImpl for MinMax {
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if is_of_intervals(&args) {
-            return Ok(Box::new(SlidingIntervalExtreme::new(self.name() == "max")));
+            return Ok(Box::new(SlidingIntervalExtreme::new(self.is_max)));
         }
         self.inner.create_sliding_accumulator(args)
     }

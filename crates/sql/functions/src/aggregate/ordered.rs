@@ -20,12 +20,8 @@ use super::size_checked::SizeCheckedAccumulator;
 /// Number of rows collected before DISTINCT first removes duplicates.
 const ROWS_BEFORE_DEDUPLICATION: usize = 8192;
 
-/// Aggregates that depend on the order of their rows. With DISTINCT, the analyzer adds sort keys that tell rows
-/// apart.
-pub(super) const ORDER_SENSITIVE_NAMES: [&str; 6] =
-    ["array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"];
-
-/// Aggregate that collects and sorts its rows for ORDER BY or DISTINCT, and is `plain` otherwise.
+/// Aggregate that depends on the order of its rows: it collects and sorts them for ORDER BY or DISTINCT, and is `plain`
+/// otherwise. With DISTINCT, the analyzer adds sort keys that tell rows apart.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct OrderedAggregate {
     plain: Arc<AggregateUDF>,

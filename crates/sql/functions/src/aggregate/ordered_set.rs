@@ -20,19 +20,37 @@ use crate::type_rules::plain_type_name;
 /// One of the three ordered-set aggregates. Arguments are the ordered value and, for percentiles, the fraction.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct OrderedSet {
-    name: &'static str,
+    kind: OrderedSetKind,
     signature: Signature,
 }
 
+/// Kind of an ordered-set aggregate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum OrderedSetKind {
+    Mode,
+    PercentileContinuous,
+    PercentileDiscrete,
+}
+
+impl OrderedSetKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mode => "mode",
+            Self::PercentileContinuous => "percentile_cont",
+            Self::PercentileDiscrete => "percentile_disc",
+        }
+    }
+}
+
 impl OrderedSet {
-    pub(super) fn new(name: &'static str) -> Self {
-        Self { name, signature: Signature::user_defined(Volatility::Immutable) }
+    pub(super) fn new(kind: OrderedSetKind) -> Self {
+        Self { kind, signature: Signature::user_defined(Volatility::Immutable) }
     }
 }
 
 impl AggregateUDFImpl for OrderedSet {
     fn name(&self) -> &str {
-        self.name
+        self.kind.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -54,16 +72,16 @@ impl AggregateUDFImpl for OrderedSet {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let wanted = if self.name == "mode" { 1 } else { 2 };
+        let wanted = if self.kind == OrderedSetKind::Mode { 1 } else { 2 };
         if arguments.len() != wanted {
-            return Err(external(missing_function(self.name, "")));
+            return Err(external(missing_function(self.kind.name(), "")));
         }
         let mut coerced = arguments.to_vec();
-        if self.name == "percentile_cont" && arguments[0] != DataType::Float64 {
+        if self.kind == OrderedSetKind::PercentileContinuous && arguments[0] != DataType::Float64 {
             if !arguments[0].is_numeric() {
                 let shown = SqlType::from_arrow_type(&arguments[0]).unwrap_or(SqlType::Text);
                 return Err(external(missing_function(
-                    self.name,
+                    self.kind.name(),
                     &format!("double precision, {}", plain_type_name(&shown)),
                 )));
             }
@@ -113,7 +131,7 @@ impl AggregateUDFImpl for OrderedSet {
             )));
         }
         Ok(Box::new(OrderedSetAccumulator {
-            name: self.name,
+            kind: self.kind,
             fraction,
             is_descending,
             input: args.expr_fields[0].data_type().clone(),
@@ -124,7 +142,7 @@ impl AggregateUDFImpl for OrderedSet {
 
 #[derive(Debug)]
 struct OrderedSetAccumulator {
-    name: &'static str,
+    kind: OrderedSetKind,
     fraction: Option<f64>,
     is_descending: bool,
     input: DataType,
@@ -148,7 +166,7 @@ impl OrderedSetAccumulator {
     )]
     fn percentile(&self, sorted: &ArrayRef, fraction: f64) -> Result<ScalarValue> {
         let count = sorted.len();
-        if self.name == "percentile_disc" {
+        if self.kind == OrderedSetKind::PercentileDiscrete {
             let position = (fraction * count as f64).ceil() as usize;
             return ScalarValue::try_from_array(sorted, position.max(1) - 1);
         }
@@ -196,7 +214,7 @@ impl Accumulator for OrderedSetAccumulator {
         match self.fraction {
             _ if sorted.is_empty() => ScalarValue::try_from(&self.input),
             Some(fraction) => self.percentile(&sorted, fraction),
-            None if self.name == "mode" => Self::mode(&sorted),
+            None if self.kind == OrderedSetKind::Mode => Self::mode(&sorted),
             None => ScalarValue::try_from(&self.input),
         }
     }

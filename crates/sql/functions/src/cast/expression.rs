@@ -49,7 +49,16 @@ pub fn lower_cast(
         return Err(external(missing_cast(from, to)));
     }
     if let Expr::Literal(value, _) = &expr {
-        return fold_cast(value, from, to, kind, session).map_err(external);
+        return match fold_cast(value, from, to, kind, session) {
+            // PostgreSQL rejects an untyped literal at once. A typed one may be in a branch that never runs.
+            Err(error) if *from == SqlType::Unknown || kind != CastKind::Explicit => Err(external(error)),
+            Err(_) => {
+                let literal = marked_literal(value.cast_to(&from.arrow_type())?, from);
+                let function = CastFunction::udf(from, to, kind, session);
+                Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![literal])))
+            }
+            Ok(literal) => Ok(literal),
+        };
     }
     if *from == SqlType::Unknown
         && let Expr::Placeholder(placeholder) = expr

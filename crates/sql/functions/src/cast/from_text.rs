@@ -1,5 +1,7 @@
 //! Casts from text to any type, with PostgreSQL's messages for invalid input.
 
+#![deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until text is cast to it")]
+
 use std::sync::Arc;
 
 use arrow::array::{

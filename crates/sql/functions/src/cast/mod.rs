@@ -1,14 +1,18 @@
 //! Casts with PostgreSQL's semantics: rounding, ranges, text formats, time zones, lengths.
 //!
+//! - `fallibility.rs`: whether a cast can fail,
 //! - `expression.rs`: lowers a cast to a literal, Arrow's cast or a [`CastFunction`],
 //! - `number.rs`, `datetime.rs`, `from_text.rs`, `to_text.rs`: casts of arrays, by kind of value,
 //! - `single_value.rs`: casts of single values.
 
 mod datetime;
 mod expression;
+mod fallibility;
 mod from_text;
 mod number;
 mod single_value;
+#[cfg(test)]
+mod tests;
 mod to_text;
 
 use std::hash::Hash;
@@ -34,6 +38,7 @@ pub(super) use self::single_value::ValueCast;
 pub(crate) use self::to_text::TextWriter;
 use super::ValueLifetime;
 use super::column_name::column_name;
+use super::fallibility::Fallibility;
 use super::function::invoke;
 use crate::type_rules::{plain_type_name, same_base_type};
 
@@ -114,8 +119,13 @@ impl CastFunction {
         self.from == SqlType::Text && self.to == SqlType::BARE_NUMERIC
     }
 
-    /// Returns whether it parses text, which can fail.
-    pub(crate) fn parses_text(&self) -> bool {
+    /// Returns the degree to which the cast can fail.
+    pub(crate) fn fallibility(&self) -> Fallibility {
+        fallibility::of_cast(&self.from, &self.to, self.kind)
+    }
+
+    /// Returns whether it parses text.
+    fn parses_text(&self) -> bool {
         is_text(&self.from) && !is_text(&self.to)
     }
 }

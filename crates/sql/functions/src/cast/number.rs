@@ -98,9 +98,10 @@ fn from_float(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
         SqlType::Int4 => map::<Float64Type, Int32Type>(values, |value| {
             whole(value, -2_147_483_648.0, 2_147_483_648.0, "integer").map(|value| value as i32)
         }),
-        _ => map::<Float64Type, Int64Type>(values, |value| {
+        SqlType::Int8 => map::<Float64Type, Int64Type>(values, |value| {
             whole(value, -9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0, "bigint")
         }),
+        _ => Err(missing_cast(&SqlType::Float8, to)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Casts any value to text, and limits the length of text.
 
+#![deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has a text form")]
+
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use types::text::{
     format_time, format_timestamp, format_timestamptz, format_uuid,
 };
 use types::value_guard::check_growth;
-use types::{Condition, Interval, ObjectNames, SessionZone, SqlError, SqlResult, SqlType, ValueGuard};
+use types::{Condition, Interval, ObjectNames, SessionZone, SqlError, SqlResult, SqlType, TypeGroup, ValueGuard};
 
 use super::{CastKind, is_text};
 use crate::value_bytes::value_bytes;
@@ -42,12 +44,10 @@ impl<'a> TextWriter<'a> {
     /// Checks the memory limit before a row's value is appended to `out`, if its text may be far longer than its
     /// memory: the elements of an array can share theirs.
     pub(crate) fn check_memory(&self, row: usize, out: &str) -> SqlResult<()> {
-        match self.sql_type {
-            SqlType::Array(_) if self.values.is_valid(row) => {
-                check_growth(out, value_bytes(self.values.slice(row, 1).as_ref()))
-            }
-            _ => Ok(()),
+        if self.sql_type.group() == TypeGroup::Array && self.values.is_valid(row) {
+            check_growth(out, value_bytes(self.values.slice(row, 1).as_ref()))?;
         }
+        Ok(())
     }
 
     /// Appends a row's value; returns `None` for NULL.
@@ -81,7 +81,14 @@ impl<'a> TextWriter<'a> {
                 let bytes = values.as_fixed_size_binary().value(row);
                 format_uuid(bytes.try_into().expect("a uuid has 16 bytes"), out);
             }
-            sql_type if sql_type.is_oid() => {
+            sql_type @ (T::Oid
+            | T::Regclass
+            | T::Regtype
+            | T::Regproc
+            | T::Regnamespace
+            | T::Regrole
+            | T::Regprocedure
+            | T::Regoperator) => {
                 let number = values.as_primitive::<UInt32Type>().value(row);
                 match self.names.filter(|_| sql_type.is_reg_type()) {
                     Some(names) => out.push_str(&names.format(self.sql_type, number)),
@@ -93,7 +100,9 @@ impl<'a> TextWriter<'a> {
             T::OidVector => self.write_vector(row, &T::Oid, out),
             // A cast of `char(n)` to text removes the padding.
             T::Char(_) => out.push_str(values.as_string_view().value(row).trim_end_matches(' ')),
-            _ => out.push_str(values.as_string_view().value(row)),
+            T::Text | T::Varchar(_) | T::Name | T::InternalChar | T::Json | T::Jsonb | T::Unknown => {
+                out.push_str(values.as_string_view().value(row));
+            }
         }
         Some(())
     }
@@ -172,7 +181,37 @@ pub(super) fn fit_length(text: &mut String, from: &SqlType, to: &SqlType, kind: 
         SqlType::Char(Some(length)) => (*length, true),
         SqlType::Name => (63, false),
         SqlType::InternalChar => (1, false),
-        _ => return Ok(()),
+        SqlType::Varchar(None)
+        | SqlType::Char(None)
+        | SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Interval
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Array(_)
+        | SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => return Ok(()),
     };
     let limit = usize::try_from(length).unwrap_or(usize::MAX);
     if kind == CastKind::Comparison {

@@ -29,12 +29,12 @@ fn day(year: i32, month: i32, day: i32) -> SqlResult<i32> {
 
 #[expect(clippy::cast_possible_truncation, reason = "seconds lie between 0 and 60")]
 fn time_of_day(hour: i32, minute: i32, second: f64) -> SqlResult<i64> {
-    let is_valid = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&second);
-    let us = (i64::from(hour) * 60 + i64::from(minute)) * 60_000_000 + (second * 1e6).round_ties_even() as i64;
-    if !is_valid || US_PER_DAY < us {
-        return Err(out_of_range("time", &format!("{hour}:{minute:02}:{second:02}")));
+    let out_of_range = || out_of_range("time", &format!("{hour}:{minute:02}:{second:02}"));
+    if !(0..=24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..=60.0).contains(&second) {
+        return Err(out_of_range());
     }
-    Ok(us)
+    let us = (i64::from(hour) * 60 + i64::from(minute)) * 60_000_000 + (second * 1e6).round_ties_even() as i64;
+    if us <= US_PER_DAY { Ok(us) } else { Err(out_of_range()) }
 }
 
 fn int_argument(call: &Call<'_>, index: usize, row: usize) -> Option<i32> {

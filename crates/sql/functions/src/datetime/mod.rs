@@ -20,7 +20,7 @@ pub use self::field::extract_scale;
 pub(super) use self::make::micros_from_epoch_seconds;
 use super::arithmetic::{interval_from_arrow, interval_to_arrow};
 use super::call::Call;
-use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 
 const FLOAT8: ResultType = ResultType::fixed(SqlType::Float8);
 const TEXT: ResultType = ResultType::fixed(SqlType::Text);
@@ -34,33 +34,39 @@ const NUMERIC: ResultType = ResultType::fixed(SqlType::BARE_NUMERIC);
 
 /// Defines the EXTRACT of fields of a given scale.
 macro_rules! extract {
-    ($name:literal, $scale:literal) => {
+    ($name:literal, $scale:literal, $description:literal) => {
         Definition::new(
             $name,
+            $description,
             &[
                 Overload::rows(
                     &[T::Text, T::Timestamp],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
+                    F::Literals(&[0]),
                     field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Date],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
+                    F::Literals(&[0]),
                     field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::TimestampTz],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
+                    F::Literals(&[0]),
                     field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Time],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
+                    F::Literals(&[0]),
                     field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Interval],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
+                    F::Literals(&[0]),
                     field::extract,
                 ),
             ],
@@ -69,125 +75,200 @@ macro_rules! extract {
 }
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    extract!("extract_0", 0),
-    extract!("extract_3", 3),
-    extract!("extract_6", 6),
+    extract!("extract_0", 0, "extract a field with a whole value; written EXTRACT(field FROM x)"),
+    extract!("extract_3", 3, "extract a field with three decimals; written EXTRACT(field FROM x)"),
+    extract!("extract_6", 6, "extract a field with six decimals; written EXTRACT(field FROM x)"),
     Definition::new(
         "date_part",
+        "extract a field",
         &[
-            Overload::rows(&[T::Text, T::Timestamp], FLOAT8, field::date_part),
-            Overload::rows(&[T::Text, T::Date], FLOAT8, field::date_part),
-            Overload::rows(&[T::Text, T::TimestampTz], FLOAT8, field::date_part),
-            Overload::rows(&[T::Text, T::Time], FLOAT8, field::date_part),
-            Overload::rows(&[T::Text, T::Interval], FLOAT8, field::date_part),
+            Overload::rows(&[T::Text, T::Timestamp], FLOAT8, F::Literals(&[0]), field::date_part),
+            Overload::rows(&[T::Text, T::Date], FLOAT8, F::Literals(&[0]), field::date_part),
+            Overload::rows(&[T::Text, T::TimestampTz], FLOAT8, F::Literals(&[0]), field::date_part),
+            Overload::rows(&[T::Text, T::Time], FLOAT8, F::Literals(&[0]), field::date_part),
+            Overload::rows(&[T::Text, T::Interval], FLOAT8, F::Literals(&[0]), field::date_part),
         ],
     ),
     Definition::new(
         "date_trunc",
+        "truncate to specified units",
         &[
-            Overload::rows(&[T::Text, T::TimestampTz], TIMESTAMPTZ, truncate::timestamptz),
-            Overload::rows(&[T::Text, T::Timestamp], TIMESTAMP, truncate::timestamp),
-            Overload::rows(&[T::Text, T::Interval], INTERVAL, truncate::interval),
-            Overload::rows(&[T::Text, T::TimestampTz, T::Text], TIMESTAMPTZ, truncate::timestamptz),
+            Overload::rows(&[T::Text, T::TimestampTz], TIMESTAMPTZ, F::Literals(&[0]), truncate::timestamptz),
+            Overload::rows(&[T::Text, T::Timestamp], TIMESTAMP, F::Literals(&[0]), truncate::timestamp),
+            Overload::rows(&[T::Text, T::Interval], INTERVAL, F::Literals(&[0]), truncate::interval),
+            Overload::rows(
+                &[T::Text, T::TimestampTz, T::Text],
+                TIMESTAMPTZ,
+                F::Literals(&[0, 2]),
+                truncate::timestamptz,
+            ),
         ],
     ),
     Definition::new(
         "age",
+        "date difference preserving months and years",
         &[
-            Overload::rows(&[T::TimestampTz, T::TimestampTz], INTERVAL, age_tz),
-            Overload::rows(&[T::Timestamp, T::Timestamp], INTERVAL, age),
-            Overload::rows(&[T::TimestampTz], INTERVAL, age_today),
-            Overload::rows(&[T::Timestamp], INTERVAL, age_today),
+            Overload::rows(&[T::TimestampTz, T::TimestampTz], INTERVAL, F::Overflow, age_tz),
+            Overload::rows(&[T::Timestamp, T::Timestamp], INTERVAL, F::Overflow, age),
+            Overload::rows(&[T::TimestampTz], INTERVAL, F::Overflow, age_today),
+            Overload::rows(&[T::Timestamp], INTERVAL, F::Overflow, age_today),
         ],
     ),
     Definition::new(
         "justify_days",
-        &[Overload::rows(&[T::Interval], INTERVAL, |call| justify(call, Interval::justify_days))],
+        "promote groups of 30 days to numbers of months",
+        &[Overload::rows(&[T::Interval], INTERVAL, F::Overflow, |call| justify(call, Interval::justify_days))],
     ),
     Definition::new(
         "justify_hours",
-        &[Overload::rows(&[T::Interval], INTERVAL, |call| justify(call, Interval::justify_hours))],
+        "promote groups of 24 hours to numbers of days",
+        &[Overload::rows(&[T::Interval], INTERVAL, F::Overflow, |call| justify(call, Interval::justify_hours))],
     ),
     Definition::new(
         "justify_interval",
-        &[Overload::rows(&[T::Interval], INTERVAL, |call| justify(call, Interval::justify))],
+        "promote groups of 24 hours to days and groups of 30 days to months",
+        &[Overload::rows(&[T::Interval], INTERVAL, F::Overflow, |call| justify(call, Interval::justify))],
     ),
     Definition::new(
         "isfinite",
+        "finite date or timestamp?",
         &[
-            Overload::rows(&[T::TimestampTz], BOOL, is_finite),
-            Overload::rows(&[T::Timestamp], BOOL, is_finite),
-            Overload::rows(&[T::Date], BOOL, is_finite_date),
+            Overload::rows(&[T::TimestampTz], BOOL, F::Nothing, is_finite),
+            Overload::rows(&[T::Timestamp], BOOL, F::Nothing, is_finite),
+            Overload::rows(&[T::Date], BOOL, F::Nothing, is_finite_date),
         ],
     ),
     Definition::new(
         "timezone",
+        "adjust a timestamp to a time zone; also written x AT TIME ZONE y",
         &[
-            Overload::rows(&[T::Text, T::TimestampTz], TIMESTAMP, to_local_time),
-            Overload::rows(&[T::Text, T::Timestamp], TIMESTAMPTZ, from_local_time),
+            Overload::rows(&[T::Text, T::TimestampTz], TIMESTAMP, F::Literals(&[0]), to_local_time),
+            Overload::rows(&[T::Text, T::Timestamp], TIMESTAMPTZ, F::Literals(&[0]), from_local_time),
         ],
     ),
-    Definition::new("make_date", &[Overload::rows(&[T::Int4, T::Int4, T::Int4], DATE, make::date)]),
-    Definition::new("make_time", &[Overload::rows(&[T::Int4, T::Int4, T::Float8], TIME, make::time)]),
+    Definition::new(
+        "make_date",
+        "construct date",
+        &[Overload::rows(&[T::Int4, T::Int4, T::Int4], DATE, F::SomeValues, make::date)],
+    ),
+    Definition::new(
+        "make_time",
+        "construct time",
+        &[Overload::rows(&[T::Int4, T::Int4, T::Float8], TIME, F::SomeValues, make::time)],
+    ),
     Definition::new(
         "make_timestamp",
-        &[Overload::rows(&[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Float8], TIMESTAMP, make::timestamp)],
+        "construct timestamp",
+        &[Overload::rows(
+            &[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Float8],
+            TIMESTAMP,
+            F::SomeValues,
+            make::timestamp,
+        )],
     ),
     Definition::new(
         "make_timestamptz",
+        "construct timestamp with time zone",
         &[
-            Overload::rows(&[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Float8], TIMESTAMPTZ, make::timestamptz),
+            Overload::rows(
+                &[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Float8],
+                TIMESTAMPTZ,
+                F::SomeValues,
+                make::timestamptz,
+            ),
             Overload::rows(
                 &[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Float8, T::Text],
                 TIMESTAMPTZ,
+                F::SomeValues,
                 make::timestamptz,
             ),
         ],
     ),
     Definition::new(
         "make_interval",
+        "construct interval",
         &[
-            Overload::rows(&[], INTERVAL, make::interval),
-            Overload::rows(&[T::Int4], INTERVAL, make::interval),
-            Overload::rows(&[T::Int4, T::Int4], INTERVAL, make::interval),
-            Overload::rows(&[T::Int4, T::Int4, T::Int4], INTERVAL, make::interval),
-            Overload::rows(&[T::Int4, T::Int4, T::Int4, T::Int4], INTERVAL, make::interval),
-            Overload::rows(&[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4], INTERVAL, make::interval),
-            Overload::rows(&[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Int4], INTERVAL, make::interval),
+            Overload::rows(&[], INTERVAL, F::Nothing, make::interval),
+            Overload::rows(&[T::Int4], INTERVAL, F::SomeValues, make::interval),
+            Overload::rows(&[T::Int4, T::Int4], INTERVAL, F::SomeValues, make::interval),
+            Overload::rows(&[T::Int4, T::Int4, T::Int4], INTERVAL, F::SomeValues, make::interval),
+            Overload::rows(&[T::Int4, T::Int4, T::Int4, T::Int4], INTERVAL, F::SomeValues, make::interval),
+            Overload::rows(&[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4], INTERVAL, F::SomeValues, make::interval),
+            Overload::rows(
+                &[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Int4],
+                INTERVAL,
+                F::SomeValues,
+                make::interval,
+            ),
             Overload::rows(
                 &[T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Int4, T::Float8],
                 INTERVAL,
+                F::SomeValues,
                 make::interval,
             ),
         ],
     ),
     Definition::new(
         "to_timestamp",
+        "convert seconds since 1970, or text, to timestamp with time zone",
         &[
-            Overload::rows(&[T::Float8], TIMESTAMPTZ, make::from_epoch),
-            Overload::rows(&[T::Text, T::Text], TIMESTAMPTZ, template::to_timestamp),
+            Overload::rows(&[T::Float8], TIMESTAMPTZ, F::SomeValues, make::from_epoch),
+            Overload::rows(&[T::Text, T::Text], TIMESTAMPTZ, F::SomeValues, template::to_timestamp),
         ],
     ),
-    Definition::new("to_date", &[Overload::rows(&[T::Text, T::Text], DATE, template::to_date)]),
+    Definition::new(
+        "to_date",
+        "convert text to date",
+        &[Overload::rows(&[T::Text, T::Text], DATE, F::SomeValues, template::to_date)],
+    ),
     Definition::new(
         "to_char",
+        "format a number or a time as text",
         &[
-            Overload::rows(&[T::TimestampTz, T::Text], TEXT, template::to_char),
-            Overload::rows(&[T::Timestamp, T::Text], TEXT, template::to_char),
-            Overload::rows(&[T::Interval, T::Text], TEXT, template::interval_to_char),
-            Overload::rows(&[T::Numeric, T::Text], TEXT, number_template::to_char),
-            Overload::rows(&[T::Float8, T::Text], TEXT, number_template::float_to_char),
+            Overload::rows(&[T::TimestampTz, T::Text], TEXT, F::Literals(&[1]), template::to_char),
+            Overload::rows(&[T::Timestamp, T::Text], TEXT, F::Literals(&[1]), template::to_char),
+            Overload::rows(&[T::Interval, T::Text], TEXT, F::Literals(&[1]), template::interval_to_char),
+            Overload::rows(&[T::Numeric, T::Text], TEXT, F::Literals(&[1]), number_template::to_char),
+            Overload::rows(&[T::Float8, T::Text], TEXT, F::SomeValues, number_template::float_to_char),
         ],
     ),
-    Definition::new("to_number", &[Overload::rows(&[T::Text, T::Text], NUMERIC, number_template::to_number)]),
-    Definition::stable("now", &[Overload::rows(&[], TIMESTAMPTZ, now)]),
-    Definition::stable("transaction_timestamp", &[Overload::rows(&[], TIMESTAMPTZ, now)]),
-    Definition::stable("current_timestamp", &[Overload::rows(&[], TIMESTAMPTZ, now)]),
-    Definition::stable("statement_timestamp", &[Overload::rows(&[], TIMESTAMPTZ, statement)]),
-    Definition::stable("clock_timestamp", &[Overload::rows(&[], TIMESTAMPTZ, statement)]),
-    Definition::stable("localtimestamp", &[Overload::rows(&[], TIMESTAMP, local)]),
-    Definition::stable("current_date", &[Overload::rows(&[], DATE, today)]),
-    Definition::stable("localtime", &[Overload::rows(&[], TIME, local_time)]),
+    Definition::new(
+        "to_number",
+        "convert text to numeric",
+        &[Overload::rows(&[T::Text, T::Text], NUMERIC, F::SomeValues, number_template::to_number)],
+    ),
+    Definition::stable("now", "current transaction time", &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, now)]),
+    Definition::stable(
+        "transaction_timestamp",
+        "current transaction time",
+        &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, now)],
+    ),
+    Definition::stable(
+        "current_timestamp",
+        "current transaction time",
+        &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, now)],
+    ),
+    Definition::stable(
+        "statement_timestamp",
+        "current statement time",
+        &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, statement)],
+    ),
+    Definition::stable(
+        "clock_timestamp",
+        "current clock time",
+        &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, statement)],
+    ),
+    Definition::stable(
+        "localtimestamp",
+        "current transaction time in the session's time zone",
+        &[Overload::rows(&[], TIMESTAMP, F::Nothing, local)],
+    ),
+    Definition::stable("current_date", "current date", &[Overload::rows(&[], DATE, F::Nothing, today)]),
+    Definition::stable(
+        "localtime",
+        "current time of day in the session's time zone",
+        &[Overload::rows(&[], TIME, F::Nothing, local_time)],
+    ),
 ];
 
 fn age(call: &Call<'_>) -> SqlResult<ArrayRef> {

@@ -10,6 +10,7 @@ use super::{SerializedAggregate, SerializedDefinition, SerializedScalar, Seriali
 use crate::cast::{CastFunction, CastKind};
 use crate::definition::Body;
 use crate::function::ResolvedFunction;
+use crate::lazy_condition::{LazyFunction, LazyPurpose, LazyRole};
 use crate::{SCALAR_DEFINITIONS, aggregate, directional_window, window};
 
 fn facts() -> SessionFacts {
@@ -78,6 +79,17 @@ fn casts_travel_unless_they_name_objects() {
     let form = SerializedScalar::encode(&cast(SqlType::TimestampTz)).unwrap();
     assert_eq!(form.decode().unwrap(), cast(SqlType::TimestampTz));
     assert_eq!(SerializedScalar::encode(&cast(SqlType::Regclass)), None);
+}
+
+#[test]
+fn functions_of_a_lazy_case_travel() {
+    for role in [LazyRole::Branch, LazyRole::Condition(LazyPurpose::Guard), LazyRole::Condition(LazyPurpose::Branches)]
+    {
+        let function = LazyFunction::udf(role);
+        let form = SerializedScalar::encode(&function).unwrap();
+        assert_eq!(form.decode().as_deref(), Some(&function));
+        assert_eq!(SerializedScalar::encode_if_cacheable(&function), Some(form));
+    }
 }
 
 #[test]

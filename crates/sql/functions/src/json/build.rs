@@ -31,6 +31,7 @@ impl<'a> JsonWriter<'a> {
     }
 
     /// Appends a row's value; NULL becomes JSON's null.
+    #[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has a JSON form")]
     pub(crate) fn write(&self, row: usize, out: &mut String) {
         use SqlType as T;
         if self.values.is_null(row) {
@@ -78,7 +79,28 @@ impl<'a> JsonWriter<'a> {
                 out.push(']');
             }
             T::Char(_) => format_json_string(self.values.as_string_view().value(row), out),
-            _ => {
+            T::Float4
+            | T::Float8
+            | T::Text
+            | T::Varchar(_)
+            | T::Date
+            | T::Time
+            | T::Interval
+            | T::Bytea
+            | T::Uuid
+            | T::Oid
+            | T::Name
+            | T::InternalChar
+            | T::Regclass
+            | T::Regtype
+            | T::Regproc
+            | T::Regnamespace
+            | T::Regrole
+            | T::Regprocedure
+            | T::Regoperator
+            | T::Int2Vector
+            | T::OidVector
+            | T::Unknown => {
                 writer.write(row, &mut text);
                 format_json_string(&text, out);
             }

@@ -14,7 +14,7 @@ use types::SqlType;
 pub(crate) use self::build::JsonWriter;
 pub(super) use self::build::{concatenate, remove_index, remove_key};
 pub(super) use self::comparison_key::comparison_key;
-use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 
 const TEXT: ResultType = ResultType::fixed(SqlType::Text);
 const BOOL: ResultType = ResultType::fixed(SqlType::Bool);
@@ -25,75 +25,152 @@ const JSONB: ResultType = ResultType::fixed(SqlType::Jsonb);
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "->",
+        "get the element or field of a JSON value",
         &[
-            Overload::rows(&[T::Jsonb, T::Int4], JSONB, access::element),
-            Overload::rows(&[T::Json, T::Int4], JSON, access::element),
-            Overload::rows(&[T::Jsonb, T::Text], JSONB, access::field),
-            Overload::rows(&[T::Json, T::Text], JSON, access::field),
+            Overload::rows(&[T::Jsonb, T::Int4], JSONB, F::Nothing, access::element),
+            Overload::rows(&[T::Json, T::Int4], JSON, F::Nothing, access::element),
+            Overload::rows(&[T::Jsonb, T::Text], JSONB, F::Nothing, access::field),
+            Overload::rows(&[T::Json, T::Text], JSON, F::Nothing, access::field),
         ],
     ),
     Definition::new(
         "->>",
+        "get the element or field of a JSON value as text",
         &[
-            Overload::rows(&[T::Jsonb, T::Int4], TEXT, access::element_text),
-            Overload::rows(&[T::Json, T::Int4], TEXT, access::element_text),
-            Overload::rows(&[T::Jsonb, T::Text], TEXT, access::field_text),
-            Overload::rows(&[T::Json, T::Text], TEXT, access::field_text),
+            Overload::rows(&[T::Jsonb, T::Int4], TEXT, F::Nothing, access::element_text),
+            Overload::rows(&[T::Json, T::Int4], TEXT, F::SomeValues, access::element_text),
+            Overload::rows(&[T::Jsonb, T::Text], TEXT, F::Nothing, access::field_text),
+            Overload::rows(&[T::Json, T::Text], TEXT, F::SomeValues, access::field_text),
         ],
     ),
     Definition::new(
         "#>",
+        "get the JSON value at a path",
         &[
-            Overload::rows(&[T::Jsonb, T::TextArray], JSONB, access::path),
-            Overload::rows(&[T::Json, T::TextArray], JSON, access::path),
+            Overload::rows(&[T::Jsonb, T::TextArray], JSONB, F::Nothing, access::path),
+            Overload::rows(&[T::Json, T::TextArray], JSON, F::Nothing, access::path),
         ],
     ),
     Definition::new(
         "#>>",
+        "get the JSON value at a path as text",
         &[
-            Overload::rows(&[T::Jsonb, T::TextArray], TEXT, access::path_text),
-            Overload::rows(&[T::Json, T::TextArray], TEXT, access::path_text),
+            Overload::rows(&[T::Jsonb, T::TextArray], TEXT, F::Nothing, access::path_text),
+            Overload::rows(&[T::Json, T::TextArray], TEXT, F::SomeValues, access::path_text),
         ],
     ),
     Definition::new(
         "json_extract_path",
-        &[Overload::rows(&[T::Json, T::Text], JSON, access::path_of_arguments).variadic()],
+        "get the JSON value at a path",
+        &[Overload::rows(&[T::Json, T::Text], JSON, F::SomeValues, access::path_of_arguments).variadic()],
     ),
     Definition::new(
         "jsonb_extract_path",
-        &[Overload::rows(&[T::Jsonb, T::Text], JSONB, access::path_of_arguments).variadic()],
+        "get the JSON value at a path",
+        &[Overload::rows(&[T::Jsonb, T::Text], JSONB, F::Nothing, access::path_of_arguments).variadic()],
     ),
     Definition::new(
         "json_extract_path_text",
-        &[Overload::rows(&[T::Json, T::Text], TEXT, access::path_text_of_arguments).variadic()],
+        "get the JSON value at a path as text",
+        &[Overload::rows(&[T::Json, T::Text], TEXT, F::SomeValues, access::path_text_of_arguments).variadic()],
     ),
     Definition::new(
         "jsonb_extract_path_text",
-        &[Overload::rows(&[T::Jsonb, T::Text], TEXT, access::path_text_of_arguments).variadic()],
+        "get the JSON value at a path as text",
+        &[Overload::rows(&[T::Jsonb, T::Text], TEXT, F::Nothing, access::path_text_of_arguments).variadic()],
     ),
     Definition::new(
         "@>",
+        "contains",
         &[
-            Overload::rows(&[T::Jsonb, T::Jsonb], BOOL, containment::contains),
-            Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, super::array::has_all),
+            Overload::rows(&[T::Jsonb, T::Jsonb], BOOL, F::Nothing, containment::contains),
+            Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, F::Nothing, super::array::has_all),
         ],
     ),
-    Definition::new("<@", &[Overload::rows(&[T::Jsonb, T::Jsonb], BOOL, containment::contained)]),
-    Definition::new("?", &[Overload::rows(&[T::Jsonb, T::Text], BOOL, containment::has_key)]),
-    Definition::new("?|", &[Overload::rows(&[T::Jsonb, T::TextArray], BOOL, containment::has_any)]),
-    Definition::new("?&", &[Overload::rows(&[T::Jsonb, T::TextArray], BOOL, containment::has_all)]),
-    Definition::new("json_typeof", &[Overload::rows(&[T::Json], TEXT, access::type_name)]),
-    Definition::new("jsonb_typeof", &[Overload::rows(&[T::Jsonb], TEXT, access::type_name)]),
-    Definition::new("json_array_length", &[Overload::rows(&[T::Json], INT4, access::array_length)]),
-    Definition::new("jsonb_array_length", &[Overload::rows(&[T::Jsonb], INT4, access::array_length)]),
-    Definition::new("json_build_object", &[Overload::rows(&[T::Any], JSON, build::object).variadic()]),
-    Definition::new("jsonb_build_object", &[Overload::rows(&[T::Any], JSONB, build::object).variadic()]),
-    Definition::new("json_build_array", &[Overload::rows(&[T::Any], JSON, build::array).variadic()]),
-    Definition::new("jsonb_build_array", &[Overload::rows(&[T::Any], JSONB, build::array).variadic()]),
-    Definition::new("to_json", &[Overload::rows(&[T::Any], JSON, build::to_json)]),
-    Definition::new("to_jsonb", &[Overload::rows(&[T::Any], JSONB, build::to_json)]),
-    Definition::new("array_to_json", &[Overload::rows(&[T::AnyArray], JSON, build::to_json)]),
-    Definition::new("jsonb_strip_nulls", &[Overload::rows(&[T::Jsonb], JSONB, build::strip_nulls)]),
-    Definition::new("json_strip_nulls", &[Overload::rows(&[T::Json], JSON, build::strip_nulls)]),
-    Definition::new("jsonb_pretty", &[Overload::rows(&[T::Jsonb], TEXT, build::pretty)]),
+    Definition::new(
+        "<@",
+        "is contained by",
+        &[Overload::rows(&[T::Jsonb, T::Jsonb], BOOL, F::Nothing, containment::contained)],
+    ),
+    Definition::new("?", "key exists", &[Overload::rows(&[T::Jsonb, T::Text], BOOL, F::Nothing, containment::has_key)]),
+    Definition::new(
+        "?|",
+        "any of the keys exists",
+        &[Overload::rows(&[T::Jsonb, T::TextArray], BOOL, F::Nothing, containment::has_any)],
+    ),
+    Definition::new(
+        "?&",
+        "all of the keys exist",
+        &[Overload::rows(&[T::Jsonb, T::TextArray], BOOL, F::Nothing, containment::has_all)],
+    ),
+    Definition::new(
+        "json_typeof",
+        "type of a JSON value",
+        &[Overload::rows(&[T::Json], TEXT, F::Nothing, access::type_name)],
+    ),
+    Definition::new(
+        "jsonb_typeof",
+        "type of a JSON value",
+        &[Overload::rows(&[T::Jsonb], TEXT, F::Nothing, access::type_name)],
+    ),
+    Definition::new(
+        "json_array_length",
+        "number of elements of a JSON array",
+        &[Overload::rows(&[T::Json], INT4, F::SomeValues, access::array_length)],
+    ),
+    Definition::new(
+        "jsonb_array_length",
+        "number of elements of a JSON array",
+        &[Overload::rows(&[T::Jsonb], INT4, F::SomeValues, access::array_length)],
+    ),
+    Definition::new(
+        "json_build_object",
+        "build a JSON object from keys and values",
+        &[Overload::rows(&[T::Any], JSON, F::SomeValues, build::object).variadic()],
+    ),
+    Definition::new(
+        "jsonb_build_object",
+        "build a JSON object from keys and values",
+        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, build::object).variadic()],
+    ),
+    Definition::new(
+        "json_build_array",
+        "build a JSON array from any inputs",
+        &[Overload::rows(&[T::Any], JSON, F::SomeValues, build::array).variadic()],
+    ),
+    Definition::new(
+        "jsonb_build_array",
+        "build a JSON array from any inputs",
+        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, build::array).variadic()],
+    ),
+    Definition::new(
+        "to_json",
+        "map a value to JSON",
+        &[Overload::rows(&[T::Any], JSON, F::SomeValues, build::to_json)],
+    ),
+    Definition::new(
+        "to_jsonb",
+        "map a value to JSON",
+        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, build::to_json)],
+    ),
+    Definition::new(
+        "array_to_json",
+        "map an array to a JSON array",
+        &[Overload::rows(&[T::AnyArray], JSON, F::SomeValues, build::to_json)],
+    ),
+    Definition::new(
+        "jsonb_strip_nulls",
+        "remove object fields with null values",
+        &[Overload::rows(&[T::Jsonb], JSONB, F::Nothing, build::strip_nulls)],
+    ),
+    Definition::new(
+        "json_strip_nulls",
+        "remove object fields with null values",
+        &[Overload::rows(&[T::Json], JSON, F::SomeValues, build::strip_nulls)],
+    ),
+    Definition::new(
+        "jsonb_pretty",
+        "indented text of a JSON value",
+        &[Overload::rows(&[T::Jsonb], TEXT, F::Nothing, build::pretty)],
+    ),
 ];

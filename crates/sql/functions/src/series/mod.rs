@@ -19,7 +19,7 @@ use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 pub use self::series_iter::{SeriesIter, SeriesType};
 use super::arithmetic::interval_from_arrow;
 use super::call::Call;
-use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 
 /// Name of the function that returns the list; `rewrite` calls it for `generate_series`.
 pub const SERIES_FUNCTION: &str = "generate_series_list";
@@ -45,17 +45,18 @@ const LIST: ResultType = ResultType::Computed(|types| {
 
 pub(super) const DEFINITIONS: &[Definition] = &[Definition {
     name: SERIES_FUNCTION,
+    description: "values of a series; written generate_series(...)",
     // Stable, to keep it from being folded into a constant.
     volatility: Volatility::Stable,
     overloads: &[
-        Overload::rows(&[T::Int4, T::Int4], LIST, numbers::<Int32Type>),
-        Overload::rows(&[T::Int4, T::Int4, T::Int4], LIST, numbers::<Int32Type>),
-        Overload::rows(&[T::Int8, T::Int8], LIST, numbers::<Int64Type>),
-        Overload::rows(&[T::Int8, T::Int8, T::Int8], LIST, numbers::<Int64Type>),
-        Overload::rows(&[T::Numeric, T::Numeric], LIST, numerics),
-        Overload::rows(&[T::Numeric, T::Numeric, T::Numeric], LIST, numerics),
-        Overload::rows(&[T::Timestamp, T::Timestamp, T::Interval], LIST, times),
-        Overload::rows(&[T::TimestampTz, T::TimestampTz, T::Interval], LIST, times),
+        Overload::rows(&[T::Int4, T::Int4], LIST, F::SomeValues, numbers::<Int32Type>),
+        Overload::rows(&[T::Int4, T::Int4, T::Int4], LIST, F::SomeValues, numbers::<Int32Type>),
+        Overload::rows(&[T::Int8, T::Int8], LIST, F::SomeValues, numbers::<Int64Type>),
+        Overload::rows(&[T::Int8, T::Int8, T::Int8], LIST, F::SomeValues, numbers::<Int64Type>),
+        Overload::rows(&[T::Numeric, T::Numeric], LIST, F::SomeValues, numerics),
+        Overload::rows(&[T::Numeric, T::Numeric, T::Numeric], LIST, F::SomeValues, numerics),
+        Overload::rows(&[T::Timestamp, T::Timestamp, T::Interval], LIST, F::SomeValues, times),
+        Overload::rows(&[T::TimestampTz, T::TimestampTz, T::Interval], LIST, F::SomeValues, times),
     ],
 }];
 

@@ -16,7 +16,8 @@ use types::{SqlResult, SqlType};
 
 use super::call::Call;
 use super::cast::TextWriter;
-use super::definition::{Definition, Overload, ParameterType as T, ResultType};
+use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
+use super::fallibility;
 
 const TEXT: ResultType = ResultType::fixed(SqlType::Text);
 const INT4: ResultType = ResultType::fixed(SqlType::Int4);
@@ -26,112 +27,223 @@ const UUID: ResultType = ResultType::fixed(SqlType::Uuid);
 const TEXTS: ResultType = ResultType::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition::new("upper", &[Overload::builtin(&[T::Text], TEXT, s::upper)]),
-    Definition::new("lower", &[Overload::builtin(&[T::Text], TEXT, s::lower)]),
-    Definition::new("initcap", &[Overload::builtin(&[T::Text], TEXT, u::initcap)]),
+    Definition::new("upper", "uppercase", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, s::upper)]),
+    Definition::new("lower", "lowercase", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, s::lower)]),
+    Definition::new("initcap", "capitalize each word", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, u::initcap)]),
     Definition::new(
         "length",
+        "length",
         &[
-            Overload::builtin(&[T::Text], INT4, u::character_length),
-            Overload::rows(&[T::Bytea], INT4, transform::byte_count),
+            Overload::builtin(&[T::Text], INT4, F::Nothing, u::character_length),
+            Overload::rows(&[T::Bytea], INT4, F::Nothing, transform::byte_count),
         ],
     ),
-    Definition::new("char_length", &[Overload::builtin(&[T::Text], INT4, u::character_length)]),
-    Definition::new("character_length", &[Overload::builtin(&[T::Text], INT4, u::character_length)]),
+    Definition::new(
+        "char_length",
+        "number of characters",
+        &[Overload::builtin(&[T::Text], INT4, F::Nothing, u::character_length)],
+    ),
+    Definition::new(
+        "character_length",
+        "number of characters",
+        &[Overload::builtin(&[T::Text], INT4, F::Nothing, u::character_length)],
+    ),
     Definition::new(
         "octet_length",
+        "number of bytes",
         &[
-            Overload::builtin(&[T::Text], INT4, s::octet_length),
-            Overload::rows(&[T::Bytea], INT4, transform::byte_count),
+            Overload::builtin(&[T::Text], INT4, F::Nothing, s::octet_length),
+            Overload::rows(&[T::Bytea], INT4, F::Nothing, transform::byte_count),
         ],
     ),
-    Definition::new("bit_length", &[Overload::builtin(&[T::Text], INT4, s::bit_length)]),
-    Definition::new("reverse", &[Overload::builtin(&[T::Text], TEXT, u::reverse)]),
-    Definition::new("replace", &[Overload::rows(&[T::Text, T::Text, T::Text], TEXT, transform::replace)]),
-    Definition::new("translate", &[Overload::rows(&[T::Text, T::Text, T::Text], TEXT, transform::translate)]),
-    Definition::new("repeat", &[Overload::rows(&[T::Text, T::Int4], TEXT, transform::repeat)]),
-    Definition::new("starts_with", &[Overload::builtin(&[T::Text, T::Text], BOOL, s::starts_with)]),
-    Definition::new("^@", &[Overload::builtin(&[T::Text, T::Text], BOOL, s::starts_with)]),
-    Definition::new("strpos", &[Overload::builtin(&[T::Text, T::Text], INT4, u::strpos)]),
-    Definition::new("position", &[Overload::rows(&[T::Text, T::Text], INT4, substring::position)]),
-    Definition::new("substring", substring::SUBSTRING),
-    Definition::new("substr", substring::SUBSTRING),
-    Definition::new("left", &[Overload::rows(&[T::Text, T::Int4], TEXT, substring::left)]),
-    Definition::new("right", &[Overload::rows(&[T::Text, T::Int4], TEXT, substring::right)]),
-    Definition::new("split_part", &[Overload::rows(&[T::Text, T::Text, T::Int4], TEXT, substring::split_part)]),
+    Definition::new("bit_length", "number of bits", &[Overload::builtin(&[T::Text], INT4, F::Nothing, s::bit_length)]),
+    Definition::new(
+        "reverse",
+        "reverse the characters",
+        &[Overload::builtin(&[T::Text], TEXT, F::Nothing, u::reverse)],
+    ),
+    Definition::new(
+        "replace",
+        "replace all occurrences of a substring",
+        &[Overload::rows(
+            &[T::Text, T::Text, T::Text],
+            TEXT,
+            F::Computed(fallibility::replacement),
+            transform::replace,
+        )],
+    ),
+    Definition::new(
+        "translate",
+        "map a set of characters appearing in a string",
+        &[Overload::rows(&[T::Text, T::Text, T::Text], TEXT, F::Nothing, transform::translate)],
+    ),
+    Definition::new(
+        "repeat",
+        "replicate a string a number of times",
+        &[Overload::rows(&[T::Text, T::Int4], TEXT, F::SomeValues, transform::repeat)],
+    ),
+    Definition::new(
+        "starts_with",
+        "whether a string begins with a prefix",
+        &[Overload::builtin(&[T::Text, T::Text], BOOL, F::Nothing, s::starts_with)],
+    ),
+    Definition::new("^@", "starts with", &[Overload::builtin(&[T::Text, T::Text], BOOL, F::Nothing, s::starts_with)]),
+    Definition::new(
+        "strpos",
+        "position of a substring",
+        &[Overload::builtin(&[T::Text, T::Text], INT4, F::Nothing, u::strpos)],
+    ),
+    Definition::new(
+        "position",
+        "position of a substring",
+        &[Overload::rows(&[T::Text, T::Text], INT4, F::Nothing, substring::position)],
+    ),
+    Definition::new("substring", "extract a portion of a string", substring::SUBSTRING),
+    Definition::new("substr", "extract a portion of a string", substring::SUBSTRING),
+    Definition::new(
+        "left",
+        "first characters of a string",
+        &[Overload::rows(&[T::Text, T::Int4], TEXT, F::Nothing, substring::left)],
+    ),
+    Definition::new(
+        "right",
+        "last characters of a string",
+        &[Overload::rows(&[T::Text, T::Int4], TEXT, F::Nothing, substring::right)],
+    ),
+    Definition::new(
+        "split_part",
+        "split a string at a delimiter and return the nth field",
+        &[Overload::rows(&[T::Text, T::Text, T::Int4], TEXT, F::Literals(&[2]), substring::split_part)],
+    ),
     Definition::new(
         "overlay",
+        "substitute a portion of a string",
         &[
-            Overload::rows(&[T::Text, T::Text, T::Int4], TEXT, substring::overlay),
-            Overload::rows(&[T::Text, T::Text, T::Int4, T::Int4], TEXT, substring::overlay),
+            Overload::rows(&[T::Text, T::Text, T::Int4], TEXT, F::SomeValues, substring::overlay),
+            Overload::rows(&[T::Text, T::Text, T::Int4, T::Int4], TEXT, F::SomeValues, substring::overlay),
         ],
     ),
     Definition::new(
         "btrim",
+        "trim characters from both ends of a string",
         &[
-            Overload::rows(&[T::Text], TEXT, transform::trim_both),
-            Overload::rows(&[T::Text, T::Text], TEXT, transform::trim_both),
+            Overload::rows(&[T::Text], TEXT, F::Nothing, transform::trim_both),
+            Overload::rows(&[T::Text, T::Text], TEXT, F::Nothing, transform::trim_both),
         ],
     ),
     Definition::new(
         "trim",
+        "trim characters from both ends of a string",
         &[
-            Overload::rows(&[T::Text], TEXT, transform::trim_both),
-            Overload::rows(&[T::Text, T::Text], TEXT, transform::trim_both),
+            Overload::rows(&[T::Text], TEXT, F::Nothing, transform::trim_both),
+            Overload::rows(&[T::Text, T::Text], TEXT, F::Nothing, transform::trim_both),
         ],
     ),
     Definition::new(
         "ltrim",
+        "trim characters from the left end of a string",
         &[
-            Overload::rows(&[T::Text], TEXT, transform::trim_left),
-            Overload::rows(&[T::Text, T::Text], TEXT, transform::trim_left),
+            Overload::rows(&[T::Text], TEXT, F::Nothing, transform::trim_left),
+            Overload::rows(&[T::Text, T::Text], TEXT, F::Nothing, transform::trim_left),
         ],
     ),
     Definition::new(
         "rtrim",
+        "trim characters from the right end of a string",
         &[
-            Overload::rows(&[T::Text], TEXT, transform::trim_right),
-            Overload::rows(&[T::Text, T::Text], TEXT, transform::trim_right),
+            Overload::rows(&[T::Text], TEXT, F::Nothing, transform::trim_right),
+            Overload::rows(&[T::Text, T::Text], TEXT, F::Nothing, transform::trim_right),
         ],
     ),
     Definition::new(
         "lpad",
+        "left-pad a string to a length",
         &[
-            Overload::rows(&[T::Text, T::Int4], TEXT, transform::pad_left),
-            Overload::rows(&[T::Text, T::Int4, T::Text], TEXT, transform::pad_left),
+            Overload::rows(&[T::Text, T::Int4], TEXT, F::SomeValues, transform::pad_left),
+            Overload::rows(&[T::Text, T::Int4, T::Text], TEXT, F::SomeValues, transform::pad_left),
         ],
     ),
     Definition::new(
         "rpad",
+        "right-pad a string to a length",
         &[
-            Overload::rows(&[T::Text, T::Int4], TEXT, transform::pad_right),
-            Overload::rows(&[T::Text, T::Int4, T::Text], TEXT, transform::pad_right),
+            Overload::rows(&[T::Text, T::Int4], TEXT, F::SomeValues, transform::pad_right),
+            Overload::rows(&[T::Text, T::Int4, T::Text], TEXT, F::SomeValues, transform::pad_right),
         ],
     ),
-    Definition::new("ascii", &[Overload::rows(&[T::Text], INT4, transform::ascii)]),
-    Definition::new("chr", &[Overload::rows(&[T::Int4], TEXT, transform::chr)]),
+    Definition::new(
+        "ascii",
+        "code of the first character",
+        &[Overload::rows(&[T::Text], INT4, F::Nothing, transform::ascii)],
+    ),
+    Definition::new("chr", "character of a code", &[Overload::rows(&[T::Int4], TEXT, F::SomeValues, transform::chr)]),
     Definition::new(
         "to_hex",
-        &[Overload::rows(&[T::Int4], TEXT, transform::hex_int4), Overload::rows(&[T::Int8], TEXT, transform::hex_int8)],
+        "number as hexadecimal text",
+        &[
+            Overload::rows(&[T::Int4], TEXT, F::Nothing, transform::hex_int4),
+            Overload::rows(&[T::Int8], TEXT, F::Nothing, transform::hex_int8),
+        ],
     ),
     Definition::new(
         "md5",
+        "MD5 hash",
         &[
-            Overload::rows(&[T::Text], TEXT, transform::md5_text),
-            Overload::rows(&[T::Bytea], TEXT, transform::md5_bytes),
+            Overload::rows(&[T::Text], TEXT, F::Nothing, transform::md5_text),
+            Overload::rows(&[T::Bytea], TEXT, F::Nothing, transform::md5_bytes),
         ],
     ),
-    Definition::new("sha256", &[Overload::builtin(&[T::Bytea], BYTEA, datafusion::functions::crypto::sha256)]),
-    Definition::new("encode", &[Overload::rows(&[T::Bytea, T::Text], TEXT, transform::encode)]),
-    Definition::new("decode", &[Overload::rows(&[T::Text, T::Text], BYTEA, transform::decode)]),
-    Definition::new("concat", &[Overload::rows(&[T::Any], TEXT, concat).variadic()]),
-    Definition::new("concat_ws", &[Overload::rows(&[T::Text, T::Any], TEXT, concat_ws).variadic()]),
-    Definition::new("format", &[Overload::rows(&[T::Text, T::Any], TEXT, format::format).variadic()]),
-    Definition::new("quote_ident", &[Overload::rows(&[T::Text], TEXT, quote::identifier)]),
-    Definition::new("quote_literal", &[Overload::rows(&[T::Any], TEXT, quote::literal)]),
-    Definition::new("quote_nullable", &[Overload::rows(&[T::Any], TEXT, quote::nullable)]),
-    Definition::volatile("gen_random_uuid", &[Overload::rows(&[], UUID, transform::random_uuid)]),
-    Definition::new("parse_ident", &[Overload::rows(&[T::Text], TEXTS, quote::parse_identifier)]),
+    Definition::new(
+        "sha256",
+        "SHA-256 hash",
+        &[Overload::builtin(&[T::Bytea], BYTEA, F::Nothing, datafusion::functions::crypto::sha256)],
+    ),
+    Definition::new(
+        "encode",
+        "convert bytea value into some ASCII-only text string",
+        &[Overload::rows(&[T::Bytea, T::Text], TEXT, F::Literals(&[1]), transform::encode)],
+    ),
+    Definition::new(
+        "decode",
+        "convert ASCII-encoded text string into bytea value",
+        &[Overload::rows(&[T::Text, T::Text], BYTEA, F::SomeValues, transform::decode)],
+    ),
+    Definition::new("concat", "concatenate values", &[Overload::rows(&[T::Any], TEXT, F::Nothing, concat).variadic()]),
+    Definition::new(
+        "concat_ws",
+        "concatenate values with separators",
+        &[Overload::rows(&[T::Text, T::Any], TEXT, F::Nothing, concat_ws).variadic()],
+    ),
+    Definition::new(
+        "format",
+        "format text like printf",
+        &[Overload::rows(&[T::Text, T::Any], TEXT, F::SomeValues, format::format).variadic()],
+    ),
+    Definition::new(
+        "quote_ident",
+        "quote an identifier for usage in a querystring",
+        &[Overload::rows(&[T::Text], TEXT, F::Nothing, quote::identifier)],
+    ),
+    Definition::new(
+        "quote_literal",
+        "quote a literal for usage in a querystring",
+        &[Overload::rows(&[T::Any], TEXT, F::Nothing, quote::literal)],
+    ),
+    Definition::new(
+        "quote_nullable",
+        "quote a possibly null literal for usage in a querystring",
+        &[Overload::rows(&[T::Any], TEXT, F::Nothing, quote::nullable)],
+    ),
+    Definition::volatile(
+        "gen_random_uuid",
+        "generate a random UUID",
+        &[Overload::rows(&[], UUID, F::Nothing, transform::random_uuid)],
+    ),
+    Definition::new(
+        "parse_ident",
+        "parse a qualified identifier to an array",
+        &[Overload::rows(&[T::Text], TEXTS, F::SomeValues, quote::parse_identifier)],
+    ),
 ];
 
 /// Appends an argument's row in its type's text format; returns `None` for NULL.

@@ -5,18 +5,18 @@ use arrow::datatypes::Int32Type;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::call::Call;
-use crate::definition::{Overload, ParameterType as T, ResultType};
+use crate::definition::{FailsFor as F, Overload, ParameterType as T, ResultType};
 use crate::pattern;
 
 const TEXT: ResultType = ResultType::fixed(SqlType::Text);
 
 pub(super) const SUBSTRING: &[Overload] = &[
-    Overload::rows(&[T::Text, T::Int4], TEXT, substring_from),
-    Overload::rows(&[T::Text, T::Int4, T::Int4], TEXT, substring),
-    Overload::rows(&[T::Bytea, T::Int4], ResultType::fixed(SqlType::Bytea), bytes_from),
-    Overload::rows(&[T::Bytea, T::Int4, T::Int4], ResultType::fixed(SqlType::Bytea), bytes_from),
-    Overload::rows(&[T::Text, T::Text], TEXT, pattern::substring),
-    Overload::rows(&[T::Text, T::Text, T::Text], TEXT, pattern::substring_similar),
+    Overload::rows(&[T::Text, T::Int4], TEXT, F::Nothing, substring_from),
+    Overload::rows(&[T::Text, T::Int4, T::Int4], TEXT, F::Literals(&[2]), substring),
+    Overload::rows(&[T::Bytea, T::Int4], ResultType::fixed(SqlType::Bytea), F::Nothing, bytes_from),
+    Overload::rows(&[T::Bytea, T::Int4, T::Int4], ResultType::fixed(SqlType::Bytea), F::Literals(&[2]), bytes_from),
+    Overload::rows(&[T::Text, T::Text], TEXT, F::Literals(&[1]), pattern::substring),
+    Overload::rows(&[T::Text, T::Text, T::Text], TEXT, F::SomeValues, pattern::substring_similar),
 ];
 
 /// Returns the characters from position `from` (from 1) to before `end`.

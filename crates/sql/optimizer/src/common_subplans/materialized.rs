@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::catalog::cte_worktable::CteWorkTable;
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{Result, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
@@ -16,10 +16,10 @@ use functions::external;
 use plan::any_expression;
 use types::SqlError;
 
-use super::materialize_clause::{MaterializeClause, written_name};
 use super::narrow::Readers;
 use super::subplans::Subplans;
-use super::table::{ScanName, SharedTable, with_unique_names};
+use super::table::{SharedTable, collect_relation_names, take_unique_relation, with_unique_names};
+use super::with_query::{MaterializeClause, WithQuery, WithQueryAliases, WithQueryReference};
 use super::{OptimizedPlan, SharedPlan, apply_rules, share_repeated};
 use crate::correlated_subqueries::is_correlated_call;
 use crate::estimate_relation;
@@ -29,13 +29,14 @@ pub(super) struct MaterializedQueries<'a> {
     state: &'a SessionState,
     /// Rewrite that precedes the optimizer's rules.
     lower: &'a dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
-    /// Tables by the relation names of their queries.
-    tables_by_query: Vec<(String, Arc<SharedTable>)>,
-    /// Names of volatile queries that cannot become tables and have been read once: a second reader would see other
-    /// rows.
-    volatile_queries: HashSet<String>,
-    /// Number of scans made so far.
-    scan_count: usize,
+    /// Tables of queries, in the order in which they were made.
+    tables_by_query: Vec<(Arc<WithQuery>, Arc<SharedTable>)>,
+    /// Volatile queries that cannot become tables and have been read once: a second reader would see other rows.
+    volatile_queries: Vec<Arc<WithQuery>>,
+    /// Names of all relations of the plan, so that new ones differ.
+    relation_names: HashSet<TableReference>,
+    /// The other WITH queries, by the aliases that mark their references from now on.
+    pub(super) aliases: WithQueryAliases,
     /// All tables, each after the tables that it reads.
     pub(super) tables: Vec<SharedPlan>,
 }
@@ -46,30 +47,45 @@ impl<'a> MaterializedQueries<'a> {
             state,
             lower,
             tables_by_query: Vec::new(),
-            volatile_queries: HashSet::new(),
-            scan_count: 0,
+            volatile_queries: Vec::new(),
+            relation_names: HashSet::new(),
+            aliases: WithQueryAliases::new(),
             tables: Vec::new(),
         }
     }
 
-    /// Replaces the MATERIALIZED WITH queries of a plan by scans of shared tables.
+    /// Replaces the MATERIALIZED WITH queries of a plan by scans of shared tables, and marks references to the others by
+    /// aliases.
     pub(super) fn replace_queries(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
-        if !has_materialized_queries(&plan)? {
+        if !has_references(&plan)? {
             return Ok(plan);
         }
+        collect_relation_names(&plan, &mut self.relation_names)?;
         let taken = plan.transform_down_with_subqueries(|node| {
-            let LogicalPlan::SubqueryAlias(alias) = &node else { return Ok(Transformed::no(node)) };
-            if MaterializeClause::decode(alias.alias.table()) != Some(MaterializeClause::Materialized) {
-                return Ok(Transformed::no(node));
+            let Some(reference) = WithQueryReference::from_plan(&node) else { return Ok(Transformed::no(node)) };
+            if reference.query.clause == MaterializeClause::Materialized
+                && let Some(table) = self.table_for(reference)?
+            {
+                let written = reference.alias()?;
+                let all: Vec<usize> = (0..table.width()).collect();
+                let name = take_unique_relation(&mut self.relation_names, table.name());
+                let scan = table.scan(name, &all, written.input.schema())?;
+                let alias = SubqueryAlias::try_new(Arc::new(scan), written.alias.clone())?;
+                return Ok(Transformed::new(LogicalPlan::SubqueryAlias(alias), true, TreeNodeRecursion::Jump));
             }
-            let Some(table) = self.table_for(alias)? else { return Ok(Transformed::no(node)) };
-            let all: Vec<usize> = (0..table.width()).collect();
-            self.scan_count += 1;
-            let scan = table.scan(ScanName::MaterializedQuery(self.scan_count), &all, alias.input.schema())?;
-            let alias = SubqueryAlias::try_new(Arc::new(scan), alias.alias.clone())?;
-            Ok(Transformed::new(LogicalPlan::SubqueryAlias(alias), true, TreeNodeRecursion::Jump))
+            Ok(Transformed::yes(self.mark_by_alias(reference)?))
         });
         taken.map(|taken| taken.data)
+    }
+
+    /// Returns the input of a reference under an alias of its own, by which later steps find the query.
+    fn mark_by_alias(&mut self, reference: &WithQueryReference) -> Result<LogicalPlan> {
+        let (query, written) = (&reference.query, reference.alias()?);
+        let name = take_unique_relation(&mut self.relation_names, &query.name);
+        let marked = SubqueryAlias::try_new(Arc::clone(&written.input), name.clone())?;
+        self.aliases.insert(name, Arc::clone(query));
+        let alias = SubqueryAlias::try_new(Arc::new(LogicalPlan::SubqueryAlias(marked)), written.alias.clone())?;
+        Ok(LogicalPlan::SubqueryAlias(alias))
     }
 
     /// Returns the table of a query, planning it on first use; `None` for a query that depends on an outer row or on a
@@ -77,30 +93,33 @@ impl<'a> MaterializedQueries<'a> {
     ///
     /// # Errors
     /// `0A000` if such a query is volatile and read more than once, and errors of planning it.
-    fn table_for(&mut self, alias: &SubqueryAlias) -> Result<Option<Arc<SharedTable>>> {
-        let name = alias.alias.table();
-        if let Some((_, table)) = self.tables_by_query.iter().find(|(known, _)| known == name) {
+    fn table_for(&mut self, reference: &WithQueryReference) -> Result<Option<Arc<SharedTable>>> {
+        let (query, input) = (&reference.query, &reference.alias()?.input);
+        if let Some((_, table)) = self.tables_by_query.iter().find(|(known, _)| Arc::ptr_eq(known, query)) {
             return Ok(Some(Arc::clone(table)));
         }
-        let parts = Subplans::from_plan(&alias.input)?;
-        if !parts.is_uncorrelated() || is_recursive(&alias.input)? {
-            if is_volatile(&alias.input)? && !self.volatile_queries.insert(name.to_owned()) {
-                let what =
-                    "reading a WITH query with a volatile function more than once in a correlated or recursive query";
-                return Err(external(SqlError::unsupported(what)));
+        let parts = Subplans::from_plan(input, &self.aliases)?;
+        if !parts.is_uncorrelated() || is_recursive(input)? {
+            if is_volatile(input)? {
+                if self.volatile_queries.iter().any(|known| Arc::ptr_eq(known, query)) {
+                    let what = "reading a WITH query with a volatile function more than once in a correlated or \
+                                recursive query";
+                    return Err(external(SqlError::unsupported(what)));
+                }
+                self.volatile_queries.push(Arc::clone(query));
             }
             return Ok(None);
         }
-        let body = self.replace_queries(alias.input.as_ref().clone())?;
+        let body = self.replace_queries(input.as_ref().clone())?;
         let body = with_unique_names((self.lower)(body)?)?;
         let fields = body.schema().fields().clone();
-        let OptimizedPlan { plan, shared } = share_repeated(body, self.state, self.next_number())?;
+        let OptimizedPlan { plan, shared } = share_repeated(body, self.state, self.next_number(), &self.aliases)?;
         self.tables.extend(shared);
         let estimate = estimate_relation(&plan);
-        let table = SharedTable::new(self.next_number(), Some(written_name(name)), plan, estimate);
+        let table = SharedTable::new(self.next_number(), Some(&query.name), plan, estimate);
         let table = Arc::new(table.into_materialized(&fields, parts.is_ordered()));
         self.tables.push(SharedPlan::with_all_columns(Arc::clone(&table)));
-        self.tables_by_query.push((name.to_owned(), Arc::clone(&table)));
+        self.tables_by_query.push((Arc::clone(query), Arc::clone(&table)));
         Ok(Some(table))
     }
 
@@ -138,19 +157,14 @@ impl<'a> MaterializedQueries<'a> {
     }
 }
 
-/// Returns whether a plan has MATERIALIZED WITH queries; few have.
-fn has_materialized_queries(plan: &LogicalPlan) -> Result<bool> {
-    let mut asks = false;
+/// Returns whether a plan has references to WITH queries with a clause; few plans have.
+fn has_references(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
     plan.apply_with_subqueries(|node| {
-        asks |= is_materialized_query(node);
-        Ok(if asks { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        found |= WithQueryReference::from_plan(node).is_some();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
-    Ok(asks)
-}
-
-/// Returns whether a node is the root of a MATERIALIZED WITH query.
-fn is_materialized_query(node: &LogicalPlan) -> bool {
-    matches!(node, LogicalPlan::SubqueryAlias(alias) if MaterializeClause::decode(alias.alias.table()) == Some(MaterializeClause::Materialized))
+    Ok(found)
 }
 
 /// Returns whether a plan contains a recursive query or reads one's work table. Recursion stops when its reader does,

@@ -4,23 +4,23 @@
 //!
 //! In reading order:
 //!
-//! - `materialize_clause.rs` encodes MATERIALIZED and NOT MATERIALIZED in the names of WITH queries,
+//! - `with_query.rs` is the node of a reference to a WITH query that is MATERIALIZED or NOT MATERIALIZED,
 //! - `materialized.rs` takes MATERIALIZED WITH queries out of a plan before anything else happens,
 //! - `operation.rs` describes nodes without names, and `subplans.rs` finds parts that compute the same by it,
-//! - `fuse.rs` finds ungrouped aggregates over the same rows with different conditions, and merges them into one,
+//! - `fuse_aggregates.rs` finds ungrouped aggregates over the same rows with different conditions, and merges them into one,
 //! - `replacer.rs` replaces parts by scans of shared tables where that is cheaper,
 //! - `narrow.rs` drops rows and columns from a shared table that no reader needs, once the optimizer has pushed filters
 //!   and projections to its scans,
 //! - `table.rs` is the shared table.
 
-mod fuse;
-mod materialize_clause;
+mod fuse_aggregates;
 mod materialized;
 mod narrow;
 mod operation;
 mod replacer;
 mod subplans;
 mod table;
+mod with_query;
 
 #[cfg(test)]
 mod tests;
@@ -34,12 +34,13 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use plan::{any_expression, plan_limits};
 
-pub use self::materialize_clause::MaterializeClause;
 use self::materialized::MaterializedQueries;
 use self::narrow::{Narrowed, Readers};
 use self::replacer::{SharedComputation, SubplanReplacer};
 use self::subplans::{SharedSubplans, SubplanId, Subplans, scan_source};
 pub use self::table::{SharedScanExtension, SharedScanPlanner, SharedTable};
+use self::with_query::WithQueryAliases;
+pub use self::with_query::{MaterializeClause, WithQuery, WithQueryReference};
 use crate::RewrittenPlan;
 use crate::wide_unions::split_wide_unions;
 
@@ -133,7 +134,7 @@ pub fn optimize(
 ) -> Result<OptimizedPlan> {
     let mut once = MaterializedQueries::new(state, lower);
     let plan = lower(once.replace_queries(plan)?)?;
-    let optimized = share_repeated(plan, state, once.next_number())?;
+    let optimized = share_repeated(plan, state, once.next_number(), &once.aliases)?;
     if once.tables.is_empty() { Ok(optimized) } else { once.into_optimized(optimized) }
 }
 
@@ -153,16 +154,21 @@ pub fn optimize_without_sharing(
 }
 
 /// Applies the rules to `plan`, with repeated parts as shared tables that are numbered from `first`.
-fn share_repeated(plan: LogicalPlan, state: &SessionState, first: usize) -> Result<OptimizedPlan> {
+fn share_repeated(
+    plan: LogicalPlan,
+    state: &SessionState,
+    first: usize,
+    with_queries: &WithQueryAliases,
+) -> Result<OptimizedPlan> {
     if crate::has_kiln_rules(state) && reads_a_table_twice(&plan)? {
-        let parts = Subplans::from_plan(&plan)?;
+        let parts = Subplans::from_plan(&plan, with_queries)?;
         let mut rejected = HashSet::new();
         for _ in 0..SHARING_ATTEMPTS_MAX {
             let shares = parts.find_shared(&rejected);
             if shares.is_empty() {
                 break;
             }
-            match share(&plan, &parts, &shares, state, first)? {
+            match share(&plan, &parts, &shares, state, first, with_queries)? {
                 SharingAttempt::Done(optimized) => return Ok(optimized),
                 SharingAttempt::Rejected(more) => rejected.extend(more),
             }
@@ -185,8 +191,9 @@ fn share(
     shares: &SharedSubplans,
     state: &SessionState,
     first: usize,
+    with_queries: &WithQueryAliases,
 ) -> Result<SharingAttempt> {
-    let mut marking = SubplanReplacer::new(parts, shares, state, first);
+    let mut marking = SubplanReplacer::new(plan, parts, shares, state, first, with_queries)?;
     let marked = marking.replace(plan.clone(), None)?.data;
     if !marking.rejected.is_empty() {
         return Ok(SharingAttempt::Rejected(marking.rejected));

@@ -8,7 +8,7 @@ use datafusion::common::{Column, JoinType, Result};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
-use functions::may_fail;
+use functions::may_fail_by_row;
 
 use super::table::SharedTable;
 
@@ -192,8 +192,7 @@ fn is_infallible(condition: &Expr) -> Result<bool> {
                 | Expr::InSubquery(_)
                 | Expr::SetComparison(_)
                 | Expr::OuterReferenceColumn(..)
-                | Expr::Case(_)
         ))
     })?;
-    Ok(!reads_more && !condition.is_volatile() && !condition.column_refs().is_empty() && !may_fail(condition)?)
+    Ok(!reads_more && !condition.is_volatile() && !condition.column_refs().is_empty() && !may_fail_by_row(condition)?)
 }

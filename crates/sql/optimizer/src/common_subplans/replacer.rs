@@ -1,17 +1,18 @@
 //! Replaces repeated parts of a plan by scans of shared tables, where that is expected to be cheaper.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::apply_rules;
-use super::fuse::Fusion;
-use super::materialize_clause::written_name;
+use super::fuse_aggregates::Fusion;
 use super::subplans::{SharedSubplans, SubplanId, Subplans};
-use super::table::{ScanName, SharedTable, with_unique_names};
+use super::table::{SharedTable, collect_relation_names, take_unique_relation, with_unique_names};
+use super::with_query::WithQueryAliases;
 use crate::estimate_relation;
 
 /// Size of results, in rows, that are always shared.
@@ -24,10 +25,12 @@ pub(super) struct SubplanReplacer<'a> {
     parts: &'a Subplans,
     shares: &'a SharedSubplans,
     state: &'a SessionState,
+    /// WITH queries, by the aliases that mark their references.
+    with_queries: &'a WithQueryAliases,
     /// Index of the next node.
     next_node: usize,
-    /// Number of scans made so far.
-    scan_count: usize,
+    /// Names of all relations of the plan, so that those of scans differ.
+    relation_names: HashSet<TableReference>,
     /// Number of the first table.
     first_number: usize,
     /// Tables with the parts that they replace, each after the tables that it reads.
@@ -37,17 +40,27 @@ pub(super) struct SubplanReplacer<'a> {
 }
 
 impl<'a> SubplanReplacer<'a> {
-    pub(super) fn new(parts: &'a Subplans, shares: &'a SharedSubplans, state: &'a SessionState, first: usize) -> Self {
-        Self {
+    pub(super) fn new(
+        plan: &LogicalPlan,
+        parts: &'a Subplans,
+        shares: &'a SharedSubplans,
+        state: &'a SessionState,
+        first: usize,
+        with_queries: &'a WithQueryAliases,
+    ) -> Result<Self> {
+        let mut relation_names = HashSet::new();
+        collect_relation_names(plan, &mut relation_names)?;
+        Ok(Self {
             parts,
             shares,
             state,
+            with_queries,
             next_node: 0,
-            scan_count: 0,
+            relation_names,
             first_number: first,
             tables: Vec::new(),
             rejected: Vec::new(),
-        }
+        })
     }
 
     /// Replaces the shared parts of a plan by scans; `name` is the node's alias in the query.
@@ -74,17 +87,18 @@ impl<'a> SubplanReplacer<'a> {
             self.rejected.push(node.subplan);
             return Ok(Transformed::no(plan));
         }
-        self.scan_count += 1;
-        table
-            .scan(ScanName::RepeatedSubplan(self.first_number, self.scan_count), columns, plan.schema())
-            .map(Transformed::yes)
+        let name = take_unique_relation(&mut self.relation_names, table.name());
+        table.scan(name, columns, plan.schema()).map(Transformed::yes)
     }
 
     /// Replaces the shared parts below a node.
     fn replace_below(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         self.next_node += 1;
         let name = match &plan {
-            LogicalPlan::SubqueryAlias(alias) => Some(written_name(alias.alias.table()).to_owned()),
+            LogicalPlan::SubqueryAlias(alias) => {
+                let query = self.with_queries.get(&alias.alias);
+                Some(query.map_or_else(|| alias.alias.table(), |query| &query.name).to_owned())
+            }
             _ => None,
         };
         let inside = plan.map_subqueries(|subquery| self.replace(subquery, None))?;

@@ -13,10 +13,10 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use plan::ShardTable;
 use types::ColumnId;
 
-use super::fuse::{Fusion, UngroupedAggregate, find_fusions};
-use super::materialize_clause::MaterializeClause;
+use super::fuse_aggregates::{Fusion, UngroupedAggregate, find_fusions};
 use super::operation::{Operation, column_index, operation};
 use super::table::SharedTable;
+use super::with_query::{MaterializeClause, WithQueryAliases, WithQueryReference};
 use crate::correlated_subqueries::is_correlated_call;
 
 /// Identifier of a computation: parts with the same id give the same rows.
@@ -64,10 +64,10 @@ struct SubplanProperties {
 }
 
 impl Subplans {
-    /// Finds the parts of `plan`.
-    pub(super) fn from_plan(plan: &LogicalPlan) -> Result<Self> {
+    /// Finds the parts of `plan`; `with_queries` are those whose references it marks by aliases.
+    pub(super) fn from_plan(plan: &LogicalPlan, with_queries: &WithQueryAliases) -> Result<Self> {
         let parts = Subplans { facts: Vec::new(), nodes: Vec::new(), ungrouped_aggregates: Vec::new() };
-        let mut finder = SubplanFinder { ids: HashMap::new(), parts, is_not_materialized: false };
+        let mut finder = SubplanFinder { ids: HashMap::new(), parts, with_queries, is_not_materialized: false };
         finder.walk(plan)?;
         Ok(finder.parts)
     }
@@ -189,9 +189,10 @@ pub(super) fn scan_source(scan: &TableScan) -> Option<ScanSource> {
 }
 
 /// State of the walk that assigns ids.
-struct SubplanFinder {
+struct SubplanFinder<'a> {
     ids: HashMap<SubplanKey, SubplanId>,
     parts: Subplans,
+    with_queries: &'a WithQueryAliases,
     /// Whether the walk is inside a NOT MATERIALIZED WITH query.
     is_not_materialized: bool,
 }
@@ -206,14 +207,14 @@ struct SubplanKey {
     input_schemas: Vec<DFSchemaRef>,
 }
 
-impl SubplanFinder {
+impl SubplanFinder<'_> {
     fn walk(&mut self, plan: &LogicalPlan) -> Result<SubplanId> {
         let at = self.parts.nodes.len();
         let was_not_materialized = self.is_not_materialized;
         if let LogicalPlan::SubqueryAlias(alias) = plan
-            && let Some(asked) = MaterializeClause::decode(alias.alias.table())
+            && let Some(query) = self.with_queries.get(&alias.alias)
         {
-            self.is_not_materialized = asked == MaterializeClause::NotMaterialized;
+            self.is_not_materialized = query.clause == MaterializeClause::NotMaterialized;
         }
         let is_by_each = self.is_not_materialized;
         self.parts.nodes.push(Node {
@@ -232,7 +233,9 @@ impl SubplanFinder {
             Ok(TreeNodeRecursion::Continue)
         })?;
         self.is_not_materialized = was_not_materialized;
-        let is_name = matches!(plan, LogicalPlan::SubqueryAlias(_) | LogicalPlan::Subquery(_)) && inputs.len() == 1;
+        let is_name = inputs.len() == 1
+            && (matches!(plan, LogicalPlan::SubqueryAlias(_) | LogicalPlan::Subquery(_))
+                || WithQueryReference::from_plan(plan).is_some());
         let part = if is_name { inputs[0] } else { self.intern(at, plan, inputs, subqueries)? };
         let facts = &self.parts.facts[part.0];
         if !is_name && !is_by_each && facts.scans_table && facts.is_stable && facts.outer_columns.is_empty() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, DFSchema, Result, TableReference, internal_datafusion_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{
@@ -13,18 +14,10 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 use futures::future::{BoxFuture, ready};
 use plan::estimate::RelationEstimate;
+use plan::{take_unique_name, unique_name};
 
-/// Relation name of a shared table's columns within its own plan.
-const RELATION: &str = "shared\u{1}";
-
-/// Identity of a scan of a shared table, from which its unique relation name is made.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum ScanName {
-    /// A scan of a MATERIALIZED WITH query, by the scan's number.
-    MaterializedQuery(usize),
-    /// A scan of a repeated part: the number of the plan's first table, and the scan's.
-    RepeatedSubplan(usize, usize),
-}
+/// Relation name of a shared table's columns within its own plan, whose other relations it hides.
+const RELATION: &str = "shared";
 
 /// Physical planner for scans of shared tables in one run.
 pub trait SharedScanPlanner: std::fmt::Debug + Send + Sync {
@@ -130,14 +123,15 @@ impl SharedTable {
         columns.len() == others.fields().len() && columns.iter().zip(others.fields()).all(are_alike)
     }
 
-    /// Returns a scan of columns, renamed to `named`, the schema of the part that the scan replaces.
-    pub(super) fn scan(self: &Arc<Self>, read: ScanName, columns: &[usize], named: &DFSchema) -> Result<LogicalPlan> {
+    /// Returns a scan of columns, renamed to `named`, the schema of the part that the scan replaces. `name` is the scan's
+    /// relation name, which no other relation of the plan has.
+    pub(super) fn scan(
+        self: &Arc<Self>,
+        name: TableReference,
+        columns: &[usize],
+        named: &DFSchema,
+    ) -> Result<LogicalPlan> {
         let source = provider_as_source(Arc::<Self>::clone(self));
-        let name = match read {
-            ScanName::MaterializedQuery(number) => format!("{}\u{1}kept {number}", self.name),
-            ScanName::RepeatedSubplan(first, number) => format!("{}\u{1}{first} {number}", self.name),
-        };
-        let name = TableReference::bare(name);
         let columns = columns.iter().zip(named.iter()).map(|(column, (relation, field))| {
             let column = Column::new(Some(name.clone()), self.schema.field(*column).name());
             Expr::Column(column).alias_qualified(relation.cloned(), field.name())
@@ -159,18 +153,42 @@ impl SharedTable {
 /// Returns the plan with unique column names, all in one relation. Optimizer rules may change the names of a plan's
 /// columns, but not the names under such an alias.
 pub(super) fn with_unique_names(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut names = HashSet::new();
     let columns = plan.schema().columns();
-    let is_named = columns.iter().all(|column| names.insert(column.name.clone()));
+    let mut names: HashSet<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let is_named = names.len() == columns.len();
     let plan = LogicalPlanBuilder::from(plan);
     if is_named {
         return plan.alias(RELATION)?.build();
     }
-    let columns = columns.into_iter().enumerate().map(|(place, column)| {
-        let name = format!("{}\u{1}{place}", column.name);
+    let mut seen = HashSet::new();
+    let columns = columns.into_iter().map(|column| {
+        if seen.insert(column.name.clone()) {
+            return Expr::Column(column);
+        }
+        let name = take_unique_name(&mut names, &column.name);
         Expr::Column(column).alias(name)
     });
-    plan.project(columns)?.alias(RELATION)?.build()
+    plan.project(columns.collect::<Vec<_>>())?.alias(RELATION)?.build()
+}
+
+/// Adds the names of all relations of a plan and its subqueries to `names`.
+pub(super) fn collect_relation_names(plan: &LogicalPlan, names: &mut HashSet<TableReference>) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::SubqueryAlias(alias) => names.insert(alias.alias.clone()),
+            LogicalPlan::TableScan(scan) => names.insert(scan.table_name.clone()),
+            _ => false,
+        };
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// Returns a relation name that is not among `taken`, and adds it to them.
+pub(super) fn take_unique_relation(taken: &mut HashSet<TableReference>, name: &str) -> TableReference {
+    let found = TableReference::bare(unique_name(name, |name| taken.contains(&TableReference::bare(name))));
+    taken.insert(found.clone());
+    found
 }
 
 impl std::fmt::Debug for SharedTable {

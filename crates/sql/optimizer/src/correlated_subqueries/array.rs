@@ -18,6 +18,11 @@ pub fn array_subquery() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(ArraySubquery { signature: Signature::any(1, Volatility::Stable) }))
 }
 
+/// Returns whether a function is the marker of `ARRAY(subquery)`.
+pub(super) fn is_array_subquery(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<ArraySubquery>().is_some()
+}
+
 /// Returns the field of a list of `element`s, with the array's SQL type in its metadata.
 pub(super) fn list_field(element: &Field) -> Field {
     let item = Field::new("item", element.data_type().clone(), true);

@@ -12,6 +12,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Subquery, lit};
 use functions::error::to_datafusion;
+use plan::unique_name;
 use types::SqlError;
 
 use super::SubqueryContext;
@@ -20,9 +21,6 @@ use super::lower::{has_aggregate, is_correlated_by_equality, is_correlated_in_fi
 use super::parameter::outer_references;
 use super::subquery_function::{CorrelatedSubquery, SubqueryKind, field_name};
 use crate::series;
-
-/// Name of the column of lists; no identifier of a client can equal it.
-const ROWS: &str = "lateral\u{1}";
 
 /// Rewrites a join with a LATERAL subquery to an unnest of the subquery's rows, unless DataFusion can decorrelate it.
 ///
@@ -86,7 +84,8 @@ fn unnest_subquery(
     let function = ScalarUDF::from(CorrelatedSubquery::new(SubqueryKind::Rows, Arc::clone(plan), outer, within));
     let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), arguments.collect()));
     let kept: Vec<Expr> = left.schema().columns().into_iter().map(Expr::Column).collect();
-    let rows = Column::new_unqualified(ROWS);
+    let is_taken = |name: &str| left.schema().has_column_with_unqualified_name(name);
+    let rows = Column::new_unqualified(unique_name("lateral_rows", is_taken));
     let fields = plan.schema().iter().enumerate().map(|(at, (qualifier, field))| {
         let row = Expr::Column(rows.clone());
         let name = lit(ScalarValue::Utf8(Some(field_name(at))));
@@ -95,7 +94,7 @@ fn unnest_subquery(
     });
     let outputs: Vec<Expr> = kept.iter().cloned().chain(fields).collect();
     LogicalPlanBuilder::from(left)
-        .project(kept.into_iter().chain([call.alias(ROWS)]))?
+        .project(kept.into_iter().chain([call.alias(&rows.name)]))?
         .unnest_columns_with_options(vec![rows], UnnestOptions::new().with_null_handling(null_handling))?
         .project(outputs)
 }

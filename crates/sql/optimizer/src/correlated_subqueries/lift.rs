@@ -4,6 +4,7 @@
 //! [`SubPlan`] computes the expressions that call subqueries, and the operator above reads them as columns.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -11,7 +12,7 @@ use datafusion::common::{Column, DFSchema, DFSchemaRef, Result as DfResult, inte
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, Join, JoinType, LogicalPlan, Operator, Projection};
-use plan::any_expression;
+use plan::{any_expression, take_unique_name};
 
 use super::is_correlated_call;
 use super::parameter::values_to_union;
@@ -26,7 +27,7 @@ pub fn lift(plan: &LogicalPlan) -> DfResult<Cow<'_, LogicalPlan>> {
     if !any_expression(plan, is_correlated_call)? {
         return Ok(Cow::Borrowed(plan));
     }
-    let mut names = ColumnNames(0);
+    let mut names = ColumnNames::of_plan(plan)?;
     let lifted = plan.clone().transform_up_with_subqueries(|node| lift_node(node, &mut names))?;
     Ok(Cow::Owned(lifted.data))
 }
@@ -36,14 +37,27 @@ pub(super) fn calls_subquery(expr: &Expr) -> bool {
     expr.exists(|part| Ok(is_correlated_call(part))).expect("the visitor returns no error")
 }
 
-/// Generator of column names that are unique in a plan.
-struct ColumnNames(usize);
+/// Generator of column names that a plan does not have.
+struct ColumnNames {
+    taken: HashSet<String>,
+    next_number: usize,
+}
 
 impl ColumnNames {
-    /// Returns a name that no identifier of a client can equal.
+    fn of_plan(plan: &LogicalPlan) -> DfResult<Self> {
+        let mut taken = HashSet::new();
+        plan.apply_with_subqueries(|node| {
+            taken.extend(node.schema().fields().iter().map(|field| field.name().clone()));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(Self { taken, next_number: 1 })
+    }
+
+    /// Returns a name that the plan does not have yet.
     fn next(&mut self) -> String {
-        self.0 += 1;
-        format!("subplan\u{1}{}", self.0)
+        let name = format!("subplan_{}", self.next_number);
+        self.next_number += 1;
+        take_unique_name(&mut self.taken, &name)
     }
 }
 

@@ -10,12 +10,12 @@ use datafusion::logical_expr::utils::{merge_schema, split_binary, split_conjunct
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF, Subquery};
 
 use super::SubqueryContext;
-use super::array::ARRAY_SUBQUERY;
-use super::in_subquery::{lower_condition, three_valued_in};
+use super::array::is_array_subquery;
 use super::lateral::{lower_join, lower_pairwise_join};
 use super::lift::calls_subquery;
 use super::parameter::outer_references;
 use super::subquery_function::{CorrelatedSubquery, SubqueryKind};
+use super::three_valued_in::{lower_condition, three_valued_in};
 use crate::subquery_checks::check_subquery;
 
 /// Replaces every subquery of `plan` that has no join form by a call, inner ones first.
@@ -83,7 +83,7 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
 /// Returns the subquery of `ARRAY(subquery)`.
 fn array_subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
-        Expr::ScalarFunction(call) if call.func.name() == ARRAY_SUBQUERY => subquery_of(call.args.first()?),
+        Expr::ScalarFunction(call) if is_array_subquery(&call.func) => subquery_of(call.args.first()?),
         _ => None,
     }
 }

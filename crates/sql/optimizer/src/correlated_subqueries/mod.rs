@@ -8,20 +8,20 @@
 //! In reading order:
 //!
 //! - `lower.rs` decides which subqueries cannot become joins, and replaces them by calls,
-//! - `in_subquery.rs` handles IN where NULL and false must be told apart,
+//! - `three_valued_in.rs` handles IN where NULL and false must be told apart,
 //! - `lateral.rs` replaces LATERAL subqueries in FROM by lists of their rows, which are unnested,
 //! - `subquery_function.rs` is the function that is called, `array.rs` the marker for `ARRAY(subquery)`,
 //! - `parameter.rs` finds the outer columns of a subquery's plan and replaces them by parameters,
 //! - `lift.rs` moves the calls out of operators' expressions once the optimizer is done, into the node of `sub_plan.rs`.
 
 mod array;
-mod in_subquery;
 mod lateral;
 mod lift;
 mod lower;
 mod parameter;
 mod sub_plan;
 mod subquery_function;
+mod three_valued_in;
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use functions::HasKey;
+use functions::{HasKey, LazyPurpose, as_lazy_condition, branch_condition};
 use plan::estimate::{ColumnEstimate, RelationEstimate, position};
 
 /// Default selectivity of `<`, `<=`, `>` and `>=`.
@@ -131,6 +131,9 @@ fn unclamped_selectivity(predicate: &Expr, relation: &RelationEstimate, schema: 
                 .sum();
             if *negated { 1.0 - share.min(1.0) } else { share.min(1.0) }
         }
+        Expr::ScalarFunction(_) if guarded_condition(predicate).is_some() => {
+            guarded_condition(predicate).map_or(DEFAULT_SELECTIVITY, each)
+        }
         Expr::ScalarFunction(call) => match (key_count(call), call.args.as_slice()) {
             (Some(keys), [column]) => (keys / relation.expression_estimate(column, schema).distinct.max(1.0)).min(1.0),
             _ => DEFAULT_SELECTIVITY,
@@ -143,6 +146,14 @@ fn unclamped_selectivity(predicate: &Expr, relation: &RelationEstimate, schema: 
             }
         }
         _ => DEFAULT_SELECTIVITY,
+    }
+}
+
+/// Returns the right side of AND or OR that is evaluated only where the left side does not decide.
+fn guarded_condition(expr: &Expr) -> Option<&Expr> {
+    match as_lazy_condition(expr)? {
+        (LazyPurpose::Guard, case) => branch_condition(&case.when_then_expr.first()?.1),
+        (LazyPurpose::Branches, _) => None,
     }
 }
 

@@ -12,9 +12,9 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection};
-use functions::cast::is_arrow_cast;
+use functions::may_fail;
 use plan::estimate::ColumnEstimate;
-use types::SqlType;
+use plan::unique_name;
 
 use super::graph::{Condition, JoinGraph, Leaf};
 use super::leaf_set::LeafSet;
@@ -48,11 +48,11 @@ pub(super) fn push_down_aggregate(aggregate: &Aggregate) -> Result<Option<Logica
     if !is_leaf_worthwhile(&graph, &below, &keys) {
         return Ok(None);
     }
-    let names = partial_names(&calls);
+    let names = partial_names(&calls, aggregate.input.schema());
     let partials = calls.iter().zip(&names).map(|(call, name)| Expr::AggregateFunction(call.clone()).alias(name));
     let keys = keys.into_iter().map(Expr::Column).collect();
     let below = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(below), keys, partials.collect())?);
-    let Some(totals) = final_calls(&calls, &names, &below)? else { return Ok(None) };
+    let Some(totals) = final_calls(&calls, &names, &below, &aggregate.schema)? else { return Ok(None) };
     graph.leaves[leaf] = Leaf { plan: Arc::new(below), attachment: None };
     graph.conditions.retain(|condition| condition.leaves != LeafSet::from_leaf(leaf));
     graph.original_tree = None;
@@ -87,14 +87,14 @@ pub(super) fn cast_to_original(value: Expr, now: &Field, before: &Field) -> Expr
     Expr::Cast(Cast::new_from_field(Box::new(value), Arc::new(field)))
 }
 
-/// Returns unique column names for partial aggregates, as EXPLAIN shows them.
-pub(super) fn partial_names(calls: &[AggregateFunction]) -> Vec<String> {
+/// Returns column names for partial aggregates, as EXPLAIN shows them: unique, and not among those of `schema`.
+pub(super) fn partial_names(calls: &[AggregateFunction], schema: &DFSchema) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(calls.len());
     for call in calls {
-        let mut name = format!("partial {}", Expr::AggregateFunction(call.clone()).schema_name());
-        while names.contains(&name) {
-            name.push('\u{1}');
-        }
+        let name = format!("partial {}", Expr::AggregateFunction(call.clone()).schema_name());
+        let is_taken =
+            |name: &str| names.iter().any(|known| known == name) || schema.has_column_with_unqualified_name(name);
+        let name = unique_name(&name, is_taken);
         names.push(name);
     }
     names
@@ -103,13 +103,13 @@ pub(super) fn partial_names(calls: &[AggregateFunction]) -> Vec<String> {
 /// Returns the aggregate's calls if all of them can be computed from partial aggregates, which may include rows that
 /// find no partner.
 pub(super) fn decomposable_calls(aggregate: &Aggregate) -> Option<Vec<AggregateFunction>> {
-    let schema = aggregate.input.schema();
     let call = |expr: &Expr| match expr.clone().unalias() {
         Expr::AggregateFunction(call) => {
             let params = &call.params;
             let is_plain = !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none();
+            // DataFusion's own `sum` is decomposed like Kiln's.
             let is_known = matches!(call.func.name(), "sum" | "min" | "max" | "count");
-            let are_total = params.args.iter().chain(params.filter.as_deref()).all(|expr| is_infallible(expr, schema));
+            let are_total = params.args.iter().chain(params.filter.as_deref()).all(is_early);
             (is_plain && is_known && are_total).then_some(call)
         }
         _ => None,
@@ -117,10 +117,10 @@ pub(super) fn decomposable_calls(aggregate: &Aggregate) -> Option<Vec<AggregateF
     aggregate.aggr_expr.iter().map(call).collect()
 }
 
-/// Returns whether an expression cannot fail for any row. Arithmetic may overflow, which must not fail the query for a
-/// row that finds no partner.
-fn is_infallible(expr: &Expr, schema: &DFSchema) -> bool {
-    let may_fail = expr.exists(|expr| {
+/// Returns whether an expression may be computed for rows that find no partner: it cannot fail, and it has no calls,
+/// whose cost would be in vain.
+fn is_early(expr: &Expr) -> bool {
+    let has_calls = expr.exists(|expr| {
         Ok(match expr {
             Expr::Column(_)
             | Expr::Literal(..)
@@ -129,6 +129,7 @@ fn is_infallible(expr: &Expr, schema: &DFSchema) -> bool {
             | Expr::IsNotNull(_)
             | Expr::Between(_)
             | Expr::InList(_)
+            | Expr::Cast(_)
             | Expr::Case(_) => false,
             Expr::BinaryExpr(BinaryExpr { op, .. }) => !matches!(
                 op,
@@ -141,22 +142,19 @@ fn is_infallible(expr: &Expr, schema: &DFSchema) -> bool {
                     | Operator::Gt
                     | Operator::GtEq
             ),
-            Expr::Cast(Cast { expr, field: to }) => {
-                let (_, from) = expr.to_field(schema)?;
-                let types = SqlType::from_arrow_field(&from).zip(SqlType::from_arrow_field(to));
-                !types.is_some_and(|(from, to)| is_arrow_cast(&from, &to))
-            }
             _ => true,
         })
     });
-    !may_fail.unwrap_or(true)
+    !has_calls.unwrap_or(true) && !may_fail(expr).unwrap_or(true)
 }
 
-/// Returns the final aggregates over partial ones; `None` if a sum's result depends on the order of its addends.
+/// Returns the final aggregates over partial ones, under names that `schema` does not have; `None` if a sum's result
+/// depends on the order of its addends.
 pub(super) fn final_calls(
     calls: &[AggregateFunction],
     names: &[String],
     below: &LogicalPlan,
+    schema: &DFSchema,
 ) -> Result<Option<Vec<Expr>>> {
     let mut totals = Vec::with_capacity(calls.len());
     for (number, (call, name)) in calls.iter().zip(names).enumerate() {
@@ -169,7 +167,8 @@ pub(super) fn final_calls(
         };
         let Some(function) = function else { return Ok(None) };
         let total = AggregateFunction::new_udf(function, vec![part], false, None, Vec::new(), None);
-        totals.push(Expr::AggregateFunction(total).alias(format!("total\u{1}{number}")));
+        let name = unique_name(&format!("total_{number}"), |name| schema.has_column_with_unqualified_name(name));
+        totals.push(Expr::AggregateFunction(total).alias(name));
     }
     Ok(Some(totals))
 }

@@ -15,6 +15,7 @@ use super::eager_aggregation::{
 };
 use crate::estimate::semi_join_selectivity;
 use crate::estimate_relation;
+use plan::StandardAggregate;
 
 /// Rewrites an aggregate over an outer join to a partial aggregation of the nullable side below the join and a final
 /// one above; `None` if that is impossible or not worth it.
@@ -42,14 +43,11 @@ pub(super) fn push_down_aggregate(aggregate: &Aggregate) -> Result<Option<Logica
     if !keys.iter().all(|key| matches!(key, Expr::Column(_))) || !is_side_worthwhile(&sides, &keys) {
         return Ok(None);
     }
-    let names = partial_names(&calls);
-    if names.iter().any(|name| sides.preserved.schema().has_column_with_unqualified_name(name)) {
-        return Ok(None);
-    }
+    let names = partial_names(&calls, aggregate.input.schema());
     let partials = calls.iter().zip(&names).map(|(call, name)| Expr::AggregateFunction(call.clone()).alias(name));
     let below = Aggregate::try_new(Arc::new(sides.nullable.clone()), keys, partials.collect())?;
     let below = LogicalPlan::Aggregate(below);
-    let Some(totals) = final_calls(&calls, &names, &below)? else { return Ok(None) };
+    let Some(totals) = final_calls(&calls, &names, &below, &aggregate.schema)? else { return Ok(None) };
     let (left, right) = match join.join_type {
         JoinType::Left => (Arc::clone(&join.left), Arc::new(below)),
         _ => (Arc::new(below), Arc::clone(&join.right)),
@@ -142,7 +140,7 @@ fn final_aggregate(
             continue;
         };
         let mut value = cast_to_original(value, above.schema.field(place), field);
-        if call.func.name() == "count" {
+        if StandardAggregate::from_function(&call.func) == Some(StandardAggregate::Count) {
             let nothing = Expr::Literal(ScalarValue::Int64(Some(0)), None);
             let none = (Box::new(Expr::IsNull(Box::new(value.clone()))), Box::new(nothing));
             value = Expr::Case(Case::new(None, vec![none], Some(Box::new(value))));

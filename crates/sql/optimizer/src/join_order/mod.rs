@@ -31,19 +31,16 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use self::graph::JoinGraph;
 use self::sizes::SizeEstimates;
+use crate::datafusion_rules::RuleKind;
 use crate::estimate_relation;
 
 /// Optimizer rule that orders joins by cost. It runs after filters were pushed down.
 #[derive(Debug, Default)]
 pub(crate) struct JoinOrder;
 
-impl JoinOrder {
-    pub(crate) const NAME: &'static str = "join_order";
-}
-
 impl OptimizerRule for JoinOrder {
     fn name(&self) -> &str {
-        Self::NAME
+        RuleKind::JoinOrder.name()
     }
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {

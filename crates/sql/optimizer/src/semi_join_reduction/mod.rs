@@ -24,6 +24,7 @@ use functions::{HasKey, KEYS_MAX, KeySet};
 
 use self::key_propagation::{ParentJoin, Side, Target, for_each_join, may_filter, propagate_keys};
 use crate::common_subplans::{OptimizedPlan, apply_rules};
+use crate::datafusion_rules::RuleKind;
 use crate::{estimate_relation, is_distribution_key, semi_join_selectivity};
 
 /// Limit of semi-join reductions for one query.
@@ -32,9 +33,6 @@ const REDUCTIONS_MAX: usize = 6;
 const COST_SHARE_MAX: f64 = 0.5;
 /// Largest selectivity of a reduction: share of the reduced side's rows that remain.
 const SELECTIVITY_MAX: f64 = 0.3;
-
-/// Name of the rule that pushes filters down to the scans of their columns.
-const PUSH_DOWN: &str = "push_down_filter";
 
 /// Semi-join reductions chosen so far for one query, and the properties of its cluster that the choice depends on.
 #[derive(Debug)]
@@ -120,7 +118,13 @@ impl OptimizedPlan {
             }
             Ok(Transformed::new_transformed(LogicalPlan::Join(join), !targets.is_empty()))
         })?;
-        let down: Vec<_> = state.optimizer().rules.iter().filter(|rule| rule.name() == PUSH_DOWN).cloned().collect();
+        let down: Vec<_> = state
+            .optimizer()
+            .rules
+            .iter()
+            .filter(|rule| RuleKind::PushDownFilter.matches(rule.as_ref()))
+            .cloned()
+            .collect();
         Ok(Self { plan: crate::run_rules(plan.data, &down, state)?.plan, shared: self.shared })
     }
 }

@@ -1,6 +1,6 @@
 //! Options of CREATE and ALTER CLUSTER: `(NODE_COUNT = 2, AUTO_SUSPEND 60)`.
 
-use cluster_model::ClusterOptions;
+use cluster_model::{ClusterOption, ClusterOptions, OptionForm, OptionValue};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::cursor::Cursor;
@@ -24,28 +24,29 @@ impl Cursor<'_> {
 
     fn cluster_option(&mut self, options: &mut ClusterOptions) -> SqlResult<()> {
         let start = self.at;
-        let Some(option) = self.word() else { return Err(self.syntax_error()) };
+        let Some(name) = self.word() else { return Err(self.syntax_error()) };
+        let Some(option) = ClusterOption::named(name) else {
+            let message = format!("unrecognized cluster option \"{name}\"");
+            return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
+        };
         self.advance();
         self.eat_operator("=");
-        let is_first = match option {
-            "node_count" => options.node_count.replace(self.count()?).is_none(),
-            "hardware_instance" => options.hardware_instance.replace(self.option_name()?).is_none(),
-            "wlm_profile" => options.wlm_profile.replace(self.option_name()?).is_none(),
-            "auto_suspend" => options.auto_suspend.replace(self.count_or_null()?).is_none(),
-            "auto_resume" => options.auto_resume.replace(self.boolean()?).is_none(),
-            "max_spill_pct" => options.max_spill_pct.replace(self.count_or_null()?).is_none(),
-            "max_cache_pct" => options.max_cache_pct.replace(self.count_or_null()?).is_none(),
-            unknown => {
-                self.at = start;
-                let message = format!("unrecognized cluster option \"{unknown}\"");
-                return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
-            }
-        };
-        if is_first {
+        let value = self.cluster_option_value(option.form)?;
+        if options.assign(option, value) {
             return Ok(());
         }
         self.at = start;
         Err(self.with_next_position(SqlError::new(Condition::SyntaxError, "conflicting or redundant options")))
+    }
+
+    fn cluster_option_value(&mut self, form: OptionForm) -> SqlResult<OptionValue> {
+        Ok(match form {
+            OptionForm::Number { .. } => OptionValue::Number(self.count()?),
+            OptionForm::NumberOrNull { .. } if self.eat("null") => OptionValue::Null,
+            OptionForm::NumberOrNull { .. } => OptionValue::Number(self.count()?),
+            OptionForm::Boolean => OptionValue::Boolean(self.boolean()?),
+            OptionForm::Hardware | OptionForm::Profile => OptionValue::Name(self.option_name()?),
+        })
     }
 
     /// Parses an integer; one beyond 64 bits becomes `i64::MAX`, which every option refuses.
@@ -55,10 +56,6 @@ impl Cursor<'_> {
         let count = digits.parse().unwrap_or(i64::MAX);
         self.advance();
         Ok(if is_negative { -count } else { count })
-    }
-
-    fn count_or_null(&mut self) -> SqlResult<Option<i64>> {
-        if self.eat("null") { Ok(None) } else { self.count().map(Some) }
     }
 
     fn boolean(&mut self) -> SqlResult<bool> {

@@ -12,6 +12,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_295,
         "columns",
+        "Columns of tables and views.",
         "table_catalog name, table_schema name, table_name name, column_name name, ordinal_position int4, \
          column_default varchar, is_nullable char3, data_type varchar, character_maximum_length int4, \
          character_octet_length int4, numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
@@ -28,6 +29,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_493,
         "element_types",
+        "Element types of array columns.",
         "object_catalog name, object_schema name, object_name name, object_type varchar, collection_type_identifier name, \
          data_type varchar, character_maximum_length int4, character_octet_length int4, character_set_catalog name, \
          character_set_schema name, character_set_name name, collation_catalog name, collation_schema name, \
@@ -40,6 +42,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_290,
         "column_udt_usage",
+        "Types of columns.",
         "udt_catalog name, udt_schema name = pg_catalog, udt_name name, table_catalog name, table_schema name, \
          table_name name, column_name name",
         column_udt_usage,
@@ -116,6 +119,7 @@ const CHARACTER_BYTES_MAX: i64 = 4;
 const VALUE_BYTES_MAX: i64 = 1 << 30;
 
 impl TypeColumns {
+    #[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until its lengths are known")]
     pub(super) fn from_type(sql_type: &SqlType) -> Self {
         let mut described = TypeColumns {
             name: type_name(sql_type),
@@ -150,7 +154,25 @@ impl TypeColumns {
             SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Interval => {
                 described.datetime_precision = Cell::Int(6);
             }
-            _ => {}
+            SqlType::Bool
+            | SqlType::Bytea
+            | SqlType::Uuid
+            | SqlType::Json
+            | SqlType::Jsonb
+            | SqlType::Array(_)
+            | SqlType::Oid
+            | SqlType::Name
+            | SqlType::InternalChar
+            | SqlType::Regclass
+            | SqlType::Regtype
+            | SqlType::Regproc
+            | SqlType::Regnamespace
+            | SqlType::Regrole
+            | SqlType::Regprocedure
+            | SqlType::Regoperator
+            | SqlType::Int2Vector
+            | SqlType::OidVector
+            | SqlType::Unknown => {}
         }
         described
     }

@@ -12,6 +12,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_411,
         "table_constraints",
+        "Constraints of tables.",
         "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name, table_schema name, \
          table_name name, constraint_type varchar, is_deferrable char3 = NO, initially_deferred char3 = NO, enforced char3, \
          nulls_distinct char3",
@@ -20,6 +21,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_329,
         "key_column_usage",
+        "Columns of primary, unique and foreign keys.",
         "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name, table_schema name, \
          table_name name, column_name name, ordinal_position int4, position_in_unique_constraint int4",
         key_column_usage,
@@ -27,6 +29,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_300,
         "constraint_column_usage",
+        "Columns that a constraint uses.",
         "table_catalog name, table_schema name, table_name name, column_name name, constraint_catalog name, \
          constraint_schema name, constraint_name name",
         constraint_column_usage,
@@ -34,6 +37,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_305,
         "constraint_table_usage",
+        "Tables that a constraint uses.",
         "table_catalog name, table_schema name, table_name name, constraint_catalog name, constraint_schema name, \
          constraint_name name",
         constraint_table_usage,
@@ -41,6 +45,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_339,
         "referential_constraints",
+        "Foreign keys with the keys that they reference.",
         "constraint_catalog name, constraint_schema name, constraint_name name, unique_constraint_catalog name, \
          unique_constraint_schema name, unique_constraint_name name, match_option varchar = NONE, update_rule varchar, \
          delete_rule varchar",
@@ -49,6 +54,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_260,
         "check_constraints",
+        "CHECK constraints with their conditions.",
         "constraint_catalog name, constraint_schema name, constraint_name name, check_clause varchar",
         check_constraints,
     ),

@@ -12,7 +12,7 @@ mod routines;
 mod sequences;
 mod tables;
 
-use super::definition::TableDefinition;
+use super::definition::{Columns, TableDefinition};
 use super::rows::Rows;
 use super::source::Source;
 
@@ -34,10 +34,19 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
 const fn view(
     oid: u32,
     name: &'static str,
+    description: &'static str,
     columns: &'static str,
     rows: fn(&Source<'_>, &mut Rows),
 ) -> TableDefinition {
-    TableDefinition { schema: "information_schema", name, oid, kind: "v", columns, rows }
+    TableDefinition {
+        schema: "information_schema",
+        name,
+        description,
+        oid,
+        kind: "v",
+        columns: Columns::Listed(columns),
+        rows,
+    }
 }
 
 /// Converts a boolean to the standard's YES or NO.

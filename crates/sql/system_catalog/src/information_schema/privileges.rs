@@ -13,15 +13,45 @@ const USAGE_GRANTS: &str = "grantor name, grantee name, object_catalog name, obj
      object_type varchar, privilege_type varchar, is_grantable char3";
 
 pub(super) const TABLES: &[TableDefinition] = &[
-    view(13_325, "enabled_roles", "role_name name", enabled_roles),
-    view(13_236, "applicable_roles", "grantee name, role_name name, is_grantable char3", no_rows),
-    view(13_241, "administrable_role_authorizations", "grantee name, role_name name, is_grantable char3", no_rows),
-    view(13_416, "table_privileges", TABLE_GRANTS, table_privileges),
-    view(13_421, "role_table_grants", TABLE_GRANTS, table_privileges),
-    view(13_285, "column_privileges", COLUMN_GRANTS, column_privileges),
-    view(13_344, "role_column_grants", COLUMN_GRANTS, column_privileges),
-    view(13_454, "usage_privileges", USAGE_GRANTS, no_rows),
-    view(13_459, "role_usage_grants", USAGE_GRANTS, no_rows),
+    view(13_325, "enabled_roles", "The current role.", "role_name name", enabled_roles),
+    view(
+        13_236,
+        "applicable_roles",
+        "Memberships of the current role; always empty.",
+        "grantee name, role_name name, is_grantable char3",
+        no_rows,
+    ),
+    view(
+        13_241,
+        "administrable_role_authorizations",
+        "Memberships that the current role may grant; always empty.",
+        "grantee name, role_name name, is_grantable char3",
+        no_rows,
+    ),
+    view(13_416, "table_privileges", "Privileges of owners on their tables and views.", TABLE_GRANTS, table_privileges),
+    view(
+        13_421,
+        "role_table_grants",
+        "Privileges of owners on their tables and views.",
+        TABLE_GRANTS,
+        table_privileges,
+    ),
+    view(
+        13_285,
+        "column_privileges",
+        "Privileges of owners on the columns of their tables and views.",
+        COLUMN_GRANTS,
+        column_privileges,
+    ),
+    view(
+        13_344,
+        "role_column_grants",
+        "Privileges of owners on the columns of their tables and views.",
+        COLUMN_GRANTS,
+        column_privileges,
+    ),
+    view(13_454, "usage_privileges", "USAGE privileges; always empty.", USAGE_GRANTS, no_rows),
+    view(13_459, "role_usage_grants", "USAGE privileges; always empty.", USAGE_GRANTS, no_rows),
 ];
 
 /// Privileges of an owner on a table or column.

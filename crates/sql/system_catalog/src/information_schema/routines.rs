@@ -8,6 +8,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_377,
         "routines",
+        "Functions; always empty. `pg_proc` has them.",
         "specific_catalog name, specific_schema name, specific_name name, routine_catalog name, routine_schema name, \
          routine_name name, routine_type varchar, module_catalog name, module_schema name, module_name name, \
          udt_catalog name, udt_schema name, udt_name name, data_type varchar, character_maximum_length int4, \
@@ -27,6 +28,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_334,
         "parameters",
+        "Parameters of functions; always empty.",
         "specific_catalog name, specific_schema name, specific_name name, ordinal_position int4, parameter_mode varchar, \
          is_result char3, as_locator char3, parameter_name name, data_type varchar, character_maximum_length int4, \
          character_octet_length int4, character_set_catalog name, character_set_schema name, character_set_name name, \
@@ -39,6 +41,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_353,
         "routine_privileges",
+        "Privileges on functions; always empty.",
         "grantor name, grantee name, specific_catalog name, specific_schema name, specific_name name, routine_catalog name, \
          routine_schema name, routine_name name, privilege_type varchar, is_grantable char3",
         no_rows,

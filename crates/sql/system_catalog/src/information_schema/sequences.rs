@@ -10,6 +10,7 @@ use super::{view, yes_or_no};
 pub(super) const TABLES: &[TableDefinition] = &[view(
     13_386,
     "sequences",
+    "Sequences.",
     "sequence_catalog name, sequence_schema name, sequence_name name, data_type varchar, numeric_precision int4, \
      numeric_precision_radix int4 = 2, numeric_scale int4 = 0, start_value varchar, minimum_value varchar, \
      maximum_value varchar, increment varchar, cycle_option char3",

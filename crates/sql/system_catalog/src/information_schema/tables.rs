@@ -7,10 +7,11 @@ use super::super::view_definition::view_definition;
 use super::{view, yes_or_no};
 
 pub(super) const TABLES: &[TableDefinition] = &[
-    view(13_227, "information_schema_catalog_name", "catalog_name name", catalog_name),
+    view(13_227, "information_schema_catalog_name", "Name of the database.", "catalog_name name", catalog_name),
     view(
         13_382,
         "schemata",
+        "Schemas.",
         "catalog_name name, schema_name name, schema_owner name, default_character_set_catalog name, \
          default_character_set_schema name, default_character_set_name name, sql_path varchar",
         schemata,
@@ -18,6 +19,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_425,
         "tables",
+        "Tables and views.",
         "table_catalog name, table_schema name, table_name name, table_type varchar, self_referencing_column_name name, \
          reference_generation varchar, user_defined_type_catalog name, user_defined_type_schema name, \
          user_defined_type_name name, is_insertable_into char3, is_typed char3 = NO, commit_action varchar",
@@ -26,6 +28,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_483,
         "views",
+        "Views with their queries.",
         "table_catalog name, table_schema name, table_name name, view_definition varchar, check_option varchar = NONE, \
          is_updatable char3 = NO, is_insertable_into char3 = NO, is_trigger_updatable char3 = NO, \
          is_trigger_deletable char3 = NO, is_trigger_insertable_into char3 = NO",
@@ -34,12 +37,14 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_478,
         "view_table_usage",
+        "Tables that a view reads.",
         "view_catalog name, view_schema name, view_name name, table_catalog name, table_schema name, table_name name",
         view_table_usage,
     ),
     view(
         13_250,
         "character_sets",
+        "The character set of the database.",
         "character_set_catalog name, character_set_schema name, character_set_name name, character_repertoire name, \
          form_of_use name, default_collate_catalog name, default_collate_schema name, default_collate_name name",
         character_sets,
@@ -47,6 +52,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         13_265,
         "collations",
+        "Collations.",
         "collation_catalog name, collation_schema name = pg_catalog, collation_name name, pad_attribute varchar = 'NO PAD'",
         collations,
     ),

@@ -19,10 +19,17 @@ pub(crate) const BTREE: &str = "btree";
 pub(crate) const BTREE_OID: u32 = 403;
 
 pub(super) const TABLES: &[TableDefinition] = &[
-    catalog(2601, "pg_am", "oid oid, amname name, amhandler regproc = 0, amtype char", access_methods),
+    catalog(
+        2601,
+        "pg_am",
+        "Access methods: heap for tables, btree for indexes.",
+        "oid oid, amname name, amhandler regproc = 0, amtype char",
+        access_methods,
+    ),
     catalog(
         2617,
         "pg_operator",
+        "Operators.",
         "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char = b, oprcanmerge bool = f, \
          oprcanhash bool = f, oprleft oid, oprright oid, oprresult oid, oprcom oid = 0, oprnegate oid = 0, \
          oprcode regproc = 0, oprrest regproc = 0, oprjoin regproc = 0",
@@ -31,31 +38,42 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2605,
         "pg_cast",
+        "Casts between types.",
         "oid oid, castsource oid, casttarget oid, castfunc oid = 0, castcontext char, castmethod char = i",
         casts,
     ),
     catalog(
         2616,
         "pg_opclass",
+        "Operator classes of indexes; always empty.",
         "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, opcintype oid, opcdefault bool, opckeytype oid",
         no_rows,
     ),
-    catalog(2753, "pg_opfamily", "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid", no_rows),
+    catalog(
+        2753,
+        "pg_opfamily",
+        "Operator families; always empty.",
+        "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid",
+        no_rows,
+    ),
     catalog(
         2602,
         "pg_amop",
+        "Operators of operator families; always empty.",
         "oid oid, amopfamily oid, amoplefttype oid, amoprighttype oid, amopstrategy int2, amoppurpose char, amopopr oid, amopmethod oid, amopsortfamily oid",
         no_rows,
     ),
     catalog(
         2603,
         "pg_amproc",
+        "Support functions of operator families; always empty.",
         "oid oid, amprocfamily oid, amproclefttype oid, amprocrighttype oid, amprocnum int2, amproc regproc",
         no_rows,
     ),
     catalog(
         2612,
         "pg_language",
+        "Languages of functions.",
         "oid oid, lanname name, lanowner oid, lanispl bool = f, lanpltrusted bool = f, lanplcallfoid oid = 0, \
          laninline oid = 0, lanvalidator oid = 0, lanacl aclitem[]",
         languages,

@@ -10,6 +10,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_223,
         "pg_stat_activity",
+        "Sessions: role, client, state and statement.",
         "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, \
          client_addr inet, client_hostname text, client_port int4, backend_start timestamptz, xact_start timestamptz, \
          query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, state text, \
@@ -19,6 +20,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_302,
         "pg_stat_progress_copy",
+        "COPY statements that run, with the bytes and rows so far.",
         "pid int4, datid oid, datname name, relid oid, command text, type text, bytes_processed int8, bytes_total int8, \
          tuples_processed int8, tuples_excluded int8",
         copies,
@@ -26,6 +28,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_073,
         "pg_locks",
+        "Locks; always empty.",
         "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, transactionid xid, \
          classid oid, objid oid, objsubid int2, virtualtransaction text, pid int4, mode text, granted bool, \
          fastpath bool, waitstart timestamptz",
@@ -34,6 +37,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_240,
         "pg_stat_database",
+        "The database with its number of sessions; counters are NULL.",
         "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8, blks_read int8, blks_hit int8, \
          tup_returned int8, tup_fetched int8, tup_inserted int8, tup_updated int8, tup_deleted int8, conflicts int8, \
          temp_files int8, temp_bytes int8, deadlocks int8, checksum_failures int8, checksum_last_failure timestamptz, \
@@ -45,11 +49,18 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_231,
         "pg_stat_ssl",
+        "Use of TLS by sessions; always empty.",
         "pid int4, ssl bool, version text, cipher text, bits int4, client_dn text, client_serial int8, issuer_dn text",
         no_rows,
     ),
-    view(12_236, "pg_stat_gssapi", "pid int4, gss_authenticated bool, principal text, encrypted bool", no_rows),
-    view(12_130, "pg_config", "name text, setting text", no_rows),
+    view(
+        12_236,
+        "pg_stat_gssapi",
+        "Use of GSSAPI by sessions; always empty.",
+        "pid int4, gss_authenticated bool, principal text, encrypted bool",
+        no_rows,
+    ),
+    view(12_130, "pg_config", "Options of the build; always empty.", "name text, setting text", no_rows),
 ];
 
 fn sessions(source: &Source<'_>, rows: &mut Rows) {

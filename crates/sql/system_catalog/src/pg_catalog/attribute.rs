@@ -13,6 +13,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1249,
         "pg_attribute",
+        "Columns of tables, views, indexes and sequences.",
         "attrelid oid, attname name, atttypid oid, attstattarget int4 = -1, attlen int2, attnum int2, attndims int4 = 0, \
          attcacheoff int4 = -1, atttypmod int4, attbyval bool, attalign char, attstorage char, attcompression char = '', \
          attnotnull bool, atthasdef bool, atthasmissing bool = f, attidentity char = '', attgenerated char = '', \
@@ -20,11 +21,17 @@ pub(super) const TABLES: &[TableDefinition] = &[
          attoptions text[], attfdwoptions text[], attmissingval anyarray",
         attribute,
     ),
-    catalog(2604, "pg_attrdef", "oid oid, adrelid oid, adnum int2, adbin pg_node_tree", attrdef),
+    catalog(
+        2604,
+        "pg_attrdef",
+        "Defaults of columns.",
+        "oid oid, adrelid oid, adnum int2, adbin pg_node_tree",
+        attrdef,
+    ),
 ];
 
 fn attribute(source: &Source<'_>, rows: &mut Rows) {
-    let relations = match source.restriction.relation {
+    let relations = match source.restriction.oid() {
         Some(oid) => source.relations.find_by_oid(oid).into_iter().collect(),
         None => source.relations.all(),
     };

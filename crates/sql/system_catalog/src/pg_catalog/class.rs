@@ -15,6 +15,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1259,
         "pg_class",
+        "Tables, views, indexes and sequences.",
         "oid oid, relname name, relnamespace oid, reltype oid = 0, reloftype oid = 0, relowner oid, relam oid = 0, \
          relfilenode oid = 0, reltablespace oid = 0, relpages int4 = 0, reltuples float4 = -1, relallvisible int4 = 0, \
          reltoastrelid oid = 0, relhasindex bool = f, relisshared bool = f, relpersistence char = p, relkind char, \
@@ -24,7 +25,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
          reloptions text[], relpartbound pg_node_tree",
         class,
     ),
-    catalog(2615, "pg_namespace", "oid oid, nspname name, nspowner oid, nspacl aclitem[]", namespace),
+    catalog(2615, "pg_namespace", "Schemas.", "oid oid, nspname name, nspowner oid, nspacl aclitem[]", namespace),
 ];
 
 /// Page size in bytes that `relpages` counts in, as in PostgreSQL.

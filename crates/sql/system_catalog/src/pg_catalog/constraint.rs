@@ -14,6 +14,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2606,
         "pg_constraint",
+        "Constraints of tables.",
         "oid oid, conname name, connamespace oid, contype char, condeferrable bool = f, condeferred bool = f, \
          convalidated bool, conrelid oid, contypid oid = 0, conindid oid = 0, conparentid oid = 0, confrelid oid = 0, \
          confupdtype char = ' ', confdeltype char = ' ', confmatchtype char = ' ', conislocal bool = t, \
@@ -24,6 +25,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2610,
         "pg_index",
+        "Indexes, also those of primary and unique keys.",
         "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, \
          indnullsnotdistinct bool = f, indisprimary bool, indisexclusion bool = f, indimmediate bool = t, \
          indisclustered bool = f, indisvalid bool = t, indcheckxmin bool = f, indisready bool = t, indislive bool = t, \

@@ -1,6 +1,6 @@
 //! Constructors for the definitions of `pg_catalog`'s tables and views.
 
-use crate::definition::TableDefinition;
+use crate::definition::{Columns, TableDefinition};
 use crate::rows::Rows;
 use crate::source::Source;
 
@@ -10,18 +10,20 @@ pub(crate) const SCHEMA: &str = "pg_catalog";
 pub(super) const fn catalog(
     oid: u32,
     name: &'static str,
+    description: &'static str,
     columns: &'static str,
     rows: fn(&Source<'_>, &mut Rows),
 ) -> TableDefinition {
-    TableDefinition { schema: SCHEMA, name, oid, kind: "r", columns, rows }
+    TableDefinition { schema: SCHEMA, name, description, oid, kind: "r", columns: Columns::Listed(columns), rows }
 }
 
 /// Declares a view.
 pub(super) const fn view(
     oid: u32,
     name: &'static str,
+    description: &'static str,
     columns: &'static str,
     rows: fn(&Source<'_>, &mut Rows),
 ) -> TableDefinition {
-    TableDefinition { schema: SCHEMA, name, oid, kind: "v", columns, rows }
+    TableDefinition { schema: SCHEMA, name, description, oid, kind: "v", columns: Columns::Listed(columns), rows }
 }

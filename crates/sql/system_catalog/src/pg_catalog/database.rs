@@ -9,6 +9,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1262,
         "pg_database",
+        "The database.",
         "oid oid, datname name, datdba oid, encoding int4 = 6, datlocprovider char = c, datistemplate bool = f, \
          datallowconn bool = t, datconnlimit int4 = -1, datfrozenxid xid = 0, datminmxid xid = 0, dattablespace oid, \
          datcollate text = C, datctype text = C, daticulocale text, datcollversion text, datacl aclitem[]",
@@ -17,18 +18,21 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1213,
         "pg_tablespace",
+        "Tablespaces: the one that PostgreSQL calls `pg_default`.",
         "oid oid, spcname name, spcowner oid, spcacl aclitem[], spcoptions text[]",
         tablespaces,
     ),
     catalog(
         3079,
         "pg_extension",
+        "Extensions; always empty.",
         "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig oid[], extcondition text[]",
         no_rows,
     ),
     catalog(
         2607,
         "pg_conversion",
+        "Encoding conversions; always empty.",
         "oid oid, conname name, connamespace oid, conowner oid, conforencoding int4, contoencoding int4, conproc regproc, condefault bool",
         no_rows,
     ),

@@ -13,30 +13,52 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2608,
         "pg_depend",
+        "Dependencies between objects.",
         "classid oid, objid oid, objsubid int4 = 0, refclassid oid, refobjid oid, refobjsubid int4 = 0, deptype char = n",
         depend,
     ),
     catalog(
         1214,
         "pg_shdepend",
+        "Dependencies on roles; always empty.",
         "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, deptype char",
         no_rows,
     ),
     catalog(
         2618,
         "pg_rewrite",
+        "Rewrite rules: one for each view.",
         "oid oid, rulename name, ev_class oid, ev_type char = 1, ev_enabled char = O, is_instead bool = t, \
          ev_qual pg_node_tree, ev_action pg_node_tree",
         rewrite,
     ),
-    catalog(2609, "pg_description", "objoid oid, classoid oid, objsubid int4 = 0, description text", description),
-    catalog(2396, "pg_shdescription", "objoid oid, classoid oid, description text", no_rows),
-    catalog(2611, "pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool", no_rows),
+    catalog(
+        2609,
+        "pg_description",
+        "Comments on schemas, tables, views, columns, sequences and constraints.",
+        "objoid oid, classoid oid, objsubid int4 = 0, description text",
+        description,
+    ),
+    catalog(
+        2396,
+        "pg_shdescription",
+        "Comments on roles and databases; always empty.",
+        "objoid oid, classoid oid, description text",
+        no_rows,
+    ),
+    catalog(
+        2611,
+        "pg_inherits",
+        "Inheritance of tables; always empty.",
+        "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool",
+        no_rows,
+    ),
 ];
 
 /// OIDs of the catalogs that `classid` columns refer to.
 pub(crate) const PG_CLASS: Oid = Oid(1259);
 pub(crate) const PG_NAMESPACE: Oid = Oid(2615);
+const PG_PROC: Oid = Oid(1255);
 const PG_ATTRDEF: Oid = Oid(2604);
 const PG_CONSTRAINT: Oid = Oid(2606);
 const PG_REWRITE: Oid = Oid(2618);
@@ -89,6 +111,9 @@ fn rewrite(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn description(source: &Source<'_>, rows: &mut Rows) {
+    for (oid, description) in super::routine::descriptions() {
+        row!(rows, objoid: oid, classoid: PG_PROC, description: description);
+    }
     for schema in source.state().schemas() {
         if let Some(comment) = &schema.comment {
             row!(rows, objoid: schema.oid, classoid: PG_NAMESPACE, description: comment);

@@ -9,16 +9,18 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2328,
         "pg_foreign_data_wrapper",
+        "Foreign-data wrappers: the one behind external tables.",
         "oid oid, fdwname name, fdwowner oid, fdwhandler oid = 0, fdwvalidator oid = 0, fdwacl aclitem[], fdwoptions text[]",
         wrappers,
     ),
     catalog(
         1417,
         "pg_foreign_server",
+        "Foreign servers: the one behind external tables.",
         "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl aclitem[], srvoptions text[]",
         servers,
     ),
-    catalog(3118, "pg_foreign_table", "ftrelid oid, ftserver oid, ftoptions text[]", tables),
+    catalog(3118, "pg_foreign_table", "External tables.", "ftrelid oid, ftserver oid, ftoptions text[]", tables),
 ];
 
 const WRAPPER_OID: u32 = 15_902;

@@ -1,6 +1,6 @@
 //! Views for people: `pg_tables`, `pg_views`, `pg_indexes` and similar ones.
 
-use super::super::definition::{TableDefinition, no_rows};
+use super::super::definition::{Columns, TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
 use super::super::source::{RelationObject, Source};
 use super::super::text::index_definition;
@@ -11,33 +11,50 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_033,
         "pg_tables",
+        "Tables with schema and owner.",
         "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool = f, hasrules bool = f, \
          hastriggers bool = f, rowsecurity bool = f",
         tables,
     ),
-    view(12_028, "pg_views", "schemaname name, viewname name, viewowner name, definition text", views),
+    view(
+        12_028,
+        "pg_views",
+        "Views with their queries.",
+        "schemaname name, viewname name, viewowner name, definition text",
+        views,
+    ),
     view(
         12_043,
         "pg_indexes",
+        "Indexes with their definitions.",
         "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
         indexes,
     ),
     view(
         12_038,
         "pg_matviews",
+        "Materialized views; always empty.",
         "schemaname name, matviewname name, matviewowner name, tablespace name, hasindexes bool, ispopulated bool, definition text",
         no_rows,
     ),
-    view(12_023, "pg_rules", "schemaname name, tablename name, rulename name, definition text", no_rows),
+    view(
+        12_023,
+        "pg_rules",
+        "Rewrite rules other than those of views; always empty.",
+        "schemaname name, tablename name, rulename name, definition text",
+        no_rows,
+    ),
     view(
         12_018,
         "pg_policies",
+        "Row-level security policies; always empty.",
         "schemaname name, tablename name, policyname name, permissive text, roles name[], cmd text, qual text, with_check text",
         no_rows,
     ),
     set_returning_function(
         1686,
         "pg_get_keywords",
+        "Keywords of the grammar.",
         "word text, catcode char, barelabel bool = t, catdesc text, baredesc text",
         keywords,
     ),
@@ -47,10 +64,19 @@ pub(super) const TABLES: &[TableDefinition] = &[
 const fn set_returning_function(
     oid: u32,
     name: &'static str,
+    description: &'static str,
     columns: &'static str,
     rows: fn(&Source<'_>, &mut Rows),
 ) -> TableDefinition {
-    TableDefinition { schema: super::constructors::SCHEMA, name, oid, kind: "", columns, rows }
+    TableDefinition {
+        schema: super::constructors::SCHEMA,
+        name,
+        description,
+        oid,
+        kind: "",
+        columns: Columns::Listed(columns),
+        rows,
+    }
 }
 
 fn keywords(_: &Source<'_>, rows: &mut Rows) {

@@ -30,6 +30,9 @@ mod type_;
 mod type_io_functions;
 
 pub(super) use self::constructors::SCHEMA;
+#[cfg(test)]
+pub(super) use self::routine::available_routines as listed_routines;
+pub(super) use self::routine::description_by_oid;
 pub(super) use self::routine_list::{routine_by_oid, routines_named};
 pub(super) use self::type_::PSEUDO_TYPES;
 

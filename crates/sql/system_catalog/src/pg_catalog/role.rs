@@ -17,29 +17,50 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1260,
         "pg_authid",
+        "Roles; passwords are hidden.",
         "oid oid, rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, rolcreatedb bool, rolcanlogin bool, \
          rolreplication bool = f, rolbypassrls bool, rolconnlimit int4, rolpassword text = ********, rolvaliduntil timestamptz",
         authid,
     ),
-    view(12_000, "pg_roles", ROLE_COLUMNS, roles),
-    view(12_005, "pg_shadow", USER_COLUMNS, users),
-    view(12_014, "pg_user", USER_COLUMNS, users),
-    view(12_010, "pg_group", "groname name, grosysid oid, grolist oid[]", groups),
-    catalog(1261, "pg_auth_members", "roleid oid, member oid, grantor oid, admin_option bool", no_rows),
-    catalog(2964, "pg_db_role_setting", "setdatabase oid = 0, setrole oid, setconfig text[]", role_settings),
+    view(12_000, "pg_roles", "Roles with their settings.", ROLE_COLUMNS, roles),
+    view(12_005, "pg_shadow", "Roles that may log in.", USER_COLUMNS, users),
+    view(12_014, "pg_user", "Roles that may log in.", USER_COLUMNS, users),
+    view(12_010, "pg_group", "Roles that may not log in.", "groname name, grosysid oid, grolist oid[]", groups),
+    catalog(
+        1261,
+        "pg_auth_members",
+        "Memberships in roles; always empty.",
+        "roleid oid, member oid, grantor oid, admin_option bool",
+        no_rows,
+    ),
+    catalog(
+        2964,
+        "pg_db_role_setting",
+        "Settings of roles and of the database.",
+        "setdatabase oid = 0, setrole oid, setconfig text[]",
+        role_settings,
+    ),
     catalog(
         826,
         "pg_default_acl",
+        "Default privileges; always empty.",
         "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl aclitem[]",
         no_rows,
     ),
     catalog(
         3394,
         "pg_init_privs",
+        "Initial privileges; always empty.",
         "objoid oid, classoid oid, objsubid int4, privtype char, initprivs aclitem[]",
         no_rows,
     ),
-    catalog(6243, "pg_parameter_acl", "oid oid, parname text, paracl aclitem[]", no_rows),
+    catalog(
+        6243,
+        "pg_parameter_acl",
+        "Privileges on settings; always empty.",
+        "oid oid, parname text, paracl aclitem[]",
+        no_rows,
+    ),
 ];
 
 fn authid(source: &Source<'_>, rows: &mut Rows) {

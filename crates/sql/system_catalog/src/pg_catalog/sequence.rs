@@ -9,12 +9,14 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         2224,
         "pg_sequence",
+        "Parameters of sequences.",
         "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, seqmin int8, seqcache int8, seqcycle bool",
         sequence,
     ),
     view(
         12_048,
         "pg_sequences",
+        "Sequences with their parameters and last values.",
         "schemaname name, sequencename name, sequenceowner name, data_type regtype, start_value int8, min_value int8, \
          max_value int8, increment_by int8, cycle bool, cache_size int8, last_value int8",
         sequences,

@@ -12,22 +12,37 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_104,
         "pg_settings",
+        "Settings of the session.",
         "name text, setting text, unit text, category text = Kiln, short_desc text, extra_desc text, context text, vartype text, \
          source text, min_val text, max_val text, enumvals text[], boot_val text, reset_val text, sourcefile text, \
          sourceline int4, pending_restart bool = f",
         settings,
     ),
-    view(12_126, "pg_timezone_names", "name text, abbrev text, utc_offset interval, is_dst bool", time_zones),
-    view(12_122, "pg_timezone_abbrevs", "abbrev text, utc_offset interval, is_dst bool", no_rows),
+    view(
+        12_126,
+        "pg_timezone_names",
+        "Time zones.",
+        "name text, abbrev text, utc_offset interval, is_dst bool",
+        time_zones,
+    ),
+    view(
+        12_122,
+        "pg_timezone_abbrevs",
+        "Abbreviations of time zones; always empty.",
+        "abbrev text, utc_offset interval, is_dst bool",
+        no_rows,
+    ),
     view(
         12_077,
         "pg_cursors",
+        "Cursors of the session; always empty, also while cursors are open.",
         "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool, creation_time timestamptz",
         no_rows,
     ),
     view(
         12_095,
         "pg_prepared_statements",
+        "Prepared statements of the session; always empty, also where statements are prepared.",
         "name text, statement text, prepare_time timestamptz, parameter_types regtype[], from_sql bool, generic_plans int8, custom_plans int8",
         no_rows,
     ),

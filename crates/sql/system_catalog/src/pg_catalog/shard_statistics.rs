@@ -18,19 +18,33 @@ pub(super) const TABLES: &[TableDefinition] = &[
     view(
         12_053,
         "pg_stats",
+        "Statistics of columns, from the statistics of the shards.",
         "schemaname name, tablename name, attname name, inherited bool = f, null_frac float4, avg_width int4, \
          n_distinct float4, most_common_vals anyarray, most_common_freqs float4[], histogram_bounds anyarray, \
          correlation float4, most_common_elems anyarray, most_common_elem_freqs float4[], elem_count_histogram float4[]",
         column_statistics,
     ),
-    view(12_146, "pg_stat_all_tables", TABLE_ACTIVITY, table_activity),
-    view(12_155, "pg_stat_user_tables", TABLE_ACTIVITY, table_activity),
-    view(12_151, "pg_stat_sys_tables", TABLE_ACTIVITY, no_rows),
-    view(12_186, "pg_stat_all_indexes", INDEX_ACTIVITY, no_rows),
-    view(12_191, "pg_stat_user_indexes", INDEX_ACTIVITY, no_rows),
+    view(
+        12_146,
+        "pg_stat_all_tables",
+        "Tables with their numbers of rows; counters of activity are NULL.",
+        TABLE_ACTIVITY,
+        table_activity,
+    ),
+    view(
+        12_155,
+        "pg_stat_user_tables",
+        "Tables with their numbers of rows; counters of activity are NULL.",
+        TABLE_ACTIVITY,
+        table_activity,
+    ),
+    view(12_151, "pg_stat_sys_tables", "Activity of system tables; always empty.", TABLE_ACTIVITY, no_rows),
+    view(12_186, "pg_stat_all_indexes", "Activity of indexes; always empty.", INDEX_ACTIVITY, no_rows),
+    view(12_191, "pg_stat_user_indexes", "Activity of indexes; always empty.", INDEX_ACTIVITY, no_rows),
     view(
         12_168,
         "pg_statio_user_tables",
+        "Block reads of tables; always empty.",
         "relid oid, schemaname name, relname name, heap_blks_read int8, heap_blks_hit int8, idx_blks_read int8, \
          idx_blks_hit int8, toast_blks_read int8, toast_blks_hit int8, tidx_blks_read int8, tidx_blks_hit int8",
         no_rows,

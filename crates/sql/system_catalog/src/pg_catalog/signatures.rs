@@ -1,6 +1,6 @@
 //! PostgreSQL's signatures of functions that Kiln has under the same names, one per line: OID, name(argument types),
-//! result type, volatility and kind letters, `*` for a set. A line is only used if the session has a function of that
-//! name.
+//! result type, volatility and kind letters, `*` for a set. A line is only used if Kiln has this overload
+//! (`routine.rs`).
 
 pub(super) const SIGNATURES: &str = "\
 1394 abs(float4) float4 if

@@ -1,6 +1,8 @@
 //! `pg_type`, `pg_collation`, `pg_range` and `pg_enum`: types and collations.
 
-use types::SqlType;
+#![deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has a row in pg_type")]
+
+use types::{SqlType, TypeGroup};
 
 use super::super::definition::{TableDefinition, no_rows};
 use super::super::rows::{Rows, row};
@@ -12,6 +14,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         1247,
         "pg_type",
+        "Types.",
         "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, typbyval bool, typtype char = b, \
          typcategory char, typispreferred bool = f, typisdefined bool = t, typdelim char = ',', typrelid oid = 0, \
          typsubscript regproc = 0, typelem oid = 0, typarray oid = 0, typinput regproc = 0, typoutput regproc = 0, \
@@ -24,6 +27,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         3456,
         "pg_collation",
+        "Collations.",
         "oid oid, collname name, collnamespace oid, collowner oid, collprovider char, collisdeterministic bool = t, \
          collencoding int4 = -1, collcollate text, collctype text, colliculocale text, collversion text",
         collations,
@@ -31,10 +35,17 @@ pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
         3541,
         "pg_range",
+        "Range types; always empty.",
         "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, rngcanonical regproc, rngsubdiff regproc",
         no_rows,
     ),
-    catalog(3501, "pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name", no_rows),
+    catalog(
+        3501,
+        "pg_enum",
+        "Values of enum types; always empty.",
+        "oid oid, enumtypid oid, enumsortorder float4, enumlabel name",
+        no_rows,
+    ),
 ];
 
 /// OIDs of the default collation and of the collation C, which give the same order in Kiln: that of the bytes.
@@ -112,24 +123,59 @@ pub(super) fn by_value(sql_type: &SqlType) -> bool {
 /// Returns `typalign`: c, s, i or d for 1, 2, 4 or 8 bytes.
 pub(super) fn alignment(sql_type: &SqlType) -> &'static str {
     match sql_type {
+        SqlType::Bool | SqlType::InternalChar | SqlType::Name | SqlType::Uuid | SqlType::Unknown => "c",
+        SqlType::Int2 => "s",
+        SqlType::Int8
+        | SqlType::Float8
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Interval => "d",
         SqlType::Array(element) if alignment(element) == "d" => "d",
-        SqlType::Name | SqlType::Uuid | SqlType::Unknown => "c",
-        other => match other.typlen() {
-            1 => "c",
-            2 => "s",
-            8 | 16 => "d",
-            _ => "i",
-        },
+        SqlType::Array(_)
+        | SqlType::Int4
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Date
+        | SqlType::Bytea
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector => "i",
     }
 }
 
 /// Returns `typstorage`: plain (`p`), extended (`x`) for types of variable length, main (`m`) for numeric.
 pub(super) fn storage(sql_type: &SqlType) -> &'static str {
-    match sql_type {
-        SqlType::Numeric { .. } => "m",
-        SqlType::Int2Vector | SqlType::OidVector => "p",
-        other if other.typlen() == -1 => "x",
-        _ => "p",
+    match sql_type.group() {
+        TypeGroup::Numeric => "m",
+        TypeGroup::Vector => "p",
+        TypeGroup::Array | TypeGroup::Bytea | TypeGroup::Json => "x",
+        TypeGroup::Text if sql_type.typlen() == -1 => "x",
+        TypeGroup::Text
+        | TypeGroup::Boolean
+        | TypeGroup::Integer
+        | TypeGroup::Float
+        | TypeGroup::InternalChar
+        | TypeGroup::Date
+        | TypeGroup::Time
+        | TypeGroup::Timestamp
+        | TypeGroup::Interval
+        | TypeGroup::Uuid
+        | TypeGroup::Oid
+        | TypeGroup::RegType
+        | TypeGroup::Unknown => "p",
     }
 }
 
@@ -139,7 +185,34 @@ pub(super) fn collation(sql_type: &SqlType) -> u32 {
         SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) => DEFAULT_COLLATION,
         SqlType::Name => C_COLLATION,
         SqlType::Array(element) => collation(element),
-        _ => 0,
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Interval
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Oid
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => 0,
     }
 }
 
@@ -178,10 +251,7 @@ fn is_preferred(sql_type: &SqlType) -> bool {
 }
 
 fn vector_element(sql_type: &SqlType) -> u32 {
-    match sql_type {
-        SqlType::Int2Vector => SqlType::Int2.oid(),
-        SqlType::OidVector => SqlType::Oid.oid(),
-        SqlType::Name => SqlType::InternalChar.oid(),
-        _ => 0,
-    }
+    // PostgreSQL's `name` has subscripts, although its text has no form of an array.
+    let element = if *sql_type == SqlType::Name { Some(SqlType::InternalChar) } else { sql_type.element() };
+    element.map_or(0, |element| element.oid())
 }

@@ -1,43 +1,94 @@
 //! Clusters, their workers, and events of both.
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Rows, row};
+use super::super::definition::{Columns, TableDefinition};
+use super::super::rows::{Cell, Rows, row};
 use super::super::source::Source;
 use super::query::milliseconds;
 use super::view;
 
 pub(super) const TABLES: &[TableDefinition] = &[
-    view(
-        15_006,
-        "cluster",
-        "name name, state text, node_count int4, ready_workers int4, hardware_instance text, wlm_profile text, \
-         auto_suspend int4, auto_resume bool, max_spill_pct int4, max_cache_pct int4, owner name, max_running int4, \
-         running int4, queued int4, admitted int8, waited int8, longest_wait_ms float8, created timestamptz, \
-         created_by name, changed timestamptz, changed_by name",
-        clusters,
-    ),
+    TableDefinition {
+        schema: "sys",
+        name: "cluster",
+        description: "A cluster.",
+        oid: 15_006,
+        kind: "v",
+        columns: Columns::AroundClusterOptions(
+            &[
+                ("name name", "Name."),
+                ("state text", "State: `running`, `resizing`, `starting`, `suspending`, `suspended` or `dropping`."),
+                ("node_count int4", "Workers that it should have while it is not suspended."),
+                ("ready_workers int4", "Workers that take statements."),
+            ],
+            &[
+                ("owner name", "Role that may change and drop it."),
+                ("max_running int4", "Statements that run at once at most; others wait."),
+                ("running int4", "Statements that run."),
+                ("queued int4", "Statements that wait."),
+                ("admitted int8", "Statements admitted since the server started."),
+                ("waited int8", "Admitted statements that had to wait."),
+                ("longest_wait_ms float8", "Longest wait, in milliseconds."),
+                ("created timestamptz", "Time of its creation."),
+                ("created_by name", "Role that created it."),
+                ("changed timestamptz", "Time of its last change."),
+                ("changed_by name", "Role that changed it last."),
+            ],
+        ),
+        rows: clusters,
+    },
     view(
         15_007,
         "worker",
-        "cluster name, worker text, slot int4, state text, hung bool, address text, version text, cores float8, \
-         memory_bytes int8, memory_bytes_used int8, cache_bytes int8, cache_hits int8, cache_misses int8, \
-         ahead_shards int8, ahead_blocks int8, ahead_dropped int8, running int4, detail text",
+        "A worker of a cluster, also one that left recently.",
+        &[
+            ("cluster name", "Cluster; NULL if it was dropped."),
+            ("worker text", "Identifier."),
+            ("slot int4", "Number of its place in the cluster, from 0."),
+            ("state text", "State: `starting`, `ready`, `draining` or `gone`."),
+            ("hung bool", "True if it does not answer."),
+            ("address text", "Network address; NULL for a worker in the server."),
+            ("version text", "Version of Kiln that it runs."),
+            ("cores float8", "Cores that it may use."),
+            ("memory_bytes int8", "Memory for its statements."),
+            ("memory_bytes_used int8", "Memory that its statements use now."),
+            ("cache_bytes int8", "Bytes in its memory cache."),
+            ("cache_hits int8", "Block reads that its memory cache answered, since its start."),
+            ("cache_misses int8", "Block reads that it did not answer."),
+            ("ahead_shards int8", "Shards that cache pre-warming opened."),
+            ("ahead_blocks int8", "Blocks that cache pre-warming read."),
+            (
+                "ahead_dropped int8",
+                "Shards that cache pre-warming skipped, because the worker was busy or unreachable.",
+            ),
+            ("running int4", "Statements that run on it."),
+            ("detail text", "Why it does not start, or why it ended."),
+        ],
         workers,
     ),
-    view(15_008, "cluster_event", "at timestamptz, cluster name, what text, by name, detail text", events),
+    view(
+        15_008,
+        "cluster_event",
+        "An event of a cluster or worker.",
+        &[
+            ("at timestamptz", "Time."),
+            ("cluster name", "Cluster."),
+            ("what text", "Event, such as `created`, `resumed`, `worker_ready` or `worker_failed`."),
+            ("by name", "Role or program that caused it; NULL for the server itself."),
+            ("detail text", "Details."),
+        ],
+        events,
+    ),
 ];
 
 fn clusters(source: &Source<'_>, rows: &mut Rows) {
     for cluster in source.context.activity.clusters() {
         let spec = cluster.spec;
-        row!(rows, name: spec.name, state: cluster.state.map(|state| state.to_string()),
-            node_count: spec.node_count, ready_workers: cluster.ready, hardware_instance: spec.hardware_instance,
-            wlm_profile: spec.wlm_profile, auto_suspend: spec.auto_suspend, auto_resume: spec.auto_resume,
-            max_spill_pct: spec.max_spill_pct, max_cache_pct: spec.max_cache_pct, owner: source.role_name(spec.owner),
-            max_running: cluster.max_running, running: cluster.running, queued: cluster.queued,
+        let options = spec.options().map(|(option, value)| (option.name, Cell::from(value)));
+        row!(rows, name: &spec.name, state: cluster.state.map(|state| state.to_string()), ready_workers: cluster.ready,
+            owner: source.role_name(spec.owner), max_running: cluster.max_running, running: cluster.running, queued: cluster.queued,
             admitted: cluster.admitted, waited: cluster.waited, longest_wait_ms: milliseconds(cluster.longest_wait),
             created: cluster.created_us, created_by: cluster.created_by, changed: cluster.changed_us,
-            changed_by: cluster.changed_by);
+            changed_by: cluster.changed_by, ..options);
     }
 }
 

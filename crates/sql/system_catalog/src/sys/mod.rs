@@ -1,64 +1,123 @@
 //! `sys`: Kiln's own system tables.
 //!
 //! - `mod.rs`: tables, shards and their statistics, the history in object storage, the cache,
+//! - `datum_text.rs`: values of statistics as text,
 //! - `query.rs`: running and completed statements; `outcome.rs`: transactions with client tokens,
 //! - `cluster.rs`: clusters and workers; `service.rs`: background services.
 
 mod cluster;
+mod datum_text;
 mod outcome;
 mod query;
 mod service;
 
 use catalog::{Distribution, TableOrder};
 use shards::{CacheStats, Datum};
-use types::SqlType;
 
-use super::definition::TableDefinition;
+use super::definition::{Columns, TableDefinition};
 use super::rows::{Rows, row};
 use super::source::{Source, column_names, find_column};
+
+pub(super) use datum_text::format_datum;
 
 const fn view(
     oid: u32,
     name: &'static str,
-    columns: &'static str,
+    description: &'static str,
+    columns: &'static [(&'static str, &'static str)],
     rows: fn(&Source<'_>, &mut Rows),
 ) -> TableDefinition {
-    TableDefinition { schema: "sys", name, oid, kind: "v", columns, rows }
+    TableDefinition { schema: "sys", name, description, oid, kind: "v", columns: Columns::Described(columns), rows }
 }
 
 const TABLES: &[TableDefinition] = &[
     view(
         15_000,
         "table",
-        "schema_name name, table_name name, table_oid oid, rows int8, bytes int8, shards int8, sample_rows int8, \
-         distribution text, row_order text",
+        "A table, with its size and layout.",
+        &[
+            ("schema_name name", "Schema."),
+            ("table_name name", "Table."),
+            ("table_oid oid", "OID of the table, as in `pg_class`."),
+            ("rows int8", "Rows, flushed or not."),
+            ("bytes int8", "Bytes of its Parquet files."),
+            ("shards int8", "Parquet files."),
+            ("sample_rows int8", "Rows in the sample that the optimizer estimates with."),
+            (
+                "distribution text",
+                "How rows are distributed among workers: `RANDOM`, `REPLICATE` or `DISTRIBUTE ON (…)`.",
+            ),
+            ("row_order text", "Order of rows in files: `SORT ON (…)`, `CLUSTER ON (…)`, or NULL for none."),
+        ],
         tables,
     ),
     view(
         15_001,
         "shard",
-        "schema_name name, table_name name, shard text, object text, rows int8, bytes int8, row_groups int4",
+        "A shard: one Parquet file of a table.",
+        &[
+            ("schema_name name", "Schema."),
+            ("table_name name", "Table."),
+            ("shard text", "Identifier of the shard."),
+            ("object text", "Name of the file in the storage."),
+            ("rows int8", "Rows, deleted ones included."),
+            ("bytes int8", "Bytes of the file."),
+            ("row_groups int4", "Row groups of the file."),
+        ],
         shards,
     ),
     view(
         15_002,
         "shard_column",
-        "schema_name name, table_name name, shard text, column_name name, nulls int8, min text, max text, \
-         bounds_exact bool, distinct_estimate int8, ascending bool, strictly_ascending bool, average_run float4, bytes int8",
+        "A column of a shard, with its statistics.",
+        &[
+            ("schema_name name", "Schema."),
+            ("table_name name", "Table."),
+            ("shard text", "Identifier of the shard."),
+            ("column_name name", "Column."),
+            ("nulls int8", "NULLs."),
+            ("min text", "Lower bound of the values; NULL if there is none."),
+            ("max text", "Upper bound of the values; NULL if there is none."),
+            ("bounds_exact bool", "True if the bounds are values of the column."),
+            ("distinct_estimate int8", "Estimate of the number of distinct values."),
+            ("ascending bool", "True if no value is smaller than the one before."),
+            ("strictly_ascending bool", "True if every value is greater than the one before."),
+            ("average_run float4", "Average number of equal values in succession."),
+            ("bytes int8", "Bytes of the column in the file."),
+        ],
         shard_columns,
     ),
     view(
         15_003,
         "history",
-        "newest_record int8, copied_record int8, waiting_bytes int8, last_upload timestamptz, \
-         upload_failures int8, last_error text, checkpoint_record int8, last_checkpoint timestamptz",
+        "The archived log of the server: how far commits are copied to the storage.",
+        &[
+            ("newest_record int8", "Number of the newest commit record."),
+            ("copied_record int8", "Number of the newest record that is in the storage."),
+            ("waiting_bytes int8", "Bytes of records that are not in the storage yet."),
+            ("last_upload timestamptz", "Time of the last copy."),
+            ("upload_failures int8", "Failed copies and checkpoints since the start; each is retried."),
+            ("last_error text", "Last failure; NULL after the next success."),
+            ("checkpoint_record int8", "Newest record in the newest checkpoint."),
+            ("last_checkpoint timestamptz", "Time of the last checkpoint."),
+        ],
         history,
     ),
     view(
         15_004,
         "cache",
-        "tier text, schema_name name, table_name name, blocks int8, bytes int8, bytes_max int8, hits int8, misses int8, \
-         evictions int8",
+        "A table in a tier of the column cache; a row without a table has what dropped tables used.",
+        &[
+            ("tier text", "Tier: `memory` and `disk` for column blocks, `fragment` for cached aggregates of shards."),
+            ("schema_name name", "Schema."),
+            ("table_name name", "Table; NULL for dropped tables."),
+            ("blocks int8", "Blocks in the cache."),
+            ("bytes int8", "Bytes of these blocks."),
+            ("bytes_max int8", "Size of the tier."),
+            ("hits int8", "Reads that the tier answered, since the start."),
+            ("misses int8", "Reads that it did not answer."),
+            ("evictions int8", "Blocks that were removed to make room."),
+        ],
         cache,
     ),
 ];
@@ -142,23 +201,4 @@ fn cache(source: &Source<'_>, rows: &mut Rows) {
         }
         add(None, dropped);
     }
-}
-
-/// Formats a value of the statistics as SQL text.
-pub(super) fn format_datum(value: &Datum, sql_type: &SqlType) -> String {
-    use types::text;
-    let mut out = String::new();
-    match (value, sql_type) {
-        (Datum::Bool(value), _) => return value.to_string(),
-        (Datum::Int(value), SqlType::Date) => text::format_date(i32::try_from(*value).unwrap_or(i32::MAX), &mut out),
-        (Datum::Int(value), SqlType::Time) => text::format_time(*value, &mut out),
-        (Datum::Int(value), SqlType::Timestamp | SqlType::TimestampTz) => text::format_timestamp(*value, &mut out),
-        (Datum::Int(value), _) => return value.to_string(),
-        (Datum::Decimal(value), SqlType::Numeric { scale, .. }) => text::format_numeric(*value, *scale, &mut out),
-        (Datum::Decimal(value), _) => return value.to_string(),
-        (Datum::Float(value), _) => text::format_float8(*value, &mut out),
-        (Datum::Text(value), _) => return value.clone(),
-        (Datum::Bytes(value), _) => text::format_bytea(value, &mut out),
-    }
-    out
 }

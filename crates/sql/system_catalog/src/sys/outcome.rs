@@ -8,8 +8,17 @@ use super::view;
 pub(super) const TABLES: &[TableDefinition] = &[view(
     15_010,
     "statement_outcome",
-    "token text, role_name name, outcome text, command_tag text, rows int8, statements int4, committed_at timestamptz, \
-     commit int8",
+    "A transaction that a client gave a token: own ones, and all for superusers.",
+    &[
+        ("token text", "Token (`kiln.statement_token`)."),
+        ("role_name name", "Role that logged in."),
+        ("outcome text", "Outcome: `committed` or `in progress`."),
+        ("command_tag text", "Command tag of the last statement that wrote."),
+        ("rows int8", "Rows that all its statements wrote."),
+        ("statements int4", "Statements that wrote."),
+        ("committed_at timestamptz", "Time of the commit."),
+        ("commit int8", "Number of the commit, for AS OF SNAPSHOT."),
+    ],
     outcomes,
 )];
 
@@ -17,7 +26,7 @@ pub(super) const TABLES: &[TableDefinition] = &[view(
 fn outcomes(source: &Source<'_>, rows: &mut Rows) {
     let context = source.context;
     let role = (!context.role.superuser).then_some(context.session_role.oid);
-    let known = match context.time_travel.statement_outcomes(role, source.restriction.token.as_deref()) {
+    let known = match context.time_travel.statement_outcomes(role, source.restriction.text()) {
         Ok(known) => known,
         Err(error) => return rows.fail(error),
     };

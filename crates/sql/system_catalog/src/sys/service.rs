@@ -5,8 +5,19 @@ use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::view;
 
-pub(super) const TABLES: &[TableDefinition] =
-    &[view(15_011, "service", "name text, state text, started timestamptz, restarts int8, last_error text", services)];
+pub(super) const TABLES: &[TableDefinition] = &[view(
+    15_011,
+    "service",
+    "A background service of the server.",
+    &[
+        ("name text", "Name."),
+        ("state text", "State: `running`, `failing`, `restarting` or `done`."),
+        ("started timestamptz", "Time of its last start."),
+        ("restarts int8", "Starts after the first."),
+        ("last_error text", "Failure of its work now; if it succeeds, the cause of the last restart."),
+    ],
+    services,
+)];
 
 fn services(source: &Source<'_>, rows: &mut Rows) {
     for service in source.context.activity.services() {

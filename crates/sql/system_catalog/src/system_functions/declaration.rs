@@ -11,6 +11,8 @@ use crate::rows::Cell;
 /// Declaration of one function.
 pub(super) struct FunctionDeclaration {
     pub(super) name: &'static str,
+    /// One line of documentation, in PostgreSQL's words where it has the function.
+    pub(super) description: &'static str,
     pub(super) arity: RangeInclusive<usize>,
     /// Type of the result, in the form of a system table's column declaration.
     pub(super) result: &'static str,
@@ -23,11 +25,12 @@ pub(super) struct FunctionDeclaration {
 /// Declares a strict, stable function of its arguments and the statement.
 pub(super) const fn function(
     name: &'static str,
+    description: &'static str,
     arity: RangeInclusive<usize>,
     result: &'static str,
     call: fn(&Call<'_>) -> SqlResult<Cell>,
 ) -> FunctionDeclaration {
-    FunctionDeclaration { name, arity, result, strict: true, volatility: Volatility::Stable, call }
+    FunctionDeclaration { name, description, arity, result, strict: true, volatility: Volatility::Stable, call }
 }
 
 impl FunctionDeclaration {

@@ -4,7 +4,7 @@ use types::{ColumnId, Oid};
 
 use super::call::Call;
 use super::declaration::{FunctionDeclaration, function};
-use crate::pg_catalog::routine_by_oid;
+use crate::pg_catalog::{description_by_oid, routine_by_oid};
 use crate::rows::Cell;
 use crate::source::{self, RelationObject};
 use crate::text::{constraint_definition, index_definition};
@@ -12,7 +12,7 @@ use crate::type_name;
 use crate::view_definition::view_definition;
 
 pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
-    function("format_type", 2..=2, "text", |call| {
+    function("format_type", "format a type oid and atttypmod to canonical SQL", 2..=2, "text", |call| {
         if *call.cell(0) == Cell::Null {
             return Ok(Cell::Null);
         }
@@ -23,35 +23,35 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     })
     .with_nulls(),
     // Expressions are stored as SQL text, so the value of a `pg_node_tree` column is returned unchanged.
-    function("pg_get_expr", 2..=3, "text", |call| Ok(call.text(0).into())),
-    function("pg_get_constraintdef", 1..=2, "text", |call| {
+    function("pg_get_expr", "deparse an encoded expression", 2..=3, "text", |call| Ok(call.text(0).into())),
+    function("pg_get_constraintdef", "constraint description", 1..=2, "text", |call| {
         let found = source::find_constraint(call.state(), call.oid(0)?);
         let written = found.map(|(table, constraint)| constraint_definition(call.relations(), table, constraint));
         Ok(written.map(|written| if call.bool(1) { pretty(written) } else { written }).into())
     }),
-    function("pg_get_indexdef", 1..=3, "text", |call| {
+    function("pg_get_indexdef", "index description", 1..=3, "text", |call| {
         let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
         let RelationObject::Key(key) = relation.object else { return Ok(Cell::Null) };
         let column = usize::try_from(if call.len() > 1 { call.number(1)? } else { 0 }).unwrap_or(0);
         Ok(index_definition(call.state(), key, column).into())
     }),
-    function("pg_get_viewdef", 1..=2, "text", |call| {
+    function("pg_get_viewdef", "select statement of a view", 1..=2, "text", |call| {
         Ok(call.relation(0)?.and_then(|relation| view_definition(call.relations(), &relation)).into())
     }),
-    function("pg_get_ruledef", 1..=2, "text", |call| {
+    function("pg_get_ruledef", "source text of a rule", 1..=2, "text", |call| {
         let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
         let name = crate::text::relation_name(call.relations(), &relation);
         let definition = view_definition(call.relations(), &relation);
         Ok(definition.map(|query| format!("CREATE RULE \"_RETURN\" AS ON SELECT TO {name} DO INSTEAD {query}")).into())
     }),
-    function("pg_get_triggerdef", 1..=2, "text", |_| Ok(Cell::Null)),
-    function("pg_get_statisticsobjdef", 1..=1, "text", |_| Ok(Cell::Null)),
-    function("pg_get_statisticsobjdef_columns", 1..=1, "text", |_| Ok(Cell::Null)),
-    function("pg_get_partkeydef", 1..=1, "text", |_| Ok(Cell::Null)),
-    function("pg_get_partition_constraintdef", 1..=1, "text", |_| Ok(Cell::Null)),
-    function("pg_get_function_sqlbody", 1..=1, "text", |_| Ok(Cell::Null)),
-    function("pg_get_functiondef", 1..=1, "text", |_| Ok(Cell::Null)),
-    function("pg_get_function_result", 1..=1, "text", |call| {
+    function("pg_get_triggerdef", "trigger description", 1..=2, "text", |_| Ok(Cell::Null)),
+    function("pg_get_statisticsobjdef", "extended statistics object description", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_statisticsobjdef_columns", "extended statistics columns", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_partkeydef", "partition key description", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_partition_constraintdef", "partition constraint description", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_function_sqlbody", "function SQL body", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_functiondef", "definition of a function", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_function_result", "result type of a function", 1..=1, "text", |call| {
         let routine = routine_by_oid(call.oid(0)?);
         Ok(routine
             .map(|routine| {
@@ -60,14 +60,14 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
             })
             .into())
     }),
-    function("pg_get_function_arguments", 1..=1, "text", arguments),
-    function("pg_get_function_identity_arguments", 1..=1, "text", arguments),
-    function("oidvectortypes", 1..=1, "text", |call| {
+    function("pg_get_function_arguments", "argument list of a function", 1..=1, "text", arguments),
+    function("pg_get_function_identity_arguments", "identity argument list of a function", 1..=1, "text", arguments),
+    function("oidvectortypes", "print type names of oidvector field", 1..=1, "text", |call| {
         let Cell::List(items) = call.cell(0) else { return Ok(Cell::Null) };
         let numbers = items.iter().filter_map(Cell::as_number::<u32>);
         Ok(numbers.filter_map(|oid| type_name::format_type(oid, -1)).collect::<Vec<_>>().join(", ").into())
     }),
-    function("obj_description", 1..=2, "text", |call| {
+    function("obj_description", "get description for object id and catalog name", 1..=2, "text", |call| {
         let oid = call.oid(0)?;
         let of = |catalog: &str| call.len() == 1 || call.text(1) == catalog;
         let relation = call.relations().find_by_oid(oid).filter(|_| of("pg_class"));
@@ -75,16 +75,17 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
         let constraint = source::find_constraint(call.state(), oid).filter(|_| of("pg_constraint"));
         let comment = relation.and_then(|relation| relation.comment());
         let comment = comment.or_else(|| schema.and_then(|schema| schema.comment.as_deref()));
-        Ok(comment.or_else(|| constraint.and_then(|(_, constraint)| constraint.comment.as_deref())).into())
+        let comment = comment.or_else(|| constraint.and_then(|(_, constraint)| constraint.comment.as_deref()));
+        Ok(comment.or_else(|| description_by_oid(oid).filter(|_| of("pg_proc"))).into())
     }),
-    function("col_description", 2..=2, "text", |call| {
+    function("col_description", "get description for table column", 2..=2, "text", |call| {
         let number = ColumnId(i32::try_from(call.number(1)?).unwrap_or(0));
         let oid = call.oid(0)?;
         let view = call.state().view(oid).and_then(|view| view.column_comments.get(&number));
         let column = call.state().table(oid).and_then(|table| source::find_column(table, number));
         Ok(view.map(String::as_str).or_else(|| column.and_then(|column| column.comment.as_deref())).into())
     }),
-    function("shobj_description", 2..=2, "text", |call| {
+    function("shobj_description", "get description for object id and shared catalog name", 2..=2, "text", |call| {
         let oid = call.oid(0)?;
         Ok(match call.text(1) {
             "pg_database" => call.state().database().comment.as_deref(),
@@ -93,7 +94,7 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
         }
         .into())
     }),
-    function("pg_describe_object", 3..=3, "text", |call| {
+    function("pg_describe_object", "get identification of SQL object", 3..=3, "text", |call| {
         let Some(relation) = call.relations().find_by_oid(call.oid(1)?) else { return Ok(Cell::Null) };
         let kind = match relation.kind() {
             "v" => "view",

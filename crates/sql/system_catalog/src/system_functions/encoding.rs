@@ -50,16 +50,16 @@ const ENCODINGS: [&str; 42] = [
 ];
 
 pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
-    function("pg_encoding_to_char", 1..=1, "name", |call| {
+    function("pg_encoding_to_char", "convert encoding id to encoding name", 1..=1, "name", |call| {
         let at = usize::try_from(call.number(0)?).ok();
         Ok(at.and_then(|at| ENCODINGS.get(at)).copied().unwrap_or("").into())
     }),
-    function("pg_char_to_encoding", 1..=1, "int4", |call| {
+    function("pg_char_to_encoding", "convert encoding name to encoding id", 1..=1, "int4", |call| {
         let wanted: String = call.text(0).chars().filter(|c| c.is_ascii_alphanumeric()).collect();
         let wanted = if wanted.eq_ignore_ascii_case("unicode") { "utf8".to_owned() } else { wanted };
         let same = |name: &&str| name.replace('_', "").eq_ignore_ascii_case(&wanted);
         Ok(ENCODINGS.iter().position(same).map_or(Cell::Int(-1), Cell::from))
     }),
-    function("getdatabaseencoding", 0..=0, "name", |_| Ok("UTF8".into())),
-    function("pg_client_encoding", 0..=0, "name", |_| Ok("UTF8".into())),
+    function("getdatabaseencoding", "encoding name of current database", 0..=0, "name", |_| Ok("UTF8".into())),
+    function("pg_client_encoding", "encoding name of current client", 0..=0, "name", |_| Ok("UTF8".into())),
 ];

@@ -32,18 +32,64 @@ pub(crate) use self::names::{display_name, parse_object_name};
 use super::definition::SystemTables;
 
 /// Set-returning functions of PostgreSQL, which are scalar functions here that return the rows as a list.
-pub(super) const SET_RETURNING: &[&str] = &[
-    "generate_series",
-    "generate_subscripts",
-    "pg_get_keywords",
-    "pg_options_to_table",
-    "pg_partition_ancestors",
-    "pg_partition_tree",
-    "unnest",
+///
+/// Names with one line of documentation.
+const SET_RETURNING: &[(&str, &str)] = &[
+    ("generate_series", "values of a series"),
+    ("generate_subscripts", "subscripts of an array"),
+    ("pg_get_keywords", "list of SQL keywords"),
+    ("pg_options_to_table", "options of an object as name and value"),
+    ("pg_partition_ancestors", "view ancestors of the partition"),
+    ("pg_partition_tree", "view partition tree tables"),
+    ("unnest", "expand array to set of rows"),
 ];
 
 /// The sleep function, which is asynchronous and therefore not declared as a function of one row.
 const SLEEP: &str = "pg_sleep";
+
+/// Functions that are not declared as functions of one row, with one line of documentation.
+const OTHERS: &[(&str, &str)] =
+    &[(SLEEP, "sleep for the specified time in seconds"), (sequence::NEXTVAL, "sequence next value")];
+
+/// Function for readers: its name, its number of arguments, its volatility and one line of documentation.
+#[cfg(test)]
+pub(super) struct DocumentedFunction {
+    pub(super) name: &'static str,
+    pub(super) arity: std::ops::RangeInclusive<usize>,
+    pub(super) result: &'static str,
+    pub(super) volatility: datafusion::logical_expr::Volatility,
+    pub(super) description: &'static str,
+}
+
+/// Returns the declared functions by name, without those that only plans call.
+#[cfg(test)]
+pub(super) fn documentation() -> Vec<DocumentedFunction> {
+    let is_internal = |name: &str| set_returning::FUNCTIONS.iter().any(|internal| internal.name == name);
+    let mut all: Vec<DocumentedFunction> = BY_NAME
+        .values()
+        .filter(|declaration| !is_internal(declaration.name))
+        .map(|declaration| DocumentedFunction {
+            name: declaration.name,
+            arity: declaration.arity.clone(),
+            result: declaration.result,
+            volatility: declaration.volatility,
+            description: declaration.description,
+        })
+        .collect();
+    all.sort_unstable_by_key(|function| function.name);
+    all
+}
+
+/// Returns the functions that are not declared as functions of one row: names and documentation.
+pub(super) fn undeclared_documentation() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SET_RETURNING.iter().chain(OTHERS).copied()
+}
+
+/// Returns the description of the function of a name.
+pub(super) fn description(name: &str) -> Option<&'static str> {
+    let declared = BY_NAME.get(name).map(|declaration| declaration.description);
+    declared.or_else(|| undeclared_documentation().find(|(other, _)| *other == name).map(|(_, line)| line))
+}
 
 /// Whether it is one of these functions other than `pg_sleep`, which are bound to one statement and must be looked up
 /// again by name for another.
@@ -74,7 +120,7 @@ pub(super) fn bind_by_name(
 
 /// Whether there is a function of a name.
 pub(super) fn exists(name: &str) -> bool {
-    name == SLEEP || name == sequence::NEXTVAL || BY_NAME.contains_key(name) || SET_RETURNING.contains(&name)
+    description(name).is_some()
 }
 
 fn bind(

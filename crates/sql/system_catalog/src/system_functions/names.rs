@@ -13,25 +13,43 @@ use crate::text::{quote_ident, quote_literal, relation_name};
 use crate::type_name;
 
 pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
-    function("to_regclass", 1..=1, "regclass", |call| {
+    function("to_regclass", "convert classname to regclass", 1..=1, "regclass", |call| {
         Ok(resolve_relation(call.relations(), call.text(0)).ok().map(|relation| relation.oid).into())
     }),
-    function("to_regtype", 1..=1, "regtype", |call| Ok(resolve_type(call.text(0)).ok().into())),
-    function("to_regproc", 1..=1, "regproc", |call| Ok(resolve_procedure(call.text(0)).ok().into())),
-    function("to_regprocedure", 1..=1, "regprocedure", |call| Ok(resolve_signature(call.text(0)).ok().into())),
-    function("to_regoperator", 1..=1, "regoperator", |call| Ok(resolve_operator(call.text(0)).ok().into())),
-    function("to_regnamespace", 1..=1, "regnamespace", |call| {
+    function("to_regtype", "convert type name to regtype", 1..=1, "regtype", |call| {
+        Ok(resolve_type(call.text(0)).ok().into())
+    }),
+    function("to_regproc", "convert proname to regproc", 1..=1, "regproc", |call| {
+        Ok(resolve_procedure(call.text(0)).ok().into())
+    }),
+    function("to_regprocedure", "convert proname to regprocedure", 1..=1, "regprocedure", |call| {
+        Ok(resolve_signature(call.text(0)).ok().into())
+    }),
+    function("to_regoperator", "convert operator name to regoperator", 1..=1, "regoperator", |call| {
+        Ok(resolve_operator(call.text(0)).ok().into())
+    }),
+    function("to_regnamespace", "convert namespace name to regnamespace", 1..=1, "regnamespace", |call| {
         Ok(resolve_schema(call.state(), call.text(0)).ok().into())
     }),
-    function("to_regrole", 1..=1, "regrole", |call| Ok(resolve_role(call.state(), call.text(0)).ok().into())),
-    function("quote_ident", 1..=1, "text", |call| Ok(quote_ident(call.text(0)).into())),
-    function("quote_literal", 1..=1, "text", |call| Ok(quote_literal(&as_text(call.cell(0))).into())),
-    function("quote_nullable", 1..=1, "text", |call| {
+    function("to_regrole", "convert role name to regrole", 1..=1, "regrole", |call| {
+        Ok(resolve_role(call.state(), call.text(0)).ok().into())
+    }),
+    function("quote_ident", "quote an identifier for usage in a querystring", 1..=1, "text", |call| {
+        Ok(quote_ident(call.text(0)).into())
+    }),
+    function("quote_literal", "quote a literal for usage in a querystring", 1..=1, "text", |call| {
+        Ok(quote_literal(&as_text(call.cell(0))).into())
+    }),
+    function("quote_nullable", "quote a possibly null literal for usage in a querystring", 1..=1, "text", |call| {
         Ok(if *call.cell(0) == Cell::Null { "NULL".to_owned() } else { quote_literal(&as_text(call.cell(0))) }.into())
     })
     .with_nulls(),
-    function("parse_ident", 1..=2, "text[]", |call| Ok(parse_name(call.text(0))?.into())),
-    function("pg_get_userbyid", 1..=1, "name", |call| Ok(source::role_name(call.state(), call.oid(0)?).into())),
+    function("parse_ident", "parse a qualified identifier to an array", 1..=2, "text[]", |call| {
+        Ok(parse_name(call.text(0))?.into())
+    }),
+    function("pg_get_userbyid", "role name by OID", 1..=1, "name", |call| {
+        Ok(source::role_name(call.state(), call.oid(0)?).into())
+    }),
 ];
 
 fn as_text(cell: &Cell) -> String {

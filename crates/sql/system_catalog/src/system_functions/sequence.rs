@@ -26,7 +26,7 @@ use crate::source::{Relation, RelationObject};
 pub(super) const NEXTVAL: &str = "nextval";
 
 pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
-    function("currval", 1..=1, "int8", |call| {
+    function("currval", "sequence current value", 1..=1, "int8", |call| {
         let sequence = find_sequence(call, 0)?;
         let current = call.context.sequences.current(sequence.oid);
         current.map(Cell::Int).ok_or_else(|| {
@@ -35,7 +35,7 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
         })
     })
     .volatile(),
-    function("lastval", 0..=0, "int8", |call| {
+    function("lastval", "current value from last used sequence", 0..=0, "int8", |call| {
         let last = call.context.sequences.last().filter(|(oid, _)| call.state().sequence(*oid).is_some());
         last.map(|(_, number)| Cell::Int(number)).ok_or_else(|| {
             let message = "lastval is not yet defined in this session";
@@ -43,14 +43,14 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
         })
     })
     .volatile(),
-    function("setval", 2..=3, "int8", setval).volatile(),
-    function("pg_sequence_last_value", 1..=1, "int8", |call| {
+    function("setval", "set sequence value", 2..=3, "int8", setval).volatile(),
+    function("pg_sequence_last_value", "sequence last value, as it is stored", 1..=1, "int8", |call| {
         let sequence = find_sequence(call, 0)?;
         let position = call.context.sequences.position(sequence);
         Ok(position.is_called.then_some(position.last_value).into())
     })
     .volatile(),
-    function("pg_get_serial_sequence", 2..=2, "text", serial_sequence),
+    function("pg_get_serial_sequence", "name of sequence for a serial column", 2..=2, "text", serial_sequence),
 ];
 
 fn setval(call: &Call<'_>) -> SqlResult<Cell> {

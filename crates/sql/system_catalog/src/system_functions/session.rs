@@ -8,38 +8,55 @@ use super::declaration::{FunctionDeclaration, function};
 use crate::rows::Cell;
 
 pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
-    function("current_database", 0..=0, "name", |call| Ok(Cell::from(&call.context.database))),
-    function("current_catalog", 0..=0, "name", |call| Ok(Cell::from(&call.context.database))),
-    function("current_schema", 0..=0, "name", |call| Ok(call.context.explicit_search_path().first().into())),
-    function("current_schemas", 1..=1, "name[]", |call| {
+    function("current_database", "name of the current database", 0..=0, "name", |call| {
+        Ok(Cell::from(&call.context.database))
+    }),
+    function("current_catalog", "name of the current database", 0..=0, "name", |call| {
+        Ok(Cell::from(&call.context.database))
+    }),
+    function("current_schema", "current schema name", 0..=0, "name", |call| {
+        Ok(call.context.explicit_search_path().first().into())
+    }),
+    function("current_schemas", "current schema search list", 1..=1, "name[]", |call| {
         let implicit = call.bool(0);
         Ok(if implicit { call.context.search_path() } else { call.context.explicit_search_path() }.into())
     }),
-    function("current_user", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
-    function("current_role", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
-    function("user", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
-    function("session_user", 0..=0, "name", |call| Ok(Cell::from(&call.context.session_role.name))),
-    function("pg_backend_pid", 0..=0, "int4", |call| Ok(call.context.backend_pid.into())),
-    function("pg_my_temp_schema", 0..=0, "oid", |call| {
+    function("current_user", "current user name", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
+    function("current_role", "current user name", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
+    function("user", "current user name", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
+    function("session_user", "session user name", 0..=0, "name", |call| {
+        Ok(Cell::from(&call.context.session_role.name))
+    }),
+    function("pg_backend_pid", "process ID of the current session", 0..=0, "int4", |call| {
+        Ok(call.context.backend_pid.into())
+    }),
+    function("pg_my_temp_schema", "get OID of current session's temp schema, if any", 0..=0, "oid", |call| {
         let own = call.state().schema_by_name(&call.context.temp_schema_name());
         Ok(own.map_or(Oid(0), |schema| schema.oid).into())
     }),
-    function("pg_is_other_temp_schema", 1..=1, "bool", |call| {
+    function("pg_is_other_temp_schema", "is schema another session's temp schema?", 1..=1, "bool", |call| {
         Ok(call.context.check_not_foreign_temporary(call.oid(0)?).is_err().into())
     }),
-    function("inet_server_addr", 0..=0, "inet", |_| Ok(Cell::Null)),
-    function("inet_server_port", 0..=0, "int4", |_| Ok(Cell::Null)),
-    function("inet_client_addr", 0..=0, "inet", |_| Ok(Cell::Null)),
-    function("inet_client_port", 0..=0, "int4", |_| Ok(Cell::Null)),
-    function("current_setting", 1..=2, "text", |call| match call.context.settings.get(call.text(0)) {
-        Err(_) if call.bool(1) => Ok(Cell::Null),
-        value => value.map(Cell::Text),
+    function("inet_server_addr", "inet address of the server", 0..=0, "inet", |_| Ok(Cell::Null)),
+    function("inet_server_port", "server's port number for this connection", 0..=0, "int4", |_| Ok(Cell::Null)),
+    function("inet_client_addr", "inet address of the client", 0..=0, "inet", |_| Ok(Cell::Null)),
+    function("inet_client_port", "client's port number for this connection", 0..=0, "int4", |_| Ok(Cell::Null)),
+    function("current_setting", "SHOW X as a function", 1..=2, "text", |call| {
+        match call.context.settings.get(call.text(0)) {
+            Err(_) if call.bool(1) => Ok(Cell::Null),
+            value => value.map(Cell::Text),
+        }
     }),
-    function("set_config", 3..=3, "text", set_config).with_nulls().volatile(),
+    function("set_config", "SET X as a function", 3..=3, "text", set_config).with_nulls().volatile(),
     // Advisory locks cannot be taken, so none is held.
-    function("pg_advisory_unlock_all", 0..=0, "text", |_| Ok(Cell::Text(String::new()))).volatile(),
-    function("pg_cancel_backend", 1..=1, "bool", |call| signal_session(call, false)).volatile(),
-    function("pg_terminate_backend", 1..=2, "bool", |call| signal_session(call, true)).volatile(),
+    function("pg_advisory_unlock_all", "release all advisory locks", 0..=0, "text", |_| Ok(Cell::Text(String::new())))
+        .volatile(),
+    function("pg_cancel_backend", "cancel a session's current query", 1..=1, "bool", |call| {
+        signal_session(call, false)
+    })
+    .volatile(),
+    function("pg_terminate_backend", "terminate a session", 1..=2, "bool", |call| signal_session(call, true))
+        .volatile(),
 ];
 
 /// Sets a setting and returns its value as SHOW prints it; NULL resets it.

@@ -8,7 +8,7 @@ use super::declaration::{FunctionDeclaration, function};
 use crate::rows::Cell;
 
 pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
-    function("generate_subscripts_list", 2..=3, "int4[]", |call| {
+    function("generate_subscripts_list", "subscripts of an array as a list", 2..=3, "int4[]", |call| {
         let Cell::List(items) = call.cell(0) else { return Ok(Cell::Null) };
         if call.number(1)? != 1 {
             return Ok(Cell::List(Vec::new()));
@@ -20,22 +20,46 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
         Ok(Cell::List(subscripts))
     }),
     // Each row is an array of two numbers, element and subscript, which `rewrite` reads as fields.
-    function("_pg_expandarray_list", 1..=1, "int4[][]", |call| {
-        let Cell::List(items) = call.cell(0) else { return Ok(Cell::Null) };
-        let rows = items.iter().zip(1..).map(|(item, at)| Cell::List(vec![item.clone(), Cell::Int(at)]));
-        Ok(Cell::List(rows.collect()))
-    }),
+    function(
+        "_pg_expandarray_list",
+        "elements of an array with their subscripts as a list",
+        1..=1,
+        "int4[][]",
+        |call| {
+            let Cell::List(items) = call.cell(0) else { return Ok(Cell::Null) };
+            let rows = items.iter().zip(1..).map(|(item, at)| Cell::List(vec![item.clone(), Cell::Int(at)]));
+            Ok(Cell::List(rows.collect()))
+        },
+    ),
     // A table is its own only ancestor.
-    function("pg_partition_ancestors_list", 1..=1, "regclass[]", |call| {
+    function("pg_partition_ancestors_list", "partition ancestors of a table as a list", 1..=1, "regclass[]", |call| {
         Ok(Cell::List(call.relation(0)?.map(|relation| relation.oid).into_iter().map(Cell::from).collect()))
     }),
     // Kiln has no partitioned tables.
-    function("pg_partition_tree_relid", 1..=1, "regclass[]", no_rows),
-    function("pg_partition_tree_parentrelid", 1..=1, "regclass[]", no_rows),
-    function("pg_partition_tree_isleaf", 1..=1, "bool[]", no_rows),
-    function("pg_partition_tree_level", 1..=1, "int4[]", no_rows),
-    function("pg_options_to_table_option_name", 1..=1, "text[]", |call| options(call, |name, _| name.into())),
-    function("pg_options_to_table_option_value", 1..=1, "text[]", |call| options(call, |_, value| value.into())),
+    function("pg_partition_tree_relid", "column relid of pg_partition_tree as a list", 1..=1, "regclass[]", no_rows),
+    function(
+        "pg_partition_tree_parentrelid",
+        "column parentrelid of pg_partition_tree as a list",
+        1..=1,
+        "regclass[]",
+        no_rows,
+    ),
+    function("pg_partition_tree_isleaf", "column isleaf of pg_partition_tree as a list", 1..=1, "bool[]", no_rows),
+    function("pg_partition_tree_level", "column level of pg_partition_tree as a list", 1..=1, "int4[]", no_rows),
+    function(
+        "pg_options_to_table_option_name",
+        "column option_name of pg_options_to_table as a list",
+        1..=1,
+        "text[]",
+        |call| options(call, |name, _| name.into()),
+    ),
+    function(
+        "pg_options_to_table_option_value",
+        "column option_value of pg_options_to_table as a list",
+        1..=1,
+        "text[]",
+        |call| options(call, |_, value| value.into()),
+    ),
 ];
 
 fn no_rows(call: &Call<'_>) -> SqlResult<Cell> {

@@ -8,13 +8,25 @@ use crate::rows::Cell;
 use crate::source::RelationObject;
 
 pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
-    function("pg_relation_size", 1..=2, "int8", relation_bytes),
-    function("pg_table_size", 1..=1, "int8", relation_bytes),
-    function("pg_total_relation_size", 1..=1, "int8", relation_bytes),
-    function("pg_indexes_size", 1..=1, "int8", |call| Ok(call.relation(0)?.map(|_| 0_i64).into())),
-    function("pg_database_size", 1..=1, "int8", |call| Ok(total_bytes(call).into())),
-    function("pg_tablespace_size", 1..=1, "int8", |call| Ok(total_bytes(call).into())),
-    function("pg_size_pretty", 1..=1, "text", |call| {
+    function("pg_relation_size", "disk space usage of a relation", 1..=2, "int8", relation_bytes),
+    function("pg_table_size", "disk space usage of a table, without indexes", 1..=1, "int8", relation_bytes),
+    function(
+        "pg_total_relation_size",
+        "total disk space usage of a table and its indexes",
+        1..=1,
+        "int8",
+        relation_bytes,
+    ),
+    function("pg_indexes_size", "disk space usage of all indexes of a table", 1..=1, "int8", |call| {
+        Ok(call.relation(0)?.map(|_| 0_i64).into())
+    }),
+    function("pg_database_size", "total disk space usage of a database", 1..=1, "int8", |call| {
+        Ok(total_bytes(call).into())
+    }),
+    function("pg_tablespace_size", "total disk space usage of a tablespace", 1..=1, "int8", |call| {
+        Ok(total_bytes(call).into())
+    }),
+    function("pg_size_pretty", "convert a number of bytes to human readable text", 1..=1, "text", |call| {
         let bytes = match call.cell(0) {
             #[expect(clippy::cast_possible_truncation, reason = "a size beyond 2^63 bytes saturates")]
             Cell::Float(bytes) => *bytes as i64,
@@ -22,7 +34,9 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
         };
         Ok(format_size(bytes).into())
     }),
-    function("pg_size_bytes", 1..=1, "int8", |call| size_bytes(call.text(0)).map(Cell::Int)),
+    function("pg_size_bytes", "convert a size in human readable text to bytes", 1..=1, "int8", |call| {
+        size_bytes(call.text(0)).map(Cell::Int)
+    }),
 ];
 
 fn relation_bytes(call: &Call<'_>) -> SqlResult<Cell> {
@@ -44,7 +58,7 @@ const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 const NEXT_UNIT: i64 = 10 * 1024;
 
 fn format_size(bytes: i64) -> String {
-    if bytes.abs() < NEXT_UNIT {
+    if bytes.unsigned_abs() < NEXT_UNIT.unsigned_abs() {
         return format!("{bytes} bytes");
     }
     // One more bit than displayed is retained for rounding.
@@ -71,4 +85,15 @@ fn size_bytes(text: &str) -> SqlResult<i64> {
     let bytes = number * 1024_f64.powi(i32::try_from(power).expect("an index into UNITS fits i32"));
     #[expect(clippy::cast_possible_truncation, reason = "bounded below")]
     if bytes.is_finite() && bytes.abs() < 9.2e18 { Ok(bytes.round() as i64) } else { Err(invalid()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_size;
+
+    #[test]
+    fn the_least_size_is_printed_like_others() {
+        assert_eq!(format_size(i64::MIN), "-8192 PB");
+        assert_eq!(format_size(i64::MAX), "8192 PB");
+    }
 }

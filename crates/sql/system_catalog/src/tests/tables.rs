@@ -47,6 +47,41 @@ fn every_table_fills_as_it_is_declared() {
     assert_eq!(distinct.len(), SYSTEM_TABLES.all().len(), "two system tables share a number");
 }
 
+/// Conformance of `pg_type`: every scalar type has a row with its names and functions, and its array has one.
+#[test]
+fn every_type_has_its_row_and_that_of_its_array() {
+    let batch = rows_of("pg_catalog", "pg_type");
+    let rows =
+        texts(&batch, ["oid", "typname", "typarray", "typelem", "typinput", "typoutput", "typreceive", "typsend"]);
+    let row = |oid: u32| {
+        let mut found = rows.iter().filter(|row| row[0] == oid.to_string());
+        let row = found.next().unwrap_or_else(|| panic!("no row with OID {oid}"));
+        assert!(found.next().is_none(), "two types with OID {oid}");
+        row
+    };
+    for sql_type in SqlType::scalars() {
+        let scalar = row(sql_type.oid());
+        assert_eq!((&scalar[1], &scalar[2]), (&sql_type.typname(), &sql_type.array_oid().to_string()));
+        assert!(scalar[4..].iter().all(|function| function != "0"), "{sql_type} has no function {scalar:?}");
+        if sql_type.array_oid() != 0 {
+            let array = row(sql_type.array_oid());
+            assert_eq!((&array[1], &array[3]), (&format!("_{}", sql_type.typname()), &sql_type.oid().to_string()));
+        }
+    }
+}
+
+/// `sys.cluster` has a column for each option of clusters, from the table of the options.
+#[test]
+fn every_cluster_option_is_a_column_of_sys_cluster() {
+    let relation = SYSTEM_TABLES.find("sys", "cluster").expect("it is declared");
+    let names: Vec<&str> = relation.columns.iter().map(|column| column.name).collect();
+    let shown: Vec<&str> =
+        names.iter().copied().filter(|name| cluster_model::ClusterOption::named(name).is_some()).collect();
+    let options: Vec<&str> = cluster_model::CLUSTER_OPTIONS.iter().map(|option| option.name).collect();
+    assert_eq!(shown, options);
+    assert_eq!(names[..5], ["name", "state", "node_count", "ready_workers", "hardware_instance"]);
+}
+
 #[test]
 fn attributes_carry_numbers_types_and_modifiers() {
     let batch = rows_of("pg_catalog", "pg_attribute");

@@ -4,9 +4,11 @@ use arrow::array::{AsArray, Int32Array, StringViewArray};
 use arrow::datatypes::Int32Type;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
+use types::samples::all_types;
 
 use super::*;
-use crate::value::samples::{all_types, column, values_of};
+use crate::samples::{all_samples, sample_column};
+use crate::value::samples::values_of;
 
 fn stored(id: i32, sql_type: SqlType, missing: Option<ArrayRef>) -> StoredColumn {
     StoredColumn { id: ColumnId(id), sql_type, default_value: missing }
@@ -21,7 +23,7 @@ fn a_batch_of_all_types_comes_back_as_it_was() {
             .iter()
             .map(|StoredColumn { sql_type, .. }| {
                 let samples = proptest::collection::vec(values_of(sql_type), rows).new_tree(&mut runner).unwrap();
-                column(sql_type, &samples.current())
+                sample_column(sql_type, &samples.current())
             })
             .collect();
         let ids: Vec<_> = wanted.iter().map(|column| column.id).collect();
@@ -31,6 +33,18 @@ fn a_batch_of_all_types_comes_back_as_it_was() {
         for ((written, read), wanted) in columns.iter().zip(&read).zip(&wanted) {
             assert_eq!(written, read, "{}", wanted.sql_type);
         }
+    }
+}
+
+#[test]
+fn all_samples_come_back_from_their_stored_form() {
+    for sql_type in all_types() {
+        let column = all_samples(&sql_type);
+        let tuples = encode_rows(std::slice::from_ref(&column), &[ColumnId(1)]).unwrap();
+        let stored_rows: Vec<_> =
+            tuples.into_iter().map(|tuple| Tuple::validate(tuple.into_bytes()).unwrap()).collect();
+        let read = decode_columns(&stored_rows, &[stored(1, sql_type.clone(), None)], column.len()).unwrap();
+        assert_eq!(read, [column], "{sql_type}");
     }
 }
 

@@ -9,10 +9,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use types::SqlType;
+use types::samples::{all_types, samples};
 
 use super::*;
 use crate::ColumnBuilder;
-use crate::value::samples::{all_types, column, values_of};
+use crate::samples::{all_samples, sample_column, sample_value};
+use crate::value::samples::values_of;
 
 #[test]
 fn every_type_is_built_exactly_and_read_back() {
@@ -21,13 +23,25 @@ fn every_type_is_built_exactly_and_read_back() {
         for length in [0, 1, 40] {
             let samples =
                 proptest::collection::vec(values_of(&sql_type), length).new_tree(&mut runner).unwrap().current();
-            let array = column(&sql_type, &samples);
+            let array = sample_column(&sql_type, &samples);
             assert_eq!(array.data_type(), &sql_type.arrow_type(), "{sql_type}");
             assert_eq!(array.len(), length);
             let values = ColumnValues::new(array.as_ref()).unwrap();
             for (row, sample) in samples.iter().enumerate() {
-                assert_eq!(values.get(row), sample.value(), "{sql_type}");
+                assert_eq!(values.get(row), sample_value(sample), "{sql_type}");
             }
+        }
+    }
+}
+
+#[test]
+fn all_samples_are_read_back() {
+    for sql_type in all_types() {
+        let array = all_samples(&sql_type);
+        assert_eq!(array.data_type(), &sql_type.arrow_type(), "{sql_type}");
+        let values = ColumnValues::new(array.as_ref()).unwrap();
+        for (row, sample) in samples(&sql_type).iter().enumerate() {
+            assert_eq!(values.get(row), sample_value(sample), "{sql_type}");
         }
     }
 }

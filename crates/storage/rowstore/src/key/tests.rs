@@ -3,13 +3,15 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use types::SqlType;
+use types::samples::{Sample, all_types, samples};
 
 use super::*;
-use crate::value::samples::{Sample, all_types, values_of};
+use crate::samples::sample_value;
+use crate::value::samples::values_of;
 
 fn key(samples: &[Sample]) -> Vec<u8> {
     let mut out = Vec::new();
-    encode_key(samples.iter().map(Sample::value), &mut out);
+    encode_key(samples.iter().map(sample_value), &mut out);
     out
 }
 
@@ -57,6 +59,19 @@ fn keys_order_as_values_do() {
                 Ok(())
             })
             .unwrap();
+    }
+}
+
+#[test]
+fn the_keys_of_all_samples_order_as_values_do() {
+    for sql_type in all_types() {
+        let samples = samples(&sql_type);
+        for left in &samples {
+            for right in &samples {
+                let keys = key(std::slice::from_ref(left)).cmp(&key(std::slice::from_ref(right)));
+                assert_eq!(keys, compare(left, right), "{sql_type}: {left:?} {right:?}");
+            }
+        }
     }
 }
 

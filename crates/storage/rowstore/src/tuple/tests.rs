@@ -1,9 +1,11 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use types::samples::{Sample, all_types};
 
 use super::*;
+use crate::samples::sample_value;
 use crate::value::List;
-use crate::value::samples::{Sample, all_types, values_of};
+use crate::value::samples::values_of;
 
 fn tuple<'a>(values: impl IntoIterator<Item = (i32, Value<'a>)>) -> Tuple {
     Tuple::encode(values.into_iter().map(|(id, value)| (ColumnId(id), value))).unwrap()
@@ -28,14 +30,14 @@ fn rows() -> impl Strategy<Value = Vec<(i32, Sample)>> {
 fn rows_are_read_back() {
     TestRunner::deterministic()
         .run(&rows(), |columns| {
-            let row = tuple(columns.iter().map(|(id, sample)| (*id, sample.value())));
+            let row = tuple(columns.iter().map(|(id, sample)| (*id, sample_value(sample))));
             let row = Tuple::validate(row.into_bytes()).unwrap();
             for (id, sample) in &columns {
-                prop_assert_eq!(row.get(ColumnId(*id)), Some(sample.value()));
+                prop_assert_eq!(row.get(ColumnId(*id)), Some(sample_value(sample)));
                 prop_assert!(row.get(ColumnId(*id + 5000)).is_none());
             }
             let read: Vec<_> = row.reader().iter().collect();
-            let written: Vec<_> = columns.iter().map(|(id, sample)| (ColumnId(*id), sample.value())).collect();
+            let written: Vec<_> = columns.iter().map(|(id, sample)| (ColumnId(*id), sample_value(sample))).collect();
             prop_assert_eq!(read, written);
             Ok(())
         })

@@ -1,55 +1,10 @@
 //! Random values of every type, for property tests.
 
-use arrow::array::ArrayRef;
+#![deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has a generator")]
+
 use proptest::prelude::*;
 use types::SqlType;
-
-use crate::value::List;
-use crate::{ColumnBuilder, Value};
-
-/// An owned value.
-#[derive(Debug, Clone)]
-pub(crate) enum Sample {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Decimal(i128),
-    Float4(f32),
-    Float8(f64),
-    Text(String),
-    Bytes(Vec<u8>),
-    Interval(i32, i32, i64),
-    List(Vec<Sample>),
-}
-
-impl Sample {
-    /// Borrows the value. The elements of a list are leaked, which is acceptable in tests.
-    pub(crate) fn value(&self) -> Value<'_> {
-        match self {
-            Sample::Null => Value::Null,
-            Sample::Bool(value) => Value::Bool(*value),
-            Sample::Int(value) => Value::Int(*value),
-            Sample::Decimal(value) => Value::Decimal(*value),
-            Sample::Float4(value) => Value::Float4(*value),
-            Sample::Float8(value) => Value::Float8(*value),
-            Sample::Text(value) => Value::Text(value),
-            Sample::Bytes(value) => Value::Bytes(value),
-            Sample::Interval(months, days, nanos) => Value::Interval { months: *months, days: *days, nanos: *nanos },
-            Sample::List(items) => {
-                Value::List(List::from_values(items.iter().map(Sample::value).collect::<Vec<_>>().leak()))
-            }
-        }
-    }
-}
-
-/// Returns all column types and lists of them.
-pub(crate) fn all_types() -> Vec<SqlType> {
-    let mut all: Vec<SqlType> = SqlType::scalars().collect();
-    all.extend(
-        SqlType::scalars().filter(|scalar| *scalar != SqlType::Unknown).map(|scalar| SqlType::Array(Box::new(scalar))),
-    );
-    all
-}
+use types::samples::Sample;
 
 /// Generates values of a type, including NULL; equal and close values are likely.
 pub(crate) fn values_of(sql_type: &SqlType) -> BoxedStrategy<Sample> {
@@ -101,16 +56,22 @@ fn non_null_values(sql_type: &SqlType) -> BoxedStrategy<Sample> {
         SqlType::Uuid => {
             proptest::collection::vec(prop_oneof![Just(0), any::<u8>()], 16).prop_map(Sample::Bytes).boxed()
         }
-        other if other.is_oid() => int(0, u32::MAX.into()),
-        _ => "[\u{0}\u{1}ab \u{e9}\u{1f600}]{0,5}|.{0,40}".prop_map(Sample::Text).boxed(),
+        SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator => int(0, u32::MAX.into()),
+        SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => unreachable!("elements were generated above"),
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Unknown => "[\u{0}\u{1}ab \u{e9}\u{1f600}]{0,5}|.{0,40}".prop_map(Sample::Text).boxed(),
     }
-}
-
-/// Builds a column of `samples`.
-pub(crate) fn column(sql_type: &SqlType, samples: &[Sample]) -> ArrayRef {
-    let mut builder = ColumnBuilder::new(sql_type, samples.len()).unwrap();
-    for sample in samples {
-        builder.append(sample.value()).unwrap();
-    }
-    builder.finish()
 }

@@ -39,7 +39,8 @@ pub(super) enum KeyHash {
 }
 
 impl KeyHash {
-    /// Returns the hash function of an SQL type.
+    /// Returns the hash function of an SQL type; `None` for types that cannot be distribution keys.
+    #[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has a hash or is no key")]
     pub(super) fn from_sql_type(sql_type: &SqlType) -> Option<Self> {
         Some(match sql_type {
             SqlType::Bool => Self::Bool,
@@ -53,7 +54,23 @@ impl KeyHash {
             SqlType::TimestampTz => Self::TimestampTz,
             SqlType::Bytea => Self::Bytes,
             SqlType::Uuid => Self::Uuid,
-            _ => return None,
+            SqlType::Interval
+            | SqlType::Json
+            | SqlType::Jsonb
+            | SqlType::Array(_)
+            | SqlType::Oid
+            | SqlType::Name
+            | SqlType::InternalChar
+            | SqlType::Regclass
+            | SqlType::Regtype
+            | SqlType::Regproc
+            | SqlType::Regnamespace
+            | SqlType::Regrole
+            | SqlType::Regprocedure
+            | SqlType::Regoperator
+            | SqlType::Int2Vector
+            | SqlType::OidVector
+            | SqlType::Unknown => return None,
         })
     }
 

@@ -7,6 +7,9 @@ use arrow::array::{
     Int16Array, Int32Array, Int64Array, StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 
+use rowstore::samples::all_samples;
+use types::samples::all_types;
+
 use super::*;
 
 fn keys(types: &[SqlType]) -> BucketKeys {
@@ -63,6 +66,22 @@ const GOLDEN_BYTES: [u8; 2] = [22, 47];
 const GOLDEN_UUIDS: [u8; 2] = [31, 28];
 const GOLDEN_PAIRS: [u8; 3] = [27, 62, 47];
 const GOLDEN_SCHEMES: (u64, u64) = (13_682_577_134_283_606_074, 7_106_920_675_544_259_623);
+
+/// Conformance of distribution keys: the samples of a type have buckets, or its columns are refused as keys.
+#[test]
+fn all_samples_have_buckets_or_are_refused() {
+    for sql_type in all_types() {
+        let column = all_samples(&sql_type);
+        match BucketKeys::new([(ColumnId(1), &sql_type)]) {
+            Some(keys) => {
+                let buckets = keys.buckets(std::slice::from_ref(&column)).expect("the values are of the type");
+                assert_eq!(buckets.len(), column.len(), "{sql_type}");
+                assert!(is_hashable(&sql_type) && is_hashable_arrow(column.data_type()), "{sql_type}");
+            }
+            None => assert!(!is_hashable(&sql_type), "{sql_type}"),
+        }
+    }
+}
 
 #[test]
 fn equal_values_have_one_bucket() {

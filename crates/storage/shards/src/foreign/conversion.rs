@@ -30,29 +30,44 @@ pub fn suggest_sql_type(field: &Field) -> Option<SqlType> {
 
 /// Returns true if columns of files can have this type without a check of their text.
 #[must_use]
+#[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until files can have it or not")]
 pub fn is_supported(wanted: &SqlType) -> bool {
-    use SqlType::{
-        Bool, Bytea, Date, Float4, Float8, Int2, Int4, Int8, Interval, Numeric, Text, Time, Timestamp, TimestampTz,
-        Uuid, Varchar,
-    };
-    matches!(
-        wanted,
-        Bool | Int2
-            | Int4
-            | Int8
-            | Numeric { .. }
-            | Float4
-            | Float8
-            | Text
-            | Varchar(None)
-            | Date
-            | Time
-            | Timestamp
-            | TimestampTz
-            | Interval
-            | Bytea
-            | Uuid
-    )
+    match wanted {
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Interval
+        | SqlType::Bytea
+        | SqlType::Uuid
+        | SqlType::Varchar(None) => true,
+        SqlType::Varchar(Some(_))
+        | SqlType::Char(_)
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Array(_)
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => false,
+    }
 }
 
 /// Returns true if values of a file's column can be converted to the type by a monotonic conversion, so that bounds

@@ -1,5 +1,10 @@
 //! Missing values: the value that a column has in shards written before it existed (PostgreSQL's `attmissingval`).
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new type must not compile until defaults of added columns are parsed"
+)]
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -68,9 +73,14 @@ fn value(text: &str, sql_type: &SqlType) -> SqlResult<ArrayRef> {
         }
         SqlType::Float4 => one::<Float32Type>(text::parse_float4(text)?),
         SqlType::Float8 => one::<Float64Type>(text::parse_float8(text)?),
+        // The text in the catalog has no padding, as a cast of `char(n)` to text removes it.
+        SqlType::Char(Some(length)) => {
+            let width = usize::try_from(*length).expect("32 bits fit a usize");
+            Arc::new(StringViewArray::from(vec![format!("{text:width$}")]))
+        }
         SqlType::Text
         | SqlType::Varchar(_)
-        | SqlType::Char(_)
+        | SqlType::Char(None)
         | SqlType::Json
         | SqlType::Jsonb
         | SqlType::Name

@@ -1,6 +1,8 @@
 //! Choice of each column's encoding: numbers by dictionary or delta encoding without a codec, so that a scan decodes
 //! them at memory speed; text by dictionary if it repeats, else compressed.
 
+#![deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has an encoding")]
+
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::Result;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};

@@ -1,5 +1,7 @@
 //! Parquet types of SQL types: logical types that every reader knows, and the column's id as field id.
 
+#![deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has a Parquet type")]
+
 use std::sync::Arc;
 
 use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
@@ -8,6 +10,9 @@ use parquet::schema::types::{Type, TypePtr};
 use types::SqlType;
 
 use super::column::ColumnWriter;
+
+#[cfg(test)]
+mod tests;
 
 /// Digits of decimals that fit 4 and 8 bytes.
 const INT32_DIGITS: u8 = 9;
@@ -45,7 +50,36 @@ fn node(name: &str, sql_type: &SqlType, nullable: bool, id: Option<i32>) -> Resu
             .with_scale(i32::from(*scale))
             .build(),
         SqlType::Interval | SqlType::Uuid => builder.with_length(16).build(),
-        _ => builder.build(),
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Bytea
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Array(_)
+        | SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector
+        | SqlType::Unknown => builder.build(),
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
     Float64Array, Int16Array, Int32Array, Int64Array, Int64Builder, IntervalMonthDayNanoArray, ListBuilder,
     StringViewArray, StringViewBuilder, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
@@ -11,6 +11,8 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use rowstore::samples::sample_column;
+use types::samples::{all_types, samples};
 use types::{ColumnId, SqlType, SystemClock, SystemRandom};
 use uuid::Uuid;
 
@@ -157,6 +159,51 @@ async fn every_type_comes_back_as_it_was_written() {
     let root = metadata(&file).file_metadata().schema_descr().root_schema_ptr();
     let ids: Vec<_> = root.get_fields().iter().map(|field| field.get_basic_info().id()).collect();
     assert_eq!(ids, (1..=columns.len() as i32).collect::<Vec<_>>(), "fields are numbered as the columns");
+}
+
+/// Returns a column of all samples of every type, each with as many rows as the longest, and the batch.
+pub(crate) fn all_samples_of_all_types() -> (Vec<ColumnDef>, RecordBatch) {
+    let types = all_types();
+    let most = types.iter().map(|sql_type| samples(sql_type).len()).max().unwrap();
+    let columns: Vec<_> =
+        (1..).zip(&types).map(|(id, sql_type)| column(id, &format!("c{id}"), sql_type.clone(), true)).collect();
+    let values = types.iter().map(|sql_type| {
+        let repeated: Vec<_> = samples(sql_type).into_iter().cycle().take(most).collect();
+        sample_column(sql_type, &repeated)
+    });
+    let batch = RecordBatch::try_new(schema(&columns), values.collect()).unwrap();
+    (columns, batch)
+}
+
+/// Conformance of shard files: schema, encodings, forms of values and statistics of every type.
+#[tokio::test]
+async fn all_samples_come_back_from_a_file() {
+    let (columns, batch) = all_samples_of_all_types();
+    let (meta, file) = written(&columns, std::slice::from_ref(&batch), WriteOptions::default()).await;
+    let read = read(&columns, &file);
+    for (position, column) in columns.iter().enumerate() {
+        assert_eq!(read.column(position), batch.column(position), "{}", column.sql_type);
+        let stats = &meta.columns[position];
+        assert_eq!(stats.nulls, batch.column(position).null_count() as u64, "{}", column.sql_type);
+        // Bounds enclose all values, or there are none.
+        let (Some(min), Some(max)) = (&stats.min, &stats.max) else {
+            assert_eq!(stats.min, stats.max, "{} has one bound", column.sql_type);
+            continue;
+        };
+        for row in 0..batch.num_rows() {
+            let Some(value) = Datum::from_array(batch.column(position).as_ref(), row) else { continue };
+            assert!(*min <= value && value <= *max, "{}: {value:?} of {min:?} to {max:?}", column.sql_type);
+        }
+    }
+}
+
+/// Rows in which each value repeats are encoded with dictionaries.
+#[tokio::test]
+async fn repeated_samples_come_back_from_a_file() {
+    let (columns, batch) = all_samples_of_all_types();
+    let batches = vec![batch; 20];
+    let (_, file) = written(&columns, &batches, WriteOptions { page_rows: 64, row_group_pages: 2 }).await;
+    assert_eq!(read(&columns, &file), concat_batches(&schema(&columns), &batches).unwrap());
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ const BY_TIME: u8 = 2;
 const FORMAT: u8 = 1;
 
 const RETURNED_ROWS: u8 = 1;
-const HAS_DATA: u8 = 2;
+const HAS_DATA_DIGEST: u8 = 2;
 
 /// Returns the key of a token's outcome.
 pub(super) fn key(token: &Token) -> Vec<u8> {
@@ -124,7 +124,7 @@ fn encode(outcome: &Outcome) -> Bytes {
     let mut value = KeyWriter::new().u8(FORMAT).u64(outcome.commit.0).i64(outcome.at_us);
     for StatementOutcome { digest: work, data_digest: data, tag, rows, returned_rows: gave_rows } in &outcome.statements
     {
-        let flags = if *gave_rows { RETURNED_ROWS } else { 0 } | if data.is_some() { HAS_DATA } else { 0 };
+        let flags = if *gave_rows { RETURNED_ROWS } else { 0 } | if data.is_some() { HAS_DATA_DIGEST } else { 0 };
         let data = data.map_or(0, |data| data.0);
         value = value.u128(work.0).u128(data).u64(*rows).u8(flags).str(tag);
     }
@@ -143,7 +143,7 @@ fn decode(value: &[u8]) -> Result<Outcome> {
         let data = StatementDigest(reader.u128().map_err(damaged)?);
         let (rows, flags) = (reader.u64().map_err(damaged)?, reader.u8().map_err(damaged)?);
         let tag = reader.str().map_err(damaged)?;
-        let data = (flags & HAS_DATA != 0).then_some(data);
+        let data = (flags & HAS_DATA_DIGEST != 0).then_some(data);
         statements.push(StatementOutcome {
             digest: work,
             data_digest: data,

@@ -1,7 +1,7 @@
 use types::Condition;
 
 use super::*;
-use crate::desired::{Actor, DEFAULT_NAME};
+use crate::desired::{Actor, DEFAULT_NAME, WorkerOptions};
 use crate::fixtures::{apply_changes, create, initial_state, role, superuser, user, with_nodes};
 
 fn alter(name: &str, options: ClusterOptions) -> Change {
@@ -54,8 +54,7 @@ fn a_cluster_has_the_options_that_are_named_and_usual_ones() {
         wlm_profile: named("default"),
         auto_suspend: Some(300),
         auto_resume: false,
-        max_spill_pct: Some(100),
-        max_cache_pct: Some(1),
+        worker: WorkerOptions { max_spill_pct: Some(100), max_cache_pct: Some(1) },
         owner: Oid(10),
     };
     assert_eq!(cluster.spec, spec);
@@ -80,10 +79,7 @@ fn a_cluster_has_the_options_that_are_named_and_usual_ones() {
         (usual.node_count, usual.hardware_instance.as_str(), usual.wlm_profile.as_str()),
         (1, "local", "default")
     );
-    assert_eq!(
-        (usual.auto_suspend, usual.auto_resume, usual.max_spill_pct, usual.max_cache_pct),
-        (None, true, None, None)
-    );
+    assert_eq!((usual.auto_suspend, usual.auto_resume, usual.worker), (None, true, WorkerOptions::default()));
 }
 
 #[test]
@@ -194,7 +190,10 @@ fn options_change_one_by_one() {
     let (changed, events) = change_by(&state, &alter("c", options.clone()), &superuser()).expect("it is applied");
     assert_eq!(events[0].detail, "auto_suspend 60 -> NULL, max_spill_pct NULL -> 10");
     let cluster = changed.cluster_named("c").expect("it exists");
-    assert_eq!((cluster.spec.auto_suspend, cluster.spec.max_spill_pct, cluster.spec.node_count), (None, Some(10), 2));
+    assert_eq!(
+        (cluster.spec.auto_suspend, cluster.spec.worker.max_spill_pct, cluster.spec.node_count),
+        (None, Some(10), 2)
+    );
     assert_eq!((cluster.created_at, cluster.changed_at, cluster.generation), (7, 1_000, 3));
     assert_eq!(apply_ok(&changed, &alter("c", options)), (changed.clone(), vec![]), "nothing has changed");
 }

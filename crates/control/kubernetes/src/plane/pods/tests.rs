@@ -3,6 +3,8 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
+use cluster_model::{Resources, WorkerOptions};
+
 use super::*;
 
 const ID: ClusterId = ClusterId(4);
@@ -13,7 +15,7 @@ fn settings() -> ReconcileSettings {
 
 fn plan() -> DesiredWorkers {
     let share = Resources { millicores: 8_000, memory_bytes: 1 << 34 };
-    let spec = WorkerSpec { hardware_instance: "small".to_owned(), share, max_spill_pct: None, max_cache_pct: None };
+    let spec = WorkerSpec { hardware_instance: "small".to_owned(), share, options: WorkerOptions::default() };
     DesiredWorkers { id: ID, spec, slots: 1 }
 }
 
@@ -111,7 +113,7 @@ fn who_does_not_answer_is_marked_and_its_pod_replaced() {
 fn other_means_are_told_and_who_is_long_gone_is_forgotten() {
     let at = pod(0, "a");
     let mut outdated = guest(&at, WorkerState::Ready);
-    outdated.worker.spec.max_spill_pct = Some(7);
+    outdated.worker.spec.options.max_spill_pct = Some(7);
     let id = outdated.worker.id;
     let configure = WorkerAction::Configure { worker: id, spec: plan().spec };
     assert_eq!(looked(from_ref(&at), vec![outdated.clone()]).actions, [configure]);

@@ -10,6 +10,7 @@ use engine::aggregate::AggregateKind;
 use engine::arrow_convert::{is_comparable, physical_type};
 use engine::expression::{Division, Expression};
 use engine::{Bounds, PhysicalType};
+use plan::StandardAggregate;
 use types::numeric::{checked_power_of_ten, power_of_ten};
 use types::sql_type::NUMERIC_PRECISION_MAX;
 
@@ -53,15 +54,17 @@ impl AggregateFunction {
         let data_type = argument.data_type(schema).ok()?;
         let is_constant = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
         let is_ordered = is_comparable(&data_type) && data_type != DataType::Boolean;
-        match aggregate.fun().name() {
-            _ if !is_plain => None,
-            "count" if is_constant => Some(Self::CountRows),
-            "count" => Some(Self::Count),
-            "min" if is_ordered => physical_type(&data_type).map(Self::Min),
-            "max" if is_ordered => physical_type(&data_type).map(Self::Max),
-            "bool_and" if data_type == DataType::Boolean => Some(Self::Min(PhysicalType::Bools)),
-            "bool_or" if data_type == DataType::Boolean => Some(Self::Max(PhysicalType::Bools)),
-            "sum" | "avg" => {
+        if !is_plain {
+            return None;
+        }
+        match StandardAggregate::from_function(aggregate.fun())? {
+            StandardAggregate::Count if is_constant => Some(Self::CountRows),
+            StandardAggregate::Count => Some(Self::Count),
+            StandardAggregate::Min if is_ordered => physical_type(&data_type).map(Self::Min),
+            StandardAggregate::Max if is_ordered => physical_type(&data_type).map(Self::Max),
+            StandardAggregate::BoolAnd if data_type == DataType::Boolean => Some(Self::Min(PhysicalType::Bools)),
+            StandardAggregate::BoolOr if data_type == DataType::Boolean => Some(Self::Max(PhysicalType::Bools)),
+            StandardAggregate::Sum | StandardAggregate::Average => {
                 let fields = aggregate.state_fields().ok()?;
                 let form = fields.first()?.data_type().clone();
                 let sum = match (&data_type, &form) {
@@ -74,7 +77,7 @@ impl AggregateFunction {
                 };
                 (fields.len() == 2).then_some(Self::Total { sum, form })
             }
-            "variance" | "var_samp" | "var_pop" | "stddev" | "stddev_samp" | "stddev_pop" => match data_type {
+            StandardAggregate::Variance => match data_type {
                 // No sum of integers needs more than 128 bits, and `sum` and `avg` of the same argument share that
                 // state.
                 DataType::Int16 | DataType::Int32 | DataType::Int64 => Some(Self::Variance { sum: AggregateKind::Sum }),
@@ -82,7 +85,17 @@ impl AggregateFunction {
                 DataType::Float32 | DataType::Float64 => Some(Self::FloatVariance),
                 _ => None,
             },
-            _ => None,
+            StandardAggregate::Min
+            | StandardAggregate::Max
+            | StandardAggregate::BoolAnd
+            | StandardAggregate::BoolOr
+            | StandardAggregate::Grouping
+            | StandardAggregate::ArrayAgg
+            | StandardAggregate::StringAgg
+            | StandardAggregate::JsonAgg
+            | StandardAggregate::PercentileCont
+            | StandardAggregate::PercentileDisc
+            | StandardAggregate::Mode => None,
         }
     }
 
@@ -151,7 +164,8 @@ pub(in crate::plan) fn total_value(
     let digits_of_numeric = Bounds { min: 1 - beyond, max: beyond - 1 };
     let gives = aggregate.field();
     // A sum of `real` is computed in double precision and has to be rounded.
-    if aggregate.fun().name() == "sum" && *gives.data_type() != DataType::Float32 {
+    let is_sum = StandardAggregate::from_function(aggregate.fun()) == Some(StandardAggregate::Sum);
+    if is_sum && *gives.data_type() != DataType::Float32 {
         let limits = match gives.data_type() {
             DataType::Int64 => Some(Bounds::I64),
             DataType::Decimal128(..) => Some(digits_of_numeric),

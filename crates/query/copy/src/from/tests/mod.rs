@@ -4,6 +4,7 @@
 mod binary;
 mod csv;
 mod lines;
+mod samples;
 mod text;
 
 use std::sync::Arc;

@@ -14,11 +14,16 @@ use syntax::Walk;
 use system_catalog::SEQUENCE_COLUMNS;
 
 use crate::bind::relation::{RelationName, ResolvedRelation, find_relation};
+use crate::bind::relation_source::{RelationSource, RelationSources};
 use crate::bind::time_travel;
 
 /// Collects the column names of all relations and SELECT lists of a query.
-pub(super) fn collect_column_names(query: &Query, context: &Arc<StatementContext>) -> HashSet<String> {
-    let mut names = ColumnNameCollector { context, names: HashSet::new() };
+pub(super) fn collect_column_names(
+    query: &Query,
+    context: &Arc<StatementContext>,
+    sources: &RelationSources,
+) -> HashSet<String> {
+    let mut names = ColumnNameCollector { context, sources, names: HashSet::new() };
     // The visitor never breaks.
     let _: ControlFlow<()> = query.walk(&mut names);
     names.names
@@ -26,6 +31,7 @@ pub(super) fn collect_column_names(query: &Query, context: &Arc<StatementContext
 
 struct ColumnNameCollector<'a> {
     context: &'a Arc<StatementContext>,
+    sources: &'a RelationSources,
     names: HashSet<String>,
 }
 
@@ -63,7 +69,10 @@ impl Visitor for ColumnNameCollector<'_> {
         match factor {
             TableFactor::Table { name, alias, version, .. } => {
                 self.alias(alias.as_ref());
-                let moment = version.as_ref().and_then(|version| time_travel::evaluated_target(version).ok());
+                let moment = match version.as_ref().and_then(|version| self.sources.get(version)) {
+                    Some(RelationSource::Snapshot(moment)) => Some(moment),
+                    _ => None,
+                };
                 let past = moment.and_then(|moment| time_travel::context_at_snapshot(self.context, moment).ok());
                 let context = past.as_ref().map_or(self.context, |(context, _)| context);
                 // Relations that do not exist are reported when they are resolved.

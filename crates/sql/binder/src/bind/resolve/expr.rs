@@ -3,15 +3,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, SetExpr,
-    Values, VisitorMut,
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
+    Query, SetExpr, Value, Values, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use syntax::Walk;
 use types::{SqlError, SqlResult};
 
-use super::Resolver;
-use super::scope;
+use super::row_in_subquery::{NullHandling, is_row_membership};
+use super::{Output, Resolver, from, scope};
 
 impl Resolver<'_> {
     /// Resolves an expression, including its subqueries, at the current levels.
@@ -21,7 +21,8 @@ impl Resolver<'_> {
 
     /// Resolves the expressions within any syntax node.
     pub(super) fn resolve_within(&mut self, part: &mut impl Walk) -> SqlResult<()> {
-        let mut visitor = Visitor { resolver: self, subqueries: Vec::new() };
+        let mut visitor =
+            Visitor { resolver: self, subqueries: Vec::new(), outputs: Vec::new(), row_memberships: Vec::new() };
         match part.walk_mut(&mut visitor) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(*error),
@@ -32,6 +33,12 @@ impl Resolver<'_> {
         let span = match expr {
             Expr::Identifier(name) => name.span,
             Expr::CompoundIdentifier(parts) => parts.first().map_or_else(Span::empty, |part| part.span),
+            Expr::Function(function) if is_merge_action(function) => {
+                if let Some(column) = &self.merge_action {
+                    *expr = column.clone();
+                }
+                return Ok(());
+            }
             _ => return Ok(()),
         };
         self.column(expr).map_err(|error| self.text.with_span(error, span))
@@ -68,29 +75,75 @@ impl Resolver<'_> {
 
 struct Visitor<'r, 'a> {
     resolver: &'r mut Resolver<'a>,
-    /// Subqueries that are resolved already, removed from the tree to hide them from the visitor.
-    subqueries: Vec<Query>,
+    /// Subqueries that are resolved already, with their outputs; removed from the tree to hide them from the visitor.
+    subqueries: Vec<(Query, Vec<Output>)>,
+    /// Outputs of the subquery that was left last.
+    outputs: Vec<Output>,
+    /// Enclosing tests `row IN (query)`, innermost last.
+    row_memberships: Vec<RowMembership>,
+}
+
+/// Test `row IN (query)` that the visitor has entered.
+struct RowMembership {
+    nulls: NullHandling,
+    /// Number of volatile WITH queries read before the test.
+    volatile_ctes_read: usize,
+}
+
+impl Visitor<'_, '_> {
+    fn enter_row_membership(&mut self, nulls: NullHandling) {
+        self.row_memberships.push(RowMembership { nulls, volatile_ctes_read: self.resolver.volatile_ctes_read() });
+    }
+
+    /// Expands `row IN (query)`, whose parts are resolved.
+    fn expand_row_membership(&mut self, expr: &mut Expr) -> SqlResult<()> {
+        if !is_row_membership(expr) {
+            return Ok(());
+        }
+        let Some(RowMembership { nulls, volatile_ctes_read }) = self.row_memberships.pop() else {
+            return Err(SqlError::internal("a test `row IN (query)` is left without having been entered"));
+        };
+        // The query is evaluated twice to distinguish NULL from false.
+        if nulls == NullHandling::Distinguish && volatile_ctes_read < self.resolver.volatile_ctes_read() {
+            return Err(from::volatile_reread_error());
+        }
+        let Expr::InSubquery { expr: value, subquery, negated } = &*expr else { return Ok(()) };
+        let Expr::Tuple(fields) = value.as_ref() else { return Ok(()) };
+        *expr = self.resolver.build_row_membership(fields, subquery, &self.outputs, *negated, nulls)?;
+        Ok(())
+    }
 }
 
 impl VisitorMut for Visitor<'_, '_> {
     type Break = Box<SqlError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<SqlError>> {
-        if let Err(error) = self.resolver.query(query) {
-            return ControlFlow::Break(Box::new(error));
-        }
-        self.subqueries.push(std::mem::replace(query, empty_query()));
+        let outputs = match self.resolver.query(query) {
+            Ok(outputs) => outputs,
+            Err(error) => return ControlFlow::Break(Box::new(error)),
+        };
+        self.subqueries.push((std::mem::replace(query, empty_query()), outputs));
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<SqlError>> {
-        if let Some(resolved) = self.subqueries.pop() {
+        if let Some((resolved, outputs)) = self.subqueries.pop() {
             *query = resolved;
+            self.outputs = outputs;
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<SqlError>> {
+        if let Expr::IsTrue(test) = expr
+            && matches!(test.as_ref(), Expr::InSubquery { negated: false, .. })
+            && is_row_membership(test)
+        {
+            *expr = std::mem::replace(test.as_mut(), Expr::Value(Value::Null.into()));
+            self.enter_row_membership(NullHandling::CountAsFalse);
+        } else if is_row_membership(expr) {
+            self.enter_row_membership(NullHandling::Distinguish);
+        }
         match field_access(expr).and_then(|()| whole_rows(expr)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
@@ -98,7 +151,7 @@ impl VisitorMut for Visitor<'_, '_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<SqlError>> {
-        match self.resolver.reference(expr) {
+        match self.resolver.reference(expr).and_then(|()| self.expand_row_membership(expr)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
         }
@@ -132,6 +185,12 @@ fn whole_rows(expr: &Expr) -> SqlResult<()> {
         return Err(SqlError::unsupported("a whole-row reference"));
     }
     Ok(())
+}
+
+/// Returns whether a call is `merge_action()`.
+fn is_merge_action(function: &Function) -> bool {
+    matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(name)] if name.value == "merge_action")
+        && matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty())
 }
 
 /// Returns whether the name is a SQL function that is called without parentheses.

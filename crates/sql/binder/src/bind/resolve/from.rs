@@ -9,17 +9,15 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
 use session_context::StatementContext;
-use syntax::statement::column_count_mismatch;
 use system_catalog::SEQUENCE_COLUMNS;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, TimeTravelTarget};
 
 use super::Resolver;
 use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
-use crate::bind::plan_names::ASSIGNMENT_QUERY;
 use crate::bind::relation::{self, RelationName, ResolvedRelation};
+use crate::bind::relation_source::RelationSource;
 use crate::bind::time_travel;
-use crate::rewrite::row;
 
 impl Resolver<'_> {
     /// Resolves a FROM clause and returns its scope.
@@ -61,7 +59,11 @@ impl Resolver<'_> {
                 if sample.is_some() {
                     return Err(SqlError::unsupported("TABLESAMPLE"));
                 }
-                let moment = version.take().map(|version| time_travel::evaluated_target(&version)).transpose()?;
+                let moment = match version.as_ref().map(|version| self.sources.get(version)) {
+                    None => None,
+                    Some(Some(RelationSource::Snapshot(moment))) => Some(moment),
+                    Some(_) => return Err(SqlError::internal("an AS OF clause is resolved before it is evaluated")),
+                };
                 self.table(name, alias, moment)
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
@@ -108,9 +110,7 @@ impl Resolver<'_> {
         {
             // Each reference evaluates the query again.
             if cte.is_volatile && cte.is_referenced && !cte.is_materialized {
-                let what = "reading a WITH query with a volatile function more than once";
-                return Err(SqlError::unsupported(what)
-                    .with_hint("Its rows are computed once if it is written AS MATERIALIZED."));
+                return Err(volatile_reread_error());
             }
             cte.is_referenced = true;
             self.cte_levels = self.cte_levels.max(cte.depth);
@@ -177,18 +177,14 @@ impl Resolver<'_> {
                 let table = system_catalog::table(schema, name, self.context)
                     .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone")))?;
                 let fields = table.schema();
-                let (given, others): (Vec<_>, Vec<_>) =
-                    fields.fields().iter().partition(|field| field.name() != system_catalog::TABLEOID);
+                let shown = fields.fields().len() - system_catalog::hidden_column_count(schema, name);
+                let (given, others) = fields.fields().split_at(shown);
                 hidden = others.first().map(|field| field.name().clone());
                 let columns = given.iter().map(|field| (field.name().clone(), field.name().clone(), None)).collect();
                 ((*schema).to_owned(), columns)
             }
         };
-        let mut parts = vec![quoted(&schema), quoted(&wanted.name)];
-        if let Some(moment) = moment {
-            parts.insert(0, quoted(&time_travel::encode_target(moment)));
-        }
-        *name = ObjectName::from(parts);
+        *name = ObjectName::from(vec![quoted(&schema), quoted(&wanted.name)]);
         let mut scope = self.scope_of_alias(Some(schema), &wanted.name, alias, columns)?;
         if let (Some(hidden), Some(alias)) = (hidden, alias)
             && let Some(relation) = scope.relations.first_mut()
@@ -212,13 +208,6 @@ impl Resolver<'_> {
             Some(alias) => (alias.name.value.clone(), None, std::mem::take(&mut alias.columns)),
             None => (own_name.to_owned(), schema, Vec::new()),
         };
-        if name == row::SUBQUERY_ALIAS && !renamed.is_empty() && renamed.len() != columns.len() {
-            let many = if renamed.len() < columns.len() { "many" } else { "few" };
-            return Err(SqlError::new(Condition::SyntaxError, format!("subquery has too {many} columns")));
-        }
-        if name == ASSIGNMENT_QUERY && renamed.len() != columns.len() {
-            return Err(column_count_mismatch());
-        }
         if renamed.len() > columns.len() {
             let message = format!(
                 "table \"{name}\" has {} columns available but {} columns specified",
@@ -365,17 +354,39 @@ fn coalesce(a: &Expr, b: &Expr) -> Expr {
     })
 }
 
-fn no_table() -> TableFactor {
+/// Returns the refusal of a plan that would evaluate a volatile WITH query twice, with different rows.
+pub(super) fn volatile_reread_error() -> SqlError {
+    SqlError::unsupported("reading a WITH query with a volatile function more than once")
+        .with_hint("Its rows are computed once if it is written AS MATERIALIZED.")
+}
+
+pub(super) fn no_table() -> TableFactor {
     TableFactor::Derived { lateral: false, subquery: Box::new(super::expr::empty_query()), alias: None, sample: None }
 }
 
 /// Builds `SELECT * FROM table`.
 pub(super) fn select_all(table: TableWithJoins) -> SqlResult<Query> {
-    let parsed =
-        Parser::new(&PostgreSqlDialect {}).try_with_sql("SELECT *").and_then(|mut parser| parser.parse_query());
-    let mut query = *parsed.map_err(|error| SqlError::internal(error.to_string()))?;
+    let mut query = parse_query("SELECT *")?;
     if let SetExpr::Select(select) = query.body.as_mut() {
         select.from = vec![table];
     }
     Ok(query)
+}
+
+/// Builds `SELECT items FROM (rows) AS relation`.
+pub(super) fn select_from(items: &str, rows: Query, relation: &str) -> SqlResult<Query> {
+    let mut query = parse_query(&format!("SELECT {items} FROM (SELECT 1) AS {}", quoted(relation)))?;
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let Some(table) = select.from.first_mut()
+        && let TableFactor::Derived { subquery, .. } = &mut table.relation
+    {
+        **subquery = rows;
+    }
+    Ok(query)
+}
+
+/// Parses a query that name resolution builds.
+pub(super) fn parse_query(sql: &str) -> SqlResult<Query> {
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_query());
+    parsed.map(|query| *query).map_err(|error| SqlError::internal(error.to_string()))
 }

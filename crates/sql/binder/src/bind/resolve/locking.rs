@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Relation as Stored, Table};
 use datafusion::sql::sqlparser::ast::{
-    GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    GroupByExpr, JoinOperator, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
 use plan::{ROW_ID, ROW_POSITION};
 use session_context::StatementContext;
@@ -15,9 +15,8 @@ use super::placement::{self, Clause};
 use super::scope::{column_expr, quoted};
 use super::{ResolvedColumn, ResolvedQuery, Resolver, column_names};
 use crate::bind::error_position::StatementText;
-use crate::bind::plan_names::ROW_IDENTITY_CATALOG;
 use crate::bind::relation::{self, RelationName, ResolvedRelation};
-use crate::bind::time_travel;
+use crate::bind::relation_source::{RelationSource, RelationSources};
 
 /// Table whose rows a query locks; `column` is the index of `__row_id` in the query's output, and `__place` follows.
 pub(in crate::bind) struct LockedTable {
@@ -30,6 +29,7 @@ pub(in crate::bind) struct LockedTable {
 /// Resolves the names of a query that locks rows.
 pub(in crate::bind) fn resolve_locking_query(
     context: &Arc<StatementContext>,
+    sources: &RelationSources,
     text: StatementText<'_>,
     mut query: Query,
 ) -> SqlResult<(ResolvedQuery, Vec<LockedTable>)> {
@@ -43,8 +43,8 @@ pub(in crate::bind) fn resolve_locking_query(
     written.from.iter().for_each(|table| collect_written_names(table, &mut names));
     let mut nullable = Vec::new();
     written.from.iter().for_each(|table| collect_nullable(table, &mut nullable));
-    let mut resolver = Resolver::new(context, text);
-    resolver.column_names = column_names::collect_column_names(&query, context);
+    let mut resolver = Resolver::new(context, sources, text);
+    resolver.column_names = column_names::collect_column_names(&query, context, sources);
     let outputs = resolver.query(&mut query)?;
     let SetExpr::Select(select) = query.body.as_mut() else { return Err(SqlError::internal("a SELECT locks rows")) };
     let mut factors = Vec::new();
@@ -61,14 +61,16 @@ pub(in crate::bind) fn resolve_locking_query(
         let has = |wait| wanted.iter().any(|it| it.wait == wait);
         let wait = [LockWait::NoWait, LockWait::SkipLocked].into_iter().find(|it| has(*it)).unwrap_or_default();
         let is_named = wanted.iter().any(|it| it.name.is_some());
-        let Some((table, alias)) = lock_target(context, factor, is_named, &lock_words(mode))? else { continue };
+        let Some((table, alias)) = lock_target(context, sources, factor, is_named, &lock_words(mode))? else {
+            continue;
+        };
         if is_nullable {
             let message = format!("{} cannot be applied to the nullable side of an outer join", lock_words(mode));
             return Err(SqlError::new(Condition::FeatureNotSupported, message));
         }
         locked.push(LockedTable { table, mode, wait, column: outputs.len() + items.len() });
         for column in [ROW_ID, ROW_POSITION] {
-            let name = Ident::with_quote('"', format!("lock\u{1}{}", items.len()));
+            let name = quoted(&resolver.unique_column(column, &[&outputs]));
             items.push(SelectItem::ExprWithAlias { expr: column_expr(&alias, column), alias: name });
         }
     }
@@ -178,11 +180,12 @@ fn collect_resolved_factors<'a>(table: &'a mut TableWithJoins, factors: &mut Vec
 /// `None` for a relation without rows to lock.
 fn lock_target(
     context: &Arc<StatementContext>,
+    sources: &RelationSources,
     factor: &mut TableFactor,
     is_named: bool,
     clause: &str,
 ) -> SqlResult<Option<(Arc<Table>, String)>> {
-    let TableFactor::Table { name, alias: Some(alias), .. } = factor else {
+    let TableFactor::Table { name, alias: Some(alias), version, .. } = factor else {
         return Err(SqlError::unsupported(format_args!("{clause} of a subquery or a function")));
     };
     if name.0.len() == 1 {
@@ -192,8 +195,7 @@ fn lock_target(
         }
         return Ok(None);
     }
-    let first = name.0.first().and_then(|part| part.as_ident());
-    if first.is_some_and(|first| time_travel::decode_target(&first.value).is_some()) {
+    if version.is_some() {
         return Err(SqlError::unsupported(format_args!("{clause} with AS OF")));
     }
     match relation::find_relation(context, &RelationName::parse(name, context)?)? {
@@ -202,7 +204,7 @@ fn lock_target(
             Err(SqlError::new(Condition::WrongObjectType, message))
         }
         ResolvedRelation::Catalog(Stored::Table(table)) => {
-            name.0.insert(0, ObjectName::from(vec![quoted(ROW_IDENTITY_CATALOG)]).0.remove(0));
+            *version = Some(sources.refer_to(RelationSource::RowIdentity));
             Ok(Some((table, alias.name.value.clone())))
         }
         ResolvedRelation::Catalog(Stored::Sequence(sequence)) => {

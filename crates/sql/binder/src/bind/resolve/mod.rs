@@ -7,6 +7,7 @@
 //!
 //! - `scope.rs`: the meaning of a name at one query level; `from.rs`: scopes of FROM clauses,
 //! - `select.rs`: the clauses of a SELECT in PostgreSQL's order; `expr.rs`: names within expressions,
+//! - `row_in_subquery.rs`: `(a, b) IN (SELECT …)`,
 //! - `placement.rs`: checks where aggregates and window functions are allowed,
 //! - `multiset.rs` (INTERSECT ALL and EXCEPT ALL), `ties.rs` (WITH TIES), `locking.rs` (FOR UPDATE),
 //!   `modification.rs` (UPDATE and the like),
@@ -19,6 +20,7 @@ mod locking;
 mod modification;
 mod multiset;
 mod placement;
+mod row_in_subquery;
 mod scope;
 mod select;
 mod ties;
@@ -30,13 +32,14 @@ use datafusion::sql::sqlparser::ast::{
     Cte as WrittenCte, CteAsMaterialized, Expr, Fetch, LimitClause, ObjectName, OrderBy, OrderByKind, Query, SetExpr,
     SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator, Value, Values, With,
 };
+use plan::{take_unique_name, unique_name};
 use session_context::StatementContext;
 use syntax::statement::{LockedRelation, lock_words};
 use types::stack::{PLAN_DEPTH_MAX, too_complex_error};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 pub(in crate::bind) use self::locking::{LockedTable, resolve_locking_query};
-pub(crate) use self::modification::ReturningRow;
+pub(crate) use self::modification::{MergeComposition, ReturningRow, RowColumn, RowPresence, ValueKind};
 pub(in crate::bind) use self::modification::{
     ResolvedReturning, WrittenModification, WrittenReturning, resolve_modification, resolve_returning,
 };
@@ -44,6 +47,7 @@ pub(crate) use self::placement::Clause;
 pub(in crate::bind) use self::scope::quoted;
 use self::scope::{Origin, Scope};
 use crate::bind::error_position::StatementText;
+use crate::bind::relation_source::RelationSources;
 
 /// Query with resolved names.
 #[derive(Debug, Clone)]
@@ -65,11 +69,12 @@ pub(super) struct ResolvedColumn {
 /// Resolves the names of a query.
 pub(super) fn resolve_query(
     context: &Arc<StatementContext>,
+    sources: &RelationSources,
     text: StatementText<'_>,
     mut query: Query,
 ) -> SqlResult<ResolvedQuery> {
-    let mut resolver = Resolver::new(context, text);
-    resolver.column_names = column_names::collect_column_names(&query, context);
+    let mut resolver = Resolver::new(context, sources, text);
+    resolver.column_names = column_names::collect_column_names(&query, context, sources);
     let outputs = resolver.query(&mut query)?;
     let columns =
         outputs.into_iter().map(|output| ResolvedColumn { name: output.name, origin: output.origin }).collect();
@@ -79,10 +84,11 @@ pub(super) fn resolve_query(
 /// Resolves the names of an expression over unqualified columns.
 pub(super) fn resolve_expression(
     context: &Arc<StatementContext>,
+    sources: &RelationSources,
     expr: &mut Expr,
     columns: &[String],
 ) -> SqlResult<()> {
-    let mut resolver = Resolver::new(context, StatementText::default());
+    let mut resolver = Resolver::new(context, sources, StatementText::default());
     let columns = columns
         .iter()
         .map(|name| scope::Column { name: name.clone(), expr: Expr::Identifier(quoted(name)), origin: None })
@@ -96,6 +102,8 @@ const CTE_LEVELS_MAX: usize = PLAN_DEPTH_MAX / 8;
 
 struct Resolver<'a> {
     context: &'a Arc<StatementContext>,
+    /// Sources that relations refer to.
+    sources: &'a RelationSources,
     text: StatementText<'a>,
     /// Scopes of the enclosing FROM clauses, outermost first.
     levels: Vec<Scope>,
@@ -108,6 +116,8 @@ struct Resolver<'a> {
     /// Greatest [`Cte::depth`] of the WITH queries read so far.
     cte_levels: usize,
     groups_by_key: bool,
+    /// Column with the result of `merge_action()`, where MERGE's RETURNING is resolved.
+    merge_action: Option<Expr>,
 }
 
 /// Output column of a query.
@@ -134,9 +144,10 @@ struct Cte {
 }
 
 impl<'a> Resolver<'a> {
-    fn new(context: &'a Arc<StatementContext>, text: StatementText<'a>) -> Self {
+    fn new(context: &'a Arc<StatementContext>, sources: &'a RelationSources, text: StatementText<'a>) -> Self {
         Self {
             context,
+            sources,
             text,
             levels: Vec::new(),
             ctes: Vec::new(),
@@ -145,16 +156,24 @@ impl<'a> Resolver<'a> {
             cte_names: HashSet::new(),
             cte_levels: 0,
             groups_by_key: false,
+            merge_action: None,
         }
     }
 
     /// Returns a name for a relation that is unique in the plan.
     fn unique_relation(&mut self, name: &str) -> String {
-        let found = std::iter::once(name.to_owned())
-            .chain((1_u64..).map(|number| format!("{name}_{number}")))
-            .find(|candidate| !self.relation_names.contains(candidate) && !self.column_names.contains(candidate))
-            .expect("names do not run out");
+        let is_taken = |name: &str| self.relation_names.contains(name) || self.column_names.contains(name);
+        let found = unique_name(name, is_taken);
         self.relation_names.insert(found.clone());
+        found
+    }
+
+    /// Returns a name for a column that no relation and no other column has; `outputs` are queries beside it.
+    fn unique_column(&mut self, name: &str, outputs: &[&[Output]]) -> String {
+        let is_output = |name: &str| outputs.iter().copied().flatten().any(|output| output.plan_name == name);
+        let is_taken = |name: &str| self.relation_names.contains(name) || self.column_names.contains(name);
+        let found = unique_name(name, |name| is_taken(name) || is_output(name));
+        self.column_names.insert(found.clone());
         found
     }
 
@@ -249,7 +268,8 @@ impl<'a> Resolver<'a> {
                 let message = format!("WITH query name \"{name}\" specified more than once");
                 return Err(SqlError::new(Condition::DuplicateAlias, message));
             }
-            let internal = unique_name(&mut self.cte_names, &name);
+            // DataFusion looks relations up among WITH queries by their whole name as text, schema and dot included.
+            let internal = take_unique_name(&mut self.cte_names, &name.replace('.', "_"));
             let renamed: Vec<String> =
                 std::mem::take(&mut cte.alias.columns).into_iter().map(|column| column.name.value).collect();
             cte.alias.name = quoted(&internal);
@@ -365,16 +385,6 @@ impl<'a> Resolver<'a> {
 
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Value::Null)
-}
-
-/// Returns `name`, or `name_1`, `name_2`, … if it is taken.
-fn unique_name(taken: &mut HashSet<String>, name: &str) -> String {
-    let found = std::iter::once(name.to_owned())
-        .chain((1_u64..).map(|number| format!("{name}_{number}")))
-        .find(|candidate| !taken.contains(candidate))
-        .expect("names do not run out");
-    taken.insert(found.clone());
-    found
 }
 
 /// Rejects clauses that no query may have.

@@ -11,10 +11,6 @@ use super::expr::empty_query;
 use super::scope::quoted;
 use super::{Output, Resolver};
 
-/// Columns of the rewritten query; no identifier of a client equals them.
-const RANK: &str = "\"rank\u{1}\"";
-const NUMBER: &str = "\"number\u{1}\"";
-
 impl Resolver<'_> {
     /// Rewrites `query`, whose names are resolved, to return `count` rows and the peers of the last one.
     pub(super) fn with_ties(&mut self, query: &mut Query, count: Option<Expr>, outputs: &[Output]) -> SqlResult<()> {
@@ -28,7 +24,8 @@ impl Resolver<'_> {
         };
         let Some(count) = count else { return Err(SqlError::internal("FETCH has a count")) };
         let last = parse_count(&count)?.saturating_add(offset);
-        let keys = keys(order_by, query.body.as_mut())?;
+        let keys = self.sort_keys(order_by, query.body.as_mut(), outputs)?;
+        let [rank, number] = ["rank", "row_number"].map(|name| quoted(&self.unique_column(name, &[outputs])));
         let (rows, ranked) = (quoted(&self.unique_relation("rows")), quoted(&self.unique_relation("ranked")));
         let names: Vec<String> = outputs.iter().map(|output| quoted(&output.plan_name).to_string()).collect();
         let of = |relation: &dyn std::fmt::Display| -> String {
@@ -37,15 +34,15 @@ impl Resolver<'_> {
         let order: Vec<String> = keys.iter().map(|key| format!("{rows}.{key}")).collect();
         let order = order.join(", ");
         let inner = format!(
-            "SELECT {}rank() OVER (ORDER BY {order}) AS {RANK}, row_number() OVER (ORDER BY {order}) AS {NUMBER} \
+            "SELECT {}rank() OVER (ORDER BY {order}) AS {rank}, row_number() OVER (ORDER BY {order}) AS {number} \
              FROM (SELECT 1) AS {rows}",
             of(&rows)
         );
         let items = of(&ranked);
         let items = items.trim_end_matches(", ");
         let sql = format!(
-            "SELECT {items} FROM ({inner}) AS {ranked} WHERE {ranked}.{RANK} <= {last} AND {ranked}.{NUMBER} > {offset} \
-             ORDER BY {ranked}.{NUMBER}"
+            "SELECT {items} FROM ({inner}) AS {ranked} WHERE {ranked}.{rank} <= {last} AND {ranked}.{number} > {offset} \
+             ORDER BY {ranked}.{number}"
         );
         let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql).and_then(|mut parser| parser.parse_query());
         let mut outer = *parsed.map_err(|error| SqlError::internal(error.to_string()))?;
@@ -57,27 +54,27 @@ impl Resolver<'_> {
         query.order_by = outer.order_by;
         Ok(())
     }
-}
 
-/// Returns the sort keys as output columns with their options; a key that is not an output is added as one.
-fn keys(order_by: OrderBy, body: &mut SetExpr) -> SqlResult<Vec<String>> {
-    let OrderByKind::Expressions(keys) = order_by.kind else {
-        return Err(SqlError::unsupported("ORDER BY ALL"));
-    };
-    let mut shown = Vec::with_capacity(keys.len());
-    for (at, OrderByExpr { expr, options, .. }) in keys.into_iter().enumerate() {
-        let column = match (&expr, &mut *body) {
-            (Expr::Identifier(name), _) => name.clone(),
-            (_, SetExpr::Select(select)) => {
-                let alias = quoted(&format!("key\u{1}{at}"));
-                select.projection.push(SelectItem::ExprWithAlias { expr, alias: alias.clone() });
-                alias
-            }
-            _ => return Err(SqlError::internal("an order of a set operation is an output")),
+    /// Returns the sort keys as output columns with their options; a key that is not an output is added as one.
+    fn sort_keys(&mut self, order_by: OrderBy, body: &mut SetExpr, outputs: &[Output]) -> SqlResult<Vec<String>> {
+        let OrderByKind::Expressions(keys) = order_by.kind else {
+            return Err(SqlError::unsupported("ORDER BY ALL"));
         };
-        shown.push(format!("{column}{options}"));
+        let mut shown = Vec::with_capacity(keys.len());
+        for OrderByExpr { expr, options, .. } in keys {
+            let column = match (&expr, &mut *body) {
+                (Expr::Identifier(name), _) => name.clone(),
+                (_, SetExpr::Select(select)) => {
+                    let alias = quoted(&self.unique_column("sort_key", &[outputs]));
+                    select.projection.push(SelectItem::ExprWithAlias { expr, alias: alias.clone() });
+                    alias
+                }
+                _ => return Err(SqlError::internal("an order of a set operation is an output")),
+            };
+            shown.push(format!("{column}{options}"));
+        }
+        Ok(shown)
     }
-    Ok(shown)
 }
 
 /// Returns the only subquery in the FROM of a rewritten query.

@@ -221,6 +221,28 @@ fn tests_of(sql_type: &SqlType) -> Vec<Test> {
     tests
 }
 
+/// Conformance of the cache: blocks of all samples, built from arrays and from pages, give the samples back.
+#[tokio::test]
+async fn all_samples_come_back_from_blocks() {
+    let objects = bucket();
+    let (columns, batch) = crate::writer::tests::all_samples_of_all_types();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    let all = RowSet::all(batch.num_rows());
+    let parquet = reader.file().metadata.parquet_schema();
+    for leaf in 0..parquet.num_columns() {
+        let position = parquet.get_column_root_idx(leaf);
+        let (def, values) = (&columns[position], batch.column(position));
+        let block = ColumnBlock::from_array(values).unwrap();
+        assert_eq!(&block.gather(&all, values.data_type()).unwrap(), values, "{}", def.sql_type);
+        for is_kept in [true, false] {
+            for block in blocks_of(&reader, leaf, def, is_kept).await.into_iter().flatten() {
+                assert_eq!(&block.gather(&all, values.data_type()).unwrap(), values, "{}", def.sql_type);
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_has_no_form_here_goes_through_arrow() {
     let objects = bucket();

@@ -1,5 +1,5 @@
 //! Compression (FSST) of blocks of long strings on disk: the disk holds more of them and reads them faster. In memory
-//! they stay uncompressed, because searching compressed strings takes eleven times as long (`docs/performance.md`).
+//! they stay uncompressed, because searching compressed strings takes eleven times as long (`docs/internals/reports`).
 
 use std::borrow::Cow;
 

@@ -5,11 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
+use functions::may_fail_by_row;
 
 use super::operation::with_column_indices;
 use super::subplans::SubplanId;
@@ -151,7 +152,7 @@ impl Fusion {
             None => rows,
         };
         let total = |(number, call): (usize, &AggregateFunction)| {
-            Ok(with_columns(Expr::AggregateFunction(call.clone()), &columns)?.alias(format!("total\u{1}{number}")))
+            Ok(with_columns(Expr::AggregateFunction(call.clone()), &columns)?.alias(format!("total_{number}")))
         };
         let totals = self.aggregates.iter().enumerate().map(total).collect::<Result<Vec<_>>>()?;
         Aggregate::try_new(rows.into(), Vec::new(), totals).map(LogicalPlan::Aggregate)
@@ -198,30 +199,10 @@ fn is_infallible_call(call: &AggregateFunction) -> Result<bool> {
     Ok(params.order_by.is_empty())
 }
 
-/// Returns whether an expression can be evaluated without errors for rows that other conditions would exclude: it only
-/// compares columns.
+/// Returns whether an expression can be evaluated without errors for rows that other conditions would exclude.
 fn is_infallible(expr: &Expr) -> Result<bool> {
-    let mut is_plain = true;
-    expr.apply(|expr| {
-        is_plain &= match expr {
-            Expr::Column(_)
-            | Expr::Literal(..)
-            | Expr::Not(_)
-            | Expr::IsNull(_)
-            | Expr::IsNotNull(_)
-            | Expr::IsTrue(_)
-            | Expr::IsFalse(_)
-            | Expr::IsNotTrue(_)
-            | Expr::IsNotFalse(_)
-            | Expr::Between(_)
-            | Expr::InList(_)
-            | Expr::Like(_) => true,
-            Expr::BinaryExpr(BinaryExpr { op, .. }) if op.supports_propagation() || op.is_logic_operator() => true,
-            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => false,
-            // Constant for all rows.
-            other => other.column_refs().is_empty() && !other.is_volatile(),
-        };
-        Ok(if is_plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    let reads_more = expr.exists(|expr| {
+        Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)))
     })?;
-    Ok(is_plain)
+    Ok(!reads_more && !expr.is_volatile() && !may_fail_by_row(expr)?)
 }

@@ -14,7 +14,6 @@ use datafusion::execution::SessionState;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -30,9 +29,8 @@ use plan::plan_limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::fenced_rule::is_limit;
-use crate::rank_limit::LimitRanks;
+use crate::rules::runs_for_partitions;
 use crate::shared_rows::SharedScanExec;
-use crate::single_threaded;
 
 /// Predicate that is true if compiled fragments run the entire plan, so that more partitions gain nothing.
 pub type CoversEntirePlan<'a> = &'a dyn Fn(&Arc<dyn ExecutionPlan>) -> bool;
@@ -42,7 +40,7 @@ pub type CoversEntirePlan<'a> = &'a dyn Fn(&Arc<dyn ExecutionPlan>) -> bool;
 ///
 /// # Errors
 /// `54001` if the plan is nested too deeply.
-pub(crate) fn partition_plan(
+pub(crate) fn parallelize_plan(
     operators: Arc<dyn ExecutionPlan>,
     state: &SessionState,
     covers_entire_plan: CoversEntirePlan<'_>,
@@ -61,7 +59,7 @@ pub(crate) fn partition_plan(
         if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
             let rows = shared.rows();
             if !covers_entire_plan(rows.operators()) {
-                rows.partition(|operators| partition_plan(operators, state, covers_entire_plan, stop))?;
+                rows.partition(|operators| parallelize_plan(operators, state, covers_entire_plan, stop))?;
             }
         }
         let other = if operator.children().is_empty() {
@@ -84,14 +82,6 @@ pub(crate) fn partition_plan(
     }
     plan_limits::check_operators(&operators)?;
     make_cancellable(operators, stop)
-}
-
-/// Returns true if a rule has to run now: it was skipped for a single thread, or has to run again after those that
-/// were.
-fn runs_for_partitions(rule: &dyn PhysicalOptimizerRule) -> bool {
-    let name = rule.name();
-    name != LimitRanks::NAME
-        && (!single_threaded::SINGLE_THREADED_RULES.contains(&name) || single_threaded::RERUN_RULES.contains(&name))
 }
 
 /// Returns the row limit of an operator that applies per partition, so that several partitions need a limit above.

@@ -1,0 +1,100 @@
+//! The page `docs/reference/functions.md` is written from the definitions of the functions.
+//!
+//! `KILN_UPDATE_DOCS=1 cargo test -p system_catalog function_reference` writes it anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use datafusion::logical_expr::Volatility;
+
+use crate::system_functions;
+
+const HEAD: &str = "\
+# Functions and operators
+
+Every function, operator, aggregate and window function, by topic. In psql, `\\df+ name` shows the same descriptions. Functions follow PostgreSQL 15
+unless [postgresql-differences.md](postgresql-differences.md) says otherwise.
+
+An immutable function always returns the same value for the same arguments. A stable one does so within a statement. A volatile one is called for
+each row, and never runs on workers.
+
+This page is written by a test from the definitions of the functions. To write it anew, run
+`KILN_UPDATE_DOCS=1 cargo test -p system_catalog function_reference`.
+";
+
+#[test]
+fn the_page_says_what_the_definitions_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/functions.md");
+    let page = page();
+    if std::env::var_os("KILN_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).expect("the page can be written");
+    }
+    let written = std::fs::read_to_string(&path).expect("the page exists");
+    assert!(
+        written == page,
+        "docs/reference/functions.md is not what the definitions say; write it anew with KILN_UPDATE_DOCS=1"
+    );
+}
+
+#[test]
+fn every_function_has_one_line_of_documentation() {
+    let functions = functions::documentation().into_iter().map(|function| (function.name, function.description));
+    let system = system_functions::documentation().into_iter().map(|function| (function.name, function.description));
+    for (name, description) in functions.chain(system).chain(system_functions::undeclared_documentation()) {
+        let is_line = !description.is_empty() && description.len() <= 80 && !description.contains('\n');
+        assert!(is_line && !description.ends_with('.'), "{name}: {description:?}");
+    }
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    let mut topic = "";
+    for function in functions::documentation() {
+        if function.topic != topic {
+            topic = function.topic;
+            write!(page, "\n## {topic}\n\n").expect("writing to a String cannot fail");
+            page.push_str("| function | returns | volatility | description |\n|---|---|---|---|\n");
+        }
+        if function.signatures.is_empty() {
+            row(&mut page, function.name, "", function.volatility, function.description);
+        }
+        for signature in &function.signatures {
+            row(&mut page, &signature.call, &signature.result, function.volatility, function.description);
+        }
+    }
+    page.push_str(
+        "\n## Catalog, session and sequences\n\n| function | returns | volatility | description |\n|---|---|---|---|\n",
+    );
+    for function in system_functions::documentation() {
+        let (least, most) = (function.arity.start(), function.arity.end());
+        let arguments = if least == most { arguments(*least) } else { format!("{least} to {most} arguments") };
+        let call = format!("{}({arguments})", function.name);
+        row(&mut page, &call, function.result, volatility(function.volatility), function.description);
+    }
+    for (name, description) in system_functions::undeclared_documentation() {
+        row(&mut page, name, "", "", description);
+    }
+    page
+}
+
+fn arguments(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => "1 argument".to_owned(),
+        count => format!("{count} arguments"),
+    }
+}
+
+fn volatility(volatility: Volatility) -> &'static str {
+    match volatility {
+        Volatility::Immutable => "immutable",
+        Volatility::Stable => "stable",
+        Volatility::Volatile => "volatile",
+    }
+}
+
+/// Writes a row of a table; a bar in a cell is escaped.
+fn row(page: &mut String, call: &str, result: &str, volatility: &str, description: &str) {
+    let (call, description) = (call.replace('|', "\\|"), description.replace('|', "\\|"));
+    writeln!(page, "| `{call}` | {result} | {volatility} | {description} |").expect("writing to a String cannot fail");
+}
