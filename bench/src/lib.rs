@@ -1,54 +1,60 @@
-//! Benchmark driver: generates and loads TPC-H and TPC-DS data, runs the queries on Kiln and its peers, and compares
-//! the answers; drives any PostgreSQL-compatible server with concurrent clients for YCSB, TPC-C and ingestion.
+//! Benchmark driver: generates and loads TPC-H and TPC-DS data, runs the queries on Kiln and on the compared systems, and
+//! compares the answers; drives any PostgreSQL-compatible server with concurrent clients for YCSB, TPC-C and ingestion.
 //!
 //! Never measures without checking answers, and never starts a server: it connects to an address.
 //!
-//! - `run.rs`: one query benchmark, from data to score; `suite.rs` has the tables and queries, `score.rs` the score.
-//! - Variants: `cold.rs` (cold caches), `streams.rs` (concurrent streams), `clusters.rs` (worker processes),
-//!   `dashboard.rs` (repeated queries, fragment cache), `unflushed.rs` (scans of unflushed rows), `load_files.rs` (loading
-//!   files), `explain.rs` (planning time of the suites' queries), `planning_growth.rs` (planning time of the long and deep
-//!   statements of `shapes.rs`).
-//! - `measure/mod.rs`: concurrent clients; `ycsb/`, `tpcc/` and `ingest.rs` use it.
+//! - `query_benchmark.rs`: one query benchmark, from data to score; `query_suite.rs` has the tables and queries,
+//!   `score.rs` the score, `result_comparison.rs` the check of the answers, `compared_systems.rs` the other systems.
+//! - Variants of it:
+//!   - `cold_cache_benchmark.rs`: cold caches
+//!   - `concurrent_streams.rs`: concurrent streams
+//!   - `worker_clusters.rs`: worker processes
+//!   - `dashboard_benchmark.rs`: repeated queries with the fragment cache
+//!   - `unflushed_scan.rs`: scans of unflushed rows
+//!   - `load_files_benchmark.rs`: loading files
+//!   - `planning_time.rs`: planning time of the suites' queries
+//!   - `planning_growth.rs`: planning time of the long and deep statements of `statement_shapes.rs`
+//! - `measure/mod.rs`: concurrent clients; `ycsb/`, `tpcc/` and `ingest_benchmark.rs` use it.
 
-pub mod answers;
-pub mod clusters;
-pub mod cold;
-pub mod dashboard;
-pub mod explain;
+pub mod cold_cache_benchmark;
+pub mod compared_systems;
+pub mod concurrent_streams;
+pub mod dashboard_benchmark;
 pub mod generate;
-pub mod ingest;
-pub mod load;
-pub mod load_files;
+pub mod ingest_benchmark;
+pub mod load_files_benchmark;
 pub mod measure;
-pub mod peers;
 pub mod planning_growth;
-pub mod plot;
+pub mod planning_time;
+pub mod query_benchmark;
+pub mod query_report;
+pub mod query_suite;
 mod random;
-pub mod report;
-pub mod run;
+pub mod result_comparison;
 pub mod score;
-pub mod shapes;
-pub mod streams;
-pub mod suite;
+pub mod statement_shapes;
+pub mod svg_plot;
+pub mod table_load;
 pub mod tpcc;
-pub mod unflushed;
+pub mod unflushed_scan;
+pub mod worker_clusters;
 pub mod ycsb;
 
-pub use run::{QueryOptions, prepare, run};
-pub use suite::Suite;
+pub use query_benchmark::{QueryOptions, prepare, run};
+pub use query_suite::Suite;
 
 /// Error of a benchmark.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{doing} failed: {}", server_message(.source))]
-    Server { doing: String, source: tokio_postgres::Error },
-    #[error("cannot make the data of {table} at scale {scale}: {reason}")]
+    #[error("the benchmarked server failed ({action}): {}", server_message(.source))]
+    Server { action: String, source: tokio_postgres::Error },
+    #[error("cannot generate benchmark rows for table {table} at scale factor {scale}: {reason}")]
     Data { table: String, scale: f64, reason: String },
-    #[error("{peer}: {reason}")]
-    Peer { peer: String, reason: String },
-    #[error("{wanted} rows were expected, {found} came")]
-    Rows { wanted: usize, found: usize },
-    #[error("cannot write {path}")]
+    #[error("{system} failed in the benchmark: {reason}")]
+    ComparedSystem { system: String, reason: String },
+    #[error("a benchmark query returned or changed {found} rows instead of {expected}")]
+    Rows { expected: usize, found: usize },
+    #[error("cannot write the benchmark's output file {path}")]
     File { path: String, source: std::io::Error },
 }
 

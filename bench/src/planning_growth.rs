@@ -8,17 +8,17 @@ use types::Clock;
 
 use crate::Error;
 use crate::measure::MeasurementReport;
-use crate::measure::server::{Server, Value, batch};
-use crate::shapes::{SETUP, Shape, shapes};
+use crate::measure::server_connection::{Server, Value, run_statements};
+use crate::statement_shapes::{SETUP, StatementShape, shapes};
 
 /// Runs per statement; the fastest counts.
-const RUNS: usize = 3;
+const RUN_COUNT: usize = 3;
 /// A statement that takes longer than this is not run at twice the size.
-const TIME_MAX: Duration = Duration::from_secs(10);
+const PLANNING_TIME_MAX: Duration = Duration::from_secs(10);
 /// Shorter times are too noisy to measure growth.
 const GROWTH_TIME_MIN: Duration = Duration::from_millis(20);
 
-/// Allowed growth of planning time: doubling the size multiplies the time by at most [`Growth::max`].
+/// Allowed growth of planning time: doubling the size multiplies the time by at most [`Growth::time_factor_max`].
 #[derive(Debug, Clone, Copy)]
 enum Growth {
     Linear,
@@ -28,7 +28,7 @@ enum Growth {
 
 impl Growth {
     /// Returns the largest allowed factor: the exact one plus a tolerance for noise.
-    const fn max(self) -> f64 {
+    const fn time_factor_max(self) -> f64 {
         match self {
             Self::Linear => 2.5,
             Self::Quadratic => 4.5,
@@ -37,7 +37,7 @@ impl Growth {
 }
 
 /// Measured shapes: name, first and last size, time limit in seconds for the last size, and allowed growth.
-const CASES: [(&str, usize, usize, Option<f64>, Growth); 16] = [
+const STATEMENT_CASES: [(&str, usize, usize, Option<f64>, Growth); 16] = [
     ("parameters", 1_024, 65_535, Some(0.5), Growth::Linear),
     ("or", 3_125, 100_000, Some(2.0), Growth::Linear),
     ("and", 3_125, 100_000, None, Growth::Linear),
@@ -64,9 +64,9 @@ pub async fn run(
     say: &mut dyn FnMut(&str),
 ) -> Result<MeasurementReport, Error> {
     let client = server.connect().await?;
-    batch(&client, "dropping the table", "DROP TABLE IF EXISTS t").await?;
+    run_statements(&client, "dropping the table", "DROP TABLE IF EXISTS t").await?;
     for sql in SETUP {
-        batch(&client, "making the table", sql).await?;
+        run_statements(&client, "making the table", sql).await?;
     }
     let mut report = MeasurementReport {
         benchmark: "planning",
@@ -77,7 +77,7 @@ pub async fn run(
         violations: Vec::new(),
     };
     say(&format!("{:<30}{:>9}{:>12}{:>9}", "statement", "size", "seconds", "growth"));
-    for (name, first, last, most, allowed) in CASES {
+    for (name, first, last, most, allowed) in STATEMENT_CASES {
         let shape = shapes().into_iter().find(|shape| shape.name == name);
         let (mut size, mut before) = (first, None);
         loop {
@@ -95,7 +95,7 @@ pub async fn run(
             let shown = growth.map_or_else(String::new, |growth| format!("{growth:.2}"));
             say(&format!("{name:<30}{size:>9}{:>12.4}{shown:>9}", time.as_secs_f64()));
             report.figures.push((format!("{name} {size}"), time.as_secs_f64()));
-            if growth.is_some_and(|growth| growth > allowed.max())
+            if growth.is_some_and(|growth| growth > allowed.time_factor_max())
                 && before.is_some_and(|before| before >= GROWTH_TIME_MIN)
             {
                 report.violations.push(format!("{name} of {size} takes {shown} times as long as half of it"));
@@ -103,7 +103,7 @@ pub async fn run(
             if let Some(most) = most.filter(|most| size == last && time.as_secs_f64() > *most) {
                 report.violations.push(format!("{name} of {size} takes {:.3} s, more than {most}", time.as_secs_f64()));
             }
-            if size >= last || time > TIME_MAX {
+            if size >= last || time > PLANNING_TIME_MAX {
                 break;
             }
             before = Some(time);
@@ -113,19 +113,19 @@ pub async fn run(
     Ok(report)
 }
 
-/// Returns the fastest of [`RUNS`] runs; without a shape, of an IN list of `size` parameters.
+/// Returns the fastest of [`RUN_COUNT`] runs; without a shape, of an IN list of `size` parameters.
 async fn fastest_run(
     client: &Client,
-    shape: Option<Shape>,
+    shape: Option<StatementShape>,
     size: usize,
     clock: &Arc<dyn Clock>,
 ) -> Result<Duration, Error> {
     let mut least = Duration::MAX;
     let values: Vec<i32> = (0..i32::try_from(size).unwrap_or(i32::MAX)).collect();
-    for run in 0..RUNS {
+    for run in 0..RUN_COUNT {
         // The text differs in each run, so that no cached plan is used.
         let sql = match shape {
-            Some(shape) => (shape.text)(size).replacen(' ', &format!(" /* {run} */ "), 1),
+            Some(shape) => (shape.build)(size).replacen(' ', &format!(" /* {run} */ "), 1),
             None => {
                 let list = (1..=size).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
                 format!("select /* {run} */ count(*) from t where i in ({list})")
@@ -133,11 +133,11 @@ async fn fastest_run(
         };
         let begun = clock.monotonic();
         match shape {
-            Some(shape) => batch(client, shape.name, &sql).await?,
+            Some(shape) => run_statements(client, shape.name, &sql).await?,
             None => {
                 let values: Vec<&(dyn Value + Sync)> = values.iter().map(|value| value as _).collect();
-                let doing = || format!("an IN list of {size} parameters");
-                client.query(&sql, &values).await.map_err(|source| Error::Server { doing: doing(), source })?;
+                let action = || format!("an IN list of {size} parameters");
+                client.query(&sql, &values).await.map_err(|source| Error::Server { action: action(), source })?;
             }
         }
         least = least.min(clock.monotonic() - begun);

@@ -17,31 +17,31 @@ impl RandomGenerator {
     }
 
     /// Returns a uniform number from 0 to below `end`.
-    pub(crate) fn below(&self, end: u64) -> u64 {
+    pub(crate) fn next_below(&self, end: u64) -> u64 {
         let wide = u128::from(self.0.next_u64()) * u128::from(end);
         (wide >> 64) as u64
     }
 
     /// Returns a uniform number from `first` to `last`, both included.
-    pub(crate) fn in_range(&self, first: i64, last: i64) -> i64 {
+    pub(crate) fn next_in_range(&self, first: i64, last: i64) -> i64 {
         let width = u64::try_from(last - first + 1).unwrap_or(1);
-        first + i64::try_from(self.below(width)).unwrap_or(0)
+        first + i64::try_from(self.next_below(width)).unwrap_or(0)
     }
 
     /// Returns a uniform number from 0 to below 1.
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-    pub(crate) fn unit(&self) -> f64 {
+    pub(crate) fn next_fraction(&self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Returns a text of `length` letters, digits, `-` and `_`.
-    pub(crate) fn text(&self, length: usize) -> String {
-        const SIGNS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    pub(crate) fn next_text(&self, length: usize) -> String {
+        const TEXT_CHARACTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
         let mut text = String::with_capacity(length);
         while text.len() < length {
             let mut bits = self.0.next_u64();
             for _ in 0..10.min(length - text.len()) {
-                text.push(char::from(SIGNS[(bits & 63) as usize]));
+                text.push(char::from(TEXT_CHARACTERS[(bits & 63) as usize]));
                 bits >>= 6;
             }
         }
@@ -49,8 +49,8 @@ impl RandomGenerator {
     }
 
     /// Returns a text of `first` to `last` characters.
-    pub(crate) fn text_between(&self, first: i64, last: i64) -> String {
-        self.text(usize::try_from(self.in_range(first, last)).unwrap_or(0))
+    pub(crate) fn next_text_between(&self, first: i64, last: i64) -> String {
+        self.next_text(usize::try_from(self.next_in_range(first, last)).unwrap_or(0))
     }
 }
 
@@ -84,8 +84,8 @@ impl ZipfDistribution {
         clippy::cast_sign_loss,
         reason = "a share of the items is one of them"
     )]
-    pub(crate) fn draw(&self, chance: &RandomGenerator) -> u64 {
-        let unit = chance.unit();
+    pub(crate) fn draw(&self, random: &RandomGenerator) -> u64 {
+        let unit = random.next_fraction();
         let scaled = unit * self.zeta;
         if scaled < 1.0 {
             return 0;
@@ -98,8 +98,8 @@ impl ZipfDistribution {
     }
 
     /// Draws a number; the frequent ones are spread over the whole range by hashing.
-    pub(crate) fn draw_scrambled(&self, chance: &RandomGenerator) -> u64 {
-        hash_fnv(self.draw(chance)) % self.items
+    pub(crate) fn draw_scrambled(&self, random: &RandomGenerator) -> u64 {
+        hash_fnv(self.draw(random)) % self.items
     }
 }
 

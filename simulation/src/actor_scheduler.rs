@@ -14,35 +14,35 @@ use types::Clock;
 /// Blocked actors and the clock, which advances when one is resumed.
 #[derive(Debug, Default)]
 pub(super) struct ActorScheduler {
-    state: Mutex<State>,
+    state: Mutex<SchedulerState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SchedulerState {
     blocked: Vec<BlockedActor>,
     now: Duration,
     /// Number of times that an actor has blocked.
-    stops: u64,
+    block_count: u64,
 }
 
 #[derive(Debug)]
 struct BlockedActor {
-    what: &'static str,
+    operation: &'static str,
     duration: Duration,
-    go: oneshot::Sender<()>,
+    resume_sender: oneshot::Sender<()>,
 }
 
 impl ActorScheduler {
     /// Blocks until the driver resumes the actor.
-    pub(super) async fn block(self: &Arc<Self>, what: &'static str) {
-        self.block_for(what, Duration::ZERO).await;
+    pub(super) async fn block(self: &Arc<Self>, operation: &'static str) {
+        self.block_for(operation, Duration::ZERO).await;
     }
 
-    fn block_for(&self, what: &'static str, takes: Duration) -> impl Future<Output = ()> + Send + 'static {
-        let (go, gone) = oneshot::channel();
+    fn block_for(&self, operation: &'static str, takes: Duration) -> impl Future<Output = ()> + Send + 'static {
+        let (resume_sender, gone) = oneshot::channel();
         let mut state = self.state.lock();
-        state.stops += 1;
-        state.blocked.push(BlockedActor { what, duration: takes, go });
+        state.block_count += 1;
+        state.blocked.push(BlockedActor { operation, duration: takes, resume_sender });
         // Dropping the world also ends the actors that are blocked.
         gone.map(drop)
     }
@@ -54,13 +54,13 @@ impl ActorScheduler {
 
     /// Returns the number of times that an actor has blocked.
     pub(super) fn block_count(&self) -> u64 {
-        self.state.lock().stops
+        self.state.lock().block_count
     }
 
     /// Returns the number of blocked actors.
     pub(super) fn blocked_count(&self) -> usize {
         let mut state = self.state.lock();
-        state.blocked.retain(|waiting| !waiting.go.is_closed());
+        state.blocked.retain(|waiting| !waiting.resume_sender.is_closed());
         state.blocked.len()
     }
 
@@ -70,8 +70,8 @@ impl ActorScheduler {
         let waiting = state.blocked.remove(position);
         state.now += waiting.duration + Duration::from_millis(1);
         // The actor may be gone.
-        let _ = waiting.go.send(());
-        waiting.what
+        let _ = waiting.resume_sender.send(());
+        waiting.operation
     }
 }
 
@@ -93,7 +93,7 @@ impl Clock for ActorScheduler {
 }
 
 impl objects::RequestLatency for ActorScheduler {
-    fn wait(&self, what: &'static str) -> BoxFuture<'static, ()> {
-        self.block_for(what, Duration::ZERO).boxed()
+    fn wait(&self, operation: &'static str) -> BoxFuture<'static, ()> {
+        self.block_for(operation, Duration::ZERO).boxed()
     }
 }

@@ -7,14 +7,14 @@ use kv::key::KeyReader;
 use kv::{Direction, KeyRange, Space, TxKv};
 use txn::Snapshot;
 
-use super::world::{SimulatedServer, TABLE};
+use super::simulated_world::{SimulatedServer, TABLE_ID};
 
 impl SimulatedServer {
     /// Checks that the newest commit holds the acknowledged rows, and returns its snapshot.
-    pub(super) async fn check_newest(&self) -> Snapshot {
+    pub(super) async fn check_newest_snapshot(&self) -> Snapshot {
         let snapshot = self.current_snapshot();
-        let seen = self.world.state_reader.rows(&self.table, snapshot.state.rows(TABLE)).await;
-        let expected = self.world.history.lock().rows_at(snapshot.ts);
+        let seen = self.world.state_reader.rows(&self.table, snapshot.state.rows(TABLE_ID)).await;
+        let expected = self.world.reference_model.lock().rows_at(snapshot.ts);
         assert_eq!(expected, seen, "the newest commit, {}", snapshot.ts.0);
         snapshot
     }
@@ -36,8 +36,8 @@ impl SimulatedServer {
     /// garbage.
     fn accounted_objects(&self) -> BTreeSet<String> {
         let mut known = self.referenced_objects();
-        known.extend(self.scan_names(Space::Uploads, |key| String::from_utf8(key.to_vec()).expect("a name")));
-        known.extend(self.scan_names(Space::Garbage, |key| {
+        known.extend(self.scan_names(Space::PendingUploads, |key| String::from_utf8(key.to_vec()).expect("a name")));
+        known.extend(self.scan_names(Space::GarbageObjects, |key| {
             let mut reader = KeyReader::new(key);
             reader.u64().expect("a commit");
             reader.str().expect("a name")
@@ -52,12 +52,12 @@ impl SimulatedServer {
     }
 
     /// Checks after the final cleaning that only objects and rows of the newest commit remain, and no expired tokens.
-    pub(super) async fn check_clean(&self) {
+    pub(super) async fn check_no_garbage_remains(&self) {
         assert!(self.tokens().is_empty(), "tokens are forgotten in time: {:?}", self.tokens());
         assert_eq!(self.list_objects().await, self.referenced_objects(), "the objects after all is cleaned up");
-        let rows = self.scan_names(Space::Rows, |_| String::new()).len();
+        let rows = self.scan_names(Space::UnflushedRows, |_| String::new()).len();
         let (fresh, state) = (self.current_snapshot(), self.current_snapshot());
-        let fresh = &fresh.state.rows(TABLE).fresh;
+        let fresh = &fresh.state.rows(TABLE_ID).fresh;
         let sealed = fresh.sealed.as_ref().map_or(0, |sealed| sealed.rows.len());
         // A deleted row of the sealed layer leaves an empty record in the active layer.
         let gone = fresh.active.hidden().filter(|id| fresh.active.get(*id).is_none()).count();
@@ -71,7 +71,7 @@ impl SimulatedServer {
 
     fn referenced_objects(&self) -> BTreeSet<String> {
         let snapshot = self.current_snapshot();
-        snapshot.state.shards(TABLE).shards.objects().map(Cow::into_owned).collect()
+        snapshot.state.shards(TABLE_ID).shards.objects().map(Cow::into_owned).collect()
     }
 
     fn scan_names(&self, space: Space, name: impl Fn(&[u8]) -> String) -> Vec<String> {

@@ -3,32 +3,32 @@
 //! against a model.
 //!
 //! All code below a statement's plan is the real one; the disk, the clock and failures of the bucket are simulated.
-//! Actors that wait for time or storage block in [`actor_scheduler::ActorScheduler`] until the driver resumes them, and commits wait until
-//! the driver runs the committer. So the seed determines everything that happens: a failed run prints the `KILN_SEED`
+//! Actors that wait for time or storage block in [`actor_scheduler::ActorScheduler`] until the driver resumes them, and
+//! commits wait until the driver runs the committer. So the seed determines everything that happens: a failed run prints the `KILN_SEED`
 //! that reproduces it.
 //!
-//! - `driver.rs`: the scheduler of a run; start here.
-//! - `model.rs`: the reference model.
-//! - `world.rs`: the simulated world and a server in it.
-//! - `actors.rs` and `statement.rs`: actors and their statements; `actor_scheduler.rs`: how they block.
+//! - `simulation_driver.rs`: the scheduler of a run; start here.
+//! - `reference_model.rs`: the reference model.
+//! - `simulated_world.rs`: the simulated world and a server in it.
+//! - `actors.rs` and `random_statement.rs`: actors and their statements; `actor_scheduler.rs`: how they block.
 //! - `state_reader.rs` and `invariants.rs`: reading and checking states.
-//! - `tests.rs`: the seeds, and proof that each mutation is detected.
+//! - `tests.rs`: the seeds, and proof that each injected bug is detected.
 
 #[cfg(test)]
 mod actor_scheduler;
 #[cfg(test)]
 mod actors;
 #[cfg(test)]
-mod driver;
-#[cfg(test)]
 mod invariants;
 #[cfg(test)]
-mod model;
+mod random_statement;
+#[cfg(test)]
+mod reference_model;
+#[cfg(test)]
+mod simulated_world;
+#[cfg(test)]
+mod simulation_driver;
 #[cfg(test)]
 mod state_reader;
 #[cfg(test)]
-mod statement;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod world;

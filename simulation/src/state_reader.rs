@@ -21,7 +21,7 @@ use scan::{UNFLUSHED_PLACE, column_defs, row_locator_columns};
 use shards::{ColumnDef, ROW_ID_COLUMN, RowGroupRead, RowIds, ShardMeta, ShardReader};
 use types::{ColumnId, RowId, ShardId, SqlResult};
 
-use super::model::{Row, Rows};
+use super::reference_model::{Row, Rows};
 
 /// Row with its location.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +94,7 @@ impl StateReader {
                 batch_rows: 8_192,
                 fetched_bytes: Arc::default(),
                 removed_rows: Arc::default(),
-                order: Arc::default(),
+                predicate_order: Arc::default(),
             };
             let read = reader.read(&read).expect("the row group is there").batches;
             for batch in read.try_collect::<Vec<_>>().await.expect("shards read") {

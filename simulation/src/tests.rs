@@ -1,28 +1,28 @@
-//! Runs of many seeds, and proof that every mutation is detected.
+//! Runs of many seeds, and proof that every injected bug is detected.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use types::{Clock, Mutation, SystemClock};
+use types::{Clock, InjectedBug, SystemClock};
 
-use super::driver::{RunParameters, RunStatistics, run};
-use super::world::World;
+use super::simulated_world::SimulatedWorld;
+use super::simulation_driver::{RunParameters, RunStatistics, run};
 
 const STEPS: usize = 800;
 /// Seeds of an ordinary run, which [`TIME_MAX`] limits, and of a nightly one.
 const SEEDS: u64 = 300;
 const SEEDS_NIGHTLY: u64 = 5_000;
 const TIME_MAX: Duration = Duration::from_secs(45);
-/// Seeds within which a mutation must be detected.
+/// Seeds within which a injected bug must be detected.
 const DETECTION_SEEDS_MAX: u64 = 60;
 
 fn plan(seed: u64) -> RunParameters {
-    RunParameters { seed, steps: STEPS, disk_lies: false }
+    RunParameters { seed, steps: STEPS, disk_acknowledges_early: false }
 }
 
 /// Runs a plan; after a failure it prints the last log lines and the seed.
 fn run_reporting_failure(plan: RunParameters) -> RunStatistics {
-    let world = World::new(plan.seed);
+    let world = SimulatedWorld::new(plan.seed);
     catch_unwind(AssertUnwindSafe(|| run(plan, &world))).unwrap_or_else(|panic| {
         let last: Vec<String> = world.log.lock().drain(..).collect();
         println!("{}", last.join("\n"));
@@ -64,7 +64,7 @@ fn seeds() {
 #[test]
 fn a_seed_is_a_history() {
     for seed in 1..4 {
-        let worlds = [World::new(seed), World::new(seed)];
+        let worlds = [SimulatedWorld::new(seed), SimulatedWorld::new(seed)];
         let tallies = worlds.each_ref().map(|world| run(plan(seed), world));
         assert_eq!(tallies[0], tallies[1]);
         assert_eq!(*worlds[0].log.lock(), *worlds[1].log.lock());
@@ -73,19 +73,19 @@ fn a_seed_is_a_history() {
 
 #[test]
 fn every_forgotten_rule_is_noticed() {
-    let lies = |seed| RunParameters { disk_lies: true, ..plan(seed) };
+    let lies = |seed| RunParameters { disk_acknowledges_early: true, ..plan(seed) };
     let mut unnoticed = Vec::new();
     let notice = |what: &str, plan: &dyn Fn(u64) -> RunParameters| {
         let noticed = (1..=DETECTION_SEEDS_MAX).find(|seed| {
-            let world = World::new(*seed);
+            let world = SimulatedWorld::new(*seed);
             catch_unwind(AssertUnwindSafe(|| run(plan(*seed), &world))).is_err()
         });
         println!("{what}: noticed by seed {noticed:?}");
         noticed.is_some()
     };
-    for mutation in Mutation::ALL {
-        let _on = mutation.activate();
-        let what = format!("{mutation:?}");
+    for bug in InjectedBug::ALL {
+        let _on = bug.activate();
+        let what = format!("{bug:?}");
         if !notice(&what, &plan) {
             unnoticed.push(what);
         }

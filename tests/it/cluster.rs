@@ -160,7 +160,7 @@ async fn clusters_and_their_roles_are_there_after_a_restart() {
     bytes[middle] ^= 1;
     std::fs::write(&file, bytes).expect("the file is ours");
     let log = Server::try_start_on(folder.path(), &[]).err().expect("what is damaged is not served");
-    assert!(log.contains("the stored clusters are damaged"), "it says what is wrong: {log}");
+    assert!(log.contains("the stored cluster definitions are damaged"), "it says what is wrong: {log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bench::{Suite, load, run};
+use bench::{Suite, query_benchmark, table_load};
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
@@ -24,7 +24,7 @@ const PAGE_ROWS: i64 = 65_536;
 async fn what_is_hot_changes_hands_when_a_cluster_grows_and_when_it_shrinks() {
     let server = Server::start();
     let boss = server.connect().await;
-    load::load(&boss, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
+    table_load::load(&boss, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
     let client = two_workers(&server, &boss).await;
     for _ in 0..ROUNDS {
         all_queries(&client).await;
@@ -153,14 +153,14 @@ async fn run_round(boss: &Client, client: &Client) -> (f64, String) {
 
 /// Returns the line of EXPLAIN that says where a query runs.
 async fn execution_place(client: &Client, sql: &str) -> String {
-    let plan = run::run_query(client, &format!("EXPLAIN (ANALYZE) {sql}")).await.expect("it is explained");
+    let plan = query_benchmark::run_query(client, &format!("EXPLAIN (ANALYZE) {sql}")).await.expect("it is explained");
     let line = plan.into_iter().flatten().flatten().find(|line| line.starts_with("Runs: "));
     line.expect("a cluster of processes says where")
 }
 
 async fn all_queries(client: &Client) {
     for sql in Suite::Tpch.queries().iter().filter(|sql| !sql.contains("CREATE")) {
-        run::run_query(client, sql).await.expect("each query has an answer");
+        query_benchmark::run_query(client, sql).await.expect("each query has an answer");
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bench::answers::{self, Row};
-use bench::{Suite, load, run};
+use bench::result_comparison::{self, Row};
+use bench::{Suite, query_benchmark, table_load};
 use tempfile::TempDir;
 use tokio_postgres::Client;
 use types::random::SeededRandom;
@@ -50,7 +50,7 @@ async fn queries_outlive_the_workers_that_run_them() {
     let boss = load_with_cluster(&server).await;
     let mut known = BTreeMap::new();
     for (at, sql) in Suite::Tpch.queries().iter().enumerate().filter(|(_, sql)| !sql.contains("CREATE")) {
-        known.insert(at + 1, (*sql, run::run_query(&boss, sql).await.expect("each query has an answer")));
+        known.insert(at + 1, (*sql, query_benchmark::run_query(&boss, sql).await.expect("each query has an answer")));
     }
     let known = Arc::new(known);
     let is_over = Arc::new(AtomicBool::new(false));
@@ -110,8 +110,8 @@ async fn run_queries(
         if is_over.load(Ordering::Relaxed) {
             break;
         }
-        match run::run_query(&client, sql).await {
-            Ok(found) => match answers::compare(expected, &found) {
+        match query_benchmark::run_query(&client, sql).await {
+            Ok(found) => match result_comparison::compare(expected, &found) {
                 Ok(()) => endings.right += 1,
                 Err(difference) => endings.wrong.push(format!("q{number:02}: {difference}")),
             },
@@ -225,7 +225,7 @@ async fn a_change_in_a_block_is_made_once_though_a_worker_of_it_is_lost() {
 /// Loads TPC-H and creates a cluster of three worker processes.
 pub(crate) async fn load_with_cluster(server: &Server) -> Client {
     let client = server.connect().await;
-    load::load(&client, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
+    table_load::load(&client, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
     client.batch_execute(CLUSTER).await.expect("a cluster can be made");
     wait_until(&client, THREE_READY).await;
     client

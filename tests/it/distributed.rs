@@ -1,7 +1,7 @@
 //! Tables distributed by a key, on worker processes: joins on the key need no shuffle, before and after the cluster
 //! grows.
 
-use bench::run;
+use bench::query_benchmark;
 use tokio_postgres::Client;
 
 use crate::cluster::wait_until;
@@ -26,11 +26,11 @@ async fn joins_on_the_key_stay_where_they_are() {
     wait_until(&boss, &READY.replace('$', "2")).await;
     let client = server.connect().await;
     client.batch_execute(SETTINGS).await.expect("the cluster is there");
-    let expected = run::run_query(&boss, JOINED).await.expect("the server answers");
+    let expected = query_benchmark::run_query(&boss, JOINED).await.expect("the server answers");
 
     let plan = explained(&client).await;
     assert!(plan.contains("Runs: on 2 workers") && !plan.contains("co-located"), "{plan}");
-    assert_eq!(run::run_query(&client, JOINED).await.expect("workers answer"), expected);
+    assert_eq!(query_benchmark::run_query(&client, JOINED).await.expect("workers answer"), expected);
     boss.batch_execute("ALTER TABLE b SET DISTRIBUTE ON (k)").await.expect("it can be distributed");
     let plan = explained(&client).await;
     assert!(plan.contains("1 of 1 shards written otherwise") && !plan.contains("co-located"), "{plan}");
@@ -40,11 +40,12 @@ async fn joins_on_the_key_stay_where_they_are() {
         wait_until(&boss, &READY.replace('$', &workers.to_string())).await;
         let plan = explained(&client).await;
         assert!(plan.contains("Mode: co-located") && !plan.contains("Shuffle"), "{plan}");
-        assert_eq!(run::run_query(&client, JOINED).await.expect("workers answer"), expected);
+        assert_eq!(query_benchmark::run_query(&client, JOINED).await.expect("workers answer"), expected);
     }
 }
 
 async fn explained(client: &Client) -> String {
-    let plan = run::run_query(client, &format!("EXPLAIN (ANALYZE) {JOINED}")).await.expect("it is explained");
+    let plan =
+        query_benchmark::run_query(client, &format!("EXPLAIN (ANALYZE) {JOINED}")).await.expect("it is explained");
     plan.into_iter().flatten().flatten().collect::<Vec<_>>().join("\n")
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bench::{Suite, answers, load, run};
+use bench::{Suite, query_benchmark, result_comparison, table_load};
 use tempfile::TempDir;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
@@ -14,7 +14,7 @@ use crate::server::Server;
 async fn files_answer_as_tables_do() {
     let server = Server::start();
     let client = server.connect().await;
-    load::load(&client, Suite::Tpch, 0.05, &SystemClock::new(), |_| {}).await.expect("the data loads");
+    table_load::load(&client, Suite::Tpch, 0.05, &SystemClock::new(), |_| {}).await.expect("the data loads");
     let folder = TempDir::with_prefix("kiln-files-").expect("a temporary folder can be made");
     client.batch_execute("CREATE SCHEMA files").await.expect("a schema is made");
     for table in Suite::Tpch.tables() {
@@ -40,7 +40,7 @@ async fn files_answer_as_tables_do() {
             for (index, sql) in Suite::Tpch.queries().iter().enumerate() {
                 let expected = query_in_schema(&client, "public", sql).await;
                 let found = query_in_schema(&client, "files, public", sql).await;
-                if let Err(difference) = answers::compare(&expected, &found) {
+                if let Err(difference) = result_comparison::compare(&expected, &found) {
                     wrong.push(format!("q{:02}, engine {engine}, {pass}: {difference}", index + 1));
                 }
             }
@@ -49,9 +49,9 @@ async fn files_answer_as_tables_do() {
     assert!(wrong.is_empty(), "{} answers differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-async fn query_in_schema(client: &Client, path: &str, sql: &str) -> Vec<answers::Row> {
+async fn query_in_schema(client: &Client, path: &str, sql: &str) -> Vec<result_comparison::Row> {
     client.batch_execute(&format!("SET search_path = {path}")).await.expect("the path is set");
-    run::run_query(client, sql).await.unwrap_or_else(|error| panic!("of {path}: {sql}: {error:?}"))
+    query_benchmark::run_query(client, sql).await.unwrap_or_else(|error| panic!("of {path}: {sql}: {error:?}"))
 }
 
 /// Once a file's pages and footer are cached, the file is not read: its bytes may change as long as its metadata does

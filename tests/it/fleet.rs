@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use ::fleet::{Fleet, FleetSettings, Launcher};
 use cluster_model::{
-    Actor, Author, Change, ClusterId, ClusterOptions, HardwareInstance, HardwareKind, IfExists, Inventory, Phase,
-    ReconcileSettings, Resources, RoleRef, WlmProfile, Worker, WorkerId, WorkerState,
+    Actor, Author, Change, ClusterId, ClusterOptions, ClusterPhase, HardwareInstance, HardwareKind, IfExists,
+    Inventory, ReconcileSettings, Resources, RoleRef, WlmProfile, Worker, WorkerId, WorkerState,
 };
-use control_plane::conformance::{self, TestEnvironment};
+use control_plane::conformance_tests::{self, TestEnvironment};
 use control_plane::{ControlPlane, LocalControlPlane, StateStore, WorkerHost};
-use local_workers::StateFile;
+use local_workers::DesiredStateFile;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
@@ -69,7 +69,7 @@ impl TestFleet {
             launcher: Launcher::default(),
             environment: self.variables.clone(),
             storage: format!("file://{}", self.folder.path().join("storage").display()),
-            memory_bytes: self.patience.machine.memory_bytes,
+            memory_bytes: self.patience.all_workers_resources.memory_bytes,
             cache_bytes: 64 << 20,
             cache_disk_bytes: 64 << 20,
             cache_disk_divisor: 4,
@@ -84,7 +84,7 @@ impl TestFleet {
         let embedded = HardwareInstance { kind: HardwareKind::Local, ..HardwareInstance::embedded() };
         let profile = WlmProfile { name: "default".to_owned(), max_running: 100 };
         let plane = LocalControlPlane::open(
-            Box::new(StateFile::in_folder(self.folder.path())) as Box<dyn StateStore>,
+            Box::new(DesiredStateFile::in_folder(self.folder.path())) as Box<dyn StateStore>,
             BTreeMap::from([(HardwareKind::Local, host)]),
             Inventory::new([HardwareInstance::local(), embedded], [profile]),
             self.patience.clone(),
@@ -167,7 +167,7 @@ impl Drop for TestFleet {
 
 #[test]
 fn the_control_plane_over_processes_conforms() {
-    conformance::run(&mut TestFleet::new(&[]), HardwareInstance::LOCAL);
+    conformance_tests::run(&mut TestFleet::new(&[]), HardwareInstance::LOCAL);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn workers_of_another_version_are_seen_and_get_no_work() {
     });
     assert!(!seen.is_empty());
     assert!(machine.plane().serving(machine.id("c")).is_empty());
-    assert_eq!(machine.plane().phase(machine.id("c")), Some(Phase::Starting));
+    assert_eq!(machine.plane().phase(machine.id("c")), Some(ClusterPhase::Starting));
 }
 
 const BIG: &str = "CREATE TABLE big (i bigint, v text); INSERT INTO big SELECT i, 'text ' || i FROM generate_series(1, 20000) AS g(i)";

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bench::answers::{self, Row};
-use bench::{Suite, run};
+use bench::result_comparison::{self, Row};
+use bench::{Suite, query_benchmark};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 use types::{Clock, SystemClock};
@@ -99,7 +99,7 @@ async fn workers_that_are_cut_off_are_left_out_and_come_back() {
     check_addresses(&boss, &network).await;
     let mut known = BTreeMap::new();
     for (at, sql) in Suite::Tpch.queries().iter().enumerate().filter(|(_, sql)| !sql.contains("CREATE")) {
-        known.insert(at + 1, (*sql, run::run_query(&boss, sql).await.expect("each query has an answer")));
+        known.insert(at + 1, (*sql, query_benchmark::run_query(&boss, sql).await.expect("each query has an answer")));
     }
     let (known, told, mut sessions) = (Arc::new(known), Arc::new(AnswerCounts::default()), Vec::new());
     for number in 0..CLIENTS {
@@ -137,7 +137,7 @@ async fn check_cut(cut: &Cut, network: &Network, server: &Server, boss: &Client)
     let (name, begun) = (cut.name, clock.monotonic());
     let before = workers(boss).await;
     let asked = clock.monotonic();
-    run::run_query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("all are there");
+    query_benchmark::run_query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("all are there");
     let without_it = WITHOUT_IT.max(WITHOUT_IT_TIMES * (clock.monotonic() - asked));
     let since = text(boss, "SELECT clock_timestamp()::text").await;
     let happened = |what: &str| {
@@ -156,7 +156,7 @@ async fn check_cut(cut: &Cut, network: &Network, server: &Server, boss: &Client)
         text(boss, "SELECT count(*)::text FROM sys.worker WHERE cluster = 'hit' AND hung AND state = 'ready'").await;
     // New statements do not wait for the worker.
     let asked = clock.monotonic();
-    run::run_query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("others are there");
+    query_benchmark::run_query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("others are there");
     let took = clock.monotonic() - asked;
     assert!(took < without_it, "{name}: a statement took {took:?} when it was left out");
     if cut.until == ExpectedRecovery::Replaced {
@@ -211,7 +211,7 @@ async fn check_use(server: &Server, name: &str) {
     let begun = clock.monotonic();
     let explain = format!("EXPLAIN (ANALYZE) {}", Suite::Tpch.queries()[0]);
     loop {
-        match run::run_query(&client, &explain).await {
+        match query_benchmark::run_query(&client, &explain).await {
             Ok(plan) if plan.iter().flatten().flatten().any(|line| line == "Runs: on 3 workers") => return,
             // A worker without a connection yet is excluded again.
             ran => assert!(clock.monotonic() - begun < PATIENCE, "{name}: {ran:?}"),
@@ -246,7 +246,7 @@ async fn run_queries(
         }
         let begun = clock.monotonic();
         let answer = tokio::select! {
-            answer = run::run_query(&client, sql) => answer,
+            answer = query_benchmark::run_query(&client, sql) => answer,
             () = clock.sleep(STATEMENT_MAX) => {
                 wrong.push(format!("q{number:02}: no answer after {STATEMENT_MAX:?}"));
                 break;
@@ -255,7 +255,7 @@ async fn run_queries(
         let took = usize::try_from((clock.monotonic() - begun).as_millis()).unwrap_or(usize::MAX);
         told.longest_ms.fetch_max(took, Ordering::Relaxed);
         match answer {
-            Ok(found) => match answers::compare(expected, &found) {
+            Ok(found) => match result_comparison::compare(expected, &found) {
                 Ok(()) => drop(told.right.fetch_add(1, Ordering::Relaxed)),
                 Err(difference) => wrong.push(format!("q{number:02}: {difference}")),
             },

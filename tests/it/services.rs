@@ -50,7 +50,7 @@ async fn a_service_that_panics_is_started_again_and_does_its_work() {
     assert_eq!(settler.last_error.as_deref(), Some("it panicked: injected at sealed"));
     wait_until(&client, "SELECT shards = 1 AND (SELECT sum(n) FROM t) = 6 FROM sys.table WHERE table_name = 't'").await;
     assert_eq!(service(&client, "settler").await.state, "running");
-    assert!(server.log().contains("a service has ended; it is started again"), "{}", server.log());
+    assert!(server.log().contains("a background service has ended; it is started again"), "{}", server.log());
 }
 
 #[tokio::test]

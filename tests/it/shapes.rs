@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bench::shapes::{SETUP, Shape, shapes};
+use bench::statement_shapes::{SETUP, StatementShape, shapes};
 use futures::future::join_all;
 use tokio_postgres::Client;
 use types::random::SeededRandom;
@@ -101,7 +101,7 @@ async fn send_every_size(way: &str) {
 }
 
 /// Sends statements of one shape, of every [`SESSIONS`]-th size from `first`; returns the number that timed out.
-async fn send_sizes(server: &Server, way: &str, shape: Shape, first: usize) -> usize {
+async fn send_sizes(server: &Server, way: &str, shape: StatementShape, first: usize) -> usize {
     let client = session(server, way).await;
     let mut late = 0;
     for size in (first..=EVERY_SIZE_TO).step_by(SESSIONS) {
@@ -123,8 +123,8 @@ async fn session(server: &Server, way: &str) -> Client {
 /// Sends a statement; returns true if it was answered or refused in time.
 ///
 /// Panics if the connection is closed or the statement never ends.
-async fn is_answered(client: &Client, shape: Shape, size: usize) -> bool {
-    let text = (shape.text)(size);
+async fn is_answered(client: &Client, shape: StatementShape, size: usize) -> bool {
+    let text = (shape.build)(size);
     let ended = tokio::time::timeout(PATIENCE, client.batch_execute(&text)).await;
     let ended = ended.unwrap_or_else(|_| panic!("a {} of {size} does not heed its timeout", shape.name));
     let Err(error) = ended else { return true };

@@ -2,6 +2,7 @@
 //! advice, and the storage can be restored.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -91,6 +92,22 @@ async fn prepare() -> WarehouseFolders {
     insert(&server, 1..=5).await;
     assert!(server.stop());
     house
+}
+
+#[test]
+fn a_start_whose_address_is_in_use_leaves_the_storage_as_it_is() {
+    let house = WarehouseFolders::new();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    for option in ["--listen", "--http"] {
+        let free = if option == "--listen" { "--http" } else { "--listen" };
+        let mut command = Command::new(kiln());
+        command.args(["serve", option, &address, free, "127.0.0.1:0", "--storage", &house.storage, "--data"]);
+        let ended = command.arg(house.path("a")).output().expect("kiln runs");
+        let log = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success() && log.contains(&format!("cannot listen on {address}")), "{log}");
+        assert!(!house.path("storage").exists(), "{log}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -301,7 +318,7 @@ async fn a_log_of_two_histories_is_not_restored() {
     }
     let refused = house.restore("c");
     let told = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && told.contains("not one history"), "{told}");
+    assert!(!refused.status.success() && told.contains("mixes two histories"), "{told}");
     house.assert_refused("a");
 }
 

@@ -143,7 +143,7 @@ async fn a_lost_data_folder_comes_back_from_the_storage() {
     assert!(!ok && text.contains("not empty"), "{text}");
     let nowhere = format!("{}-none", house.storage);
     let (ok, text) = restore(&house.data("b"), &nowhere, &[]);
-    assert!(!ok && text.contains("no log and no checkpoint"), "{text}");
+    assert!(!ok && text.contains("no archived WAL and no checkpoint"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use bench::answers::{self, Row};
-use bench::{Suite, load, run};
+use bench::result_comparison::{self, Row};
+use bench::{Suite, query_benchmark, table_load};
 use tempfile::TempDir;
 use tokio_postgres::SimpleQueryMessage;
 use types::SystemClock;
@@ -41,7 +41,7 @@ async fn check_suite(suite: Suite) {
     let folder = TempDir::with_prefix("kiln-test-").expect("a temporary folder can be made");
     let server = Server::start_on(folder.path(), &[]);
     let client = server.connect().await;
-    load::load(&client, suite, 1.0, &SystemClock::new(), |_| {}).await.expect("the data loads");
+    table_load::load(&client, suite, 1.0, &SystemClock::new(), |_| {}).await.expect("the data loads");
     let mut wrong = Vec::new();
     for engine in ["off", "on"] {
         let set = format!("SET kiln.engine = {engine}");
@@ -82,8 +82,9 @@ async fn check_all(server: &Server, suite: Suite, answers: &Path, way: &str, set
     for (index, sql) in suite.queries().iter().enumerate() {
         let number = index + 1;
         let path = answers.join(format!("{suite}/sf1/q{number:02}.csv"));
-        let expected = answers::read_reference(&std::fs::read_to_string(&path).expect("each query has its answer"));
-        match run::run_query(&client, sql).await {
+        let expected =
+            result_comparison::read_reference(&std::fs::read_to_string(&path).expect("each query has its answer"));
+        match query_benchmark::run_query(&client, sql).await {
             Ok(found) => {
                 if let Err(difference) = same(&expected, &found, suite, number, Oracle::Reference) {
                     wrong.push(format!("q{number:02}, {way}: {difference}"));
@@ -150,9 +151,9 @@ pub(crate) fn same(expected: &[Row], found: &[Row], suite: Suite, query: usize, 
     }
     let digits =
         |rows: &[Row]| without(rows, |index| approximate.iter().any(|one| one.index == index && one.unit.is_some()));
-    answers::compare(&digits(expected), &digits(found))?;
+    result_comparison::compare(&digits(expected), &digits(found))?;
     let exact = |rows: &[Row]| without(rows, |index| approximate.iter().any(|one| one.index == index));
-    answers::compare_exactly(&exact(expected), &exact(found))
+    result_comparison::compare_exactly(&exact(expected), &exact(found))
 }
 
 /// Column with an average, a quotient or a standard deviation.

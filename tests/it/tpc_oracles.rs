@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bench::answers::Row;
-use bench::{Suite, load, run};
+use bench::result_comparison::Row;
+use bench::{Suite, query_benchmark, table_load};
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
@@ -43,7 +43,7 @@ async fn tpcds_answers_are_those_of_all_oracles() {
 async fn compare_suite(suite: Suite) {
     let server = Server::start();
     let own = server.connect().await;
-    load::load(&own, suite, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
+    table_load::load(&own, suite, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
     own.batch_execute(OWN).await.expect("the engine can be turned on");
 
     let mut oracles = Vec::new();
@@ -55,7 +55,7 @@ async fn compare_suite(suite: Suite) {
     let postgres = Postgres::start();
     if let Some(postgres) = &postgres {
         let client = postgres.connect().await;
-        load::load(&client, suite, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
+        table_load::load(&client, suite, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
         client.batch_execute("ANALYZE").await.expect("PostgreSQL counts its rows");
         oracles.push(("PostgreSQL", client));
     } else {
@@ -66,7 +66,7 @@ async fn compare_suite(suite: Suite) {
     for (index, sql) in suite.queries().iter().enumerate() {
         let number = index + 1;
         let sql = without_last_limit(sql);
-        let answer = run::run_query(&own, sql).await.map_err(|error| error_text(&error));
+        let answer = query_benchmark::run_query(&own, sql).await.map_err(|error| error_text(&error));
         for (name, oracle) in &oracles {
             let Some(theirs) = ask(oracle, sql).await else {
                 slow.entry(name).or_default().push(number);
@@ -93,7 +93,7 @@ async fn compare_suite(suite: Suite) {
 async fn ask(oracle: &Client, sql: &str) -> Option<Result<Vec<Row>, String>> {
     let clock = SystemClock::new();
     tokio::select! {
-        rows = run::run_query(oracle, sql) => Some(rows.map_err(|error| error_text(&error))),
+        rows = query_benchmark::run_query(oracle, sql) => Some(rows.map_err(|error| error_text(&error))),
         () = clock.sleep(PATIENCE) => {
             oracle.cancel_token().cancel_query(tokio_postgres::NoTls).await.expect("the server takes a cancellation");
             // The next statement is answered after the cancelled one has ended; a late cancel may hit it.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::workspace::Workspace;
 
 /// Order of the crates: each depends only on earlier ones, also in its tests.
-pub(crate) const ORDER: &[&str] = &[
+pub(crate) const CRATE_ORDER: &[&str] = &[
     "generated_docs",
     "types",
     "cluster_model",
@@ -67,7 +67,7 @@ pub(crate) const ORDER: &[&str] = &[
 ];
 
 /// Big dependencies and the crates that may use them.
-const OWNERS: &[(&str, &[&str])] = &[
+const DEPENDENCY_OWNERS: &[(&str, &[&str])] = &[
     ("redb", &["kv"]),
     ("object_store", &["objects"]),
     ("parquet", &["shards"]),
@@ -114,7 +114,7 @@ const OWNERS: &[(&str, &[&str])] = &[
 ];
 
 /// Dependencies that crates below a folder must not use, with exceptions; their tests may.
-const BANS: &[(&str, &str, &[&str])] = &[
+const BANNED_DEPENDENCIES: &[(&str, &str, &[&str])] = &[
     ("objects", "crates/sql", &[]),
     ("tokio", "crates/sql", &[]),
     ("syntax", "crates/query", &[]),
@@ -123,7 +123,7 @@ const BANS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Dependencies that must have one version: a second one would split types or double the build.
-const SINGLE_VERSION: &[&str] = &[
+const SINGLE_VERSION_DEPENDENCIES: &[&str] = &[
     "arrow",
     "arrow-schema",
     "arrow-array",
@@ -144,7 +144,7 @@ const FORBIDDEN_TLS_PROVIDERS: &[&str] = &["aws-lc-rs", "aws-lc-sys", "openssl",
 
 /// Checks that each crate is in the order and depends on no later one.
 pub(crate) fn check_order(workspace: &Workspace) -> Vec<String> {
-    let place = |name: &str| ORDER.iter().position(|other| *other == name);
+    let place = |name: &str| CRATE_ORDER.iter().position(|other| *other == name);
     let mut problems = Vec::new();
     for member in &workspace.crates {
         let Some(own) = place(&member.name) else {
@@ -166,7 +166,7 @@ pub(crate) fn check_owners(workspace: &Workspace) -> Vec<String> {
     let mut problems = Vec::new();
     for member in &workspace.crates {
         for dependency in member.dependencies.iter().chain(&member.dev_dependencies) {
-            if let Some((_, owners)) = OWNERS.iter().find(|(name, _)| name == dependency)
+            if let Some((_, owners)) = DEPENDENCY_OWNERS.iter().find(|(name, _)| name == dependency)
                 && !owners.contains(&member.name.as_str())
             {
                 problems.push(format!("{} names {dependency}, which belongs to {}", member.name, owners.join(", ")));
@@ -181,7 +181,7 @@ pub(crate) fn check_bans(workspace: &Workspace) -> Vec<String> {
     let mut problems = Vec::new();
     for member in &workspace.crates {
         let folder = member.folder.strip_prefix(&workspace.root).unwrap_or(&member.folder);
-        for (banned, below, but_for) in BANS {
+        for (banned, below, but_for) in BANNED_DEPENDENCIES {
             let is_there = folder.starts_with(below) && !but_for.contains(&member.name.as_str());
             if is_there && member.dependencies.iter().any(|name| name == banned) {
                 problems.push(format!("{} names {banned}, which no crate of {below} may", member.name));
@@ -197,7 +197,7 @@ pub(crate) fn check_versions(workspace: &Workspace) -> Vec<String> {
     for package in &workspace.locked_packages {
         versions.entry(&package.name).or_default().push(&package.version);
     }
-    let twice = SINGLE_VERSION.iter().filter_map(|name| {
+    let twice = SINGLE_VERSION_DEPENDENCIES.iter().filter_map(|name| {
         let found = versions.get(name)?;
         (1 < found.len()).then(|| format!("Cargo.lock has {name} in versions {}", found.join(", ")))
     });
@@ -223,8 +223,8 @@ mod tests {
             dependencies: vec![dependency.to_owned()],
             dev_dependencies: Vec::new(),
         };
-        let (locked, architecture, sources) = (Vec::new(), String::new(), Vec::new());
-        Workspace { root, crates: vec![member], locked_packages: locked, architecture, sources }
+        let (locked, architecture_text, sources) = (Vec::new(), String::new(), Vec::new());
+        Workspace { root, crates: vec![member], locked_packages: locked, architecture_text, sources }
     }
 
     #[test]

@@ -2,24 +2,25 @@
 //!
 //! - `cargo xtask tidy` checks project rules that rustc and clippy cannot.
 //! - `cargo xtask map` shows the structure of the crates.
-//! - `cargo xtask words` lists words that readers stumble over.
+//! - `cargo xtask words` lists breaches of the wording rules.
 //! - `cargo xtask sample` draws files, names and texts for a reader to explain.
 //!
 //! - `workspace.rs`: the files of the workspace as data; start here.
-//! - Checks: `architecture.rs`, `dependencies.rs`, `docs.rs`, `files.rs`, `members.rs`, `selections.rs`.
-//! - `names/`: decisions by names and by texts of errors, with the exceptions in `name_decisions.toml`.
-//! - `map/` and `words/`: the subcommands of these names; `tidy` runs their checks too.
+//! - Checks: `architecture_doc.rs`, `cargo_features.rs`, `dependencies.rs`, `docs_links.rs`, `source_file_checks.rs`,
+//!   `workspace_members.rs`.
+//! - `name_decisions/`: decisions by names and by texts of errors, with the exceptions in `name_decisions.toml`.
+//! - `crate_map/` and `wording/`: the subcommands `map`, `words` and `sample`; `tidy` runs their checks too.
 
-mod architecture;
+mod architecture_doc;
+mod cargo_features;
+mod crate_map;
 mod dependencies;
-mod docs;
-mod files;
-mod map;
-mod members;
-mod names;
-mod selections;
-mod words;
+mod docs_links;
+mod name_decisions;
+mod source_file_checks;
+mod wording;
 mod workspace;
+mod workspace_members;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,16 +34,20 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["tidy"] => read_workspace().map(|workspace| tidy(&workspace)),
-        ["map"] => read_workspace().and_then(|workspace| print_output(&map::render(&workspace, None)?)),
-        ["map", name] => read_workspace().and_then(|workspace| print_output(&map::render(&workspace, Some(name))?)),
-        ["words"] => read_workspace().and_then(|workspace| print_output(&words::list(&workspace, None)?)),
-        ["words", "--lower"] => {
-            read_workspace().and_then(|workspace| words::lower(&workspace).map(|()| ExitCode::SUCCESS))
+        ["map"] => read_workspace().and_then(|workspace| print_output(&crate_map::render(&workspace, None)?)),
+        ["map", name] => {
+            read_workspace().and_then(|workspace| print_output(&crate_map::render(&workspace, Some(name))?))
         }
-        ["words", name] => read_workspace().and_then(|workspace| print_output(&words::list(&workspace, Some(name))?)),
+        ["words"] => read_workspace().and_then(|workspace| print_output(&wording::list_offences(&workspace, None)?)),
+        ["words", "--lower"] => {
+            read_workspace().and_then(|workspace| wording::lower_baseline(&workspace).map(|()| ExitCode::SUCCESS))
+        }
+        ["words", name] => {
+            read_workspace().and_then(|workspace| print_output(&wording::list_offences(&workspace, Some(name))?))
+        }
         ["sample", "--seed", seed] => read_workspace().and_then(|workspace| {
             let seed = seed.parse().map_err(|_| format!("{seed} is no seed: give a whole number"))?;
-            print_output(&words::sample(&workspace, seed)?)
+            print_output(&wording::draw_sample(&workspace, seed)?)
         }),
         _ => Err(USAGE.to_owned()),
     };
@@ -64,16 +69,16 @@ fn tidy(workspace: &Workspace) -> ExitCode {
     problems.extend(dependencies::check_owners(workspace));
     problems.extend(dependencies::check_bans(workspace));
     problems.extend(dependencies::check_versions(workspace));
-    problems.extend(map::check_upward_traits(workspace));
-    problems.extend(members::check_members(workspace));
-    problems.extend(selections::check_selections(workspace));
-    problems.extend(architecture::check_table(workspace));
-    problems.extend(architecture::check_paths(workspace));
-    problems.extend(docs::check_docs(workspace));
-    problems.extend(files::check_lengths(workspace));
-    problems.extend(files::check_crate_docs(workspace));
-    problems.extend(names::check_names(workspace));
-    problems.extend(words::check_words(workspace));
+    problems.extend(crate_map::check_upward_traits(workspace));
+    problems.extend(workspace_members::check_members(workspace));
+    problems.extend(cargo_features::check_features(workspace));
+    problems.extend(architecture_doc::check_table(workspace));
+    problems.extend(architecture_doc::check_paths(workspace));
+    problems.extend(docs_links::check_docs(workspace));
+    problems.extend(source_file_checks::check_lengths(workspace));
+    problems.extend(source_file_checks::check_crate_docs(workspace));
+    problems.extend(name_decisions::check_name_decisions(workspace));
+    problems.extend(wording::check_words(workspace));
     for problem in &problems {
         print_problem(&format!("tidy: {problem}"));
     }

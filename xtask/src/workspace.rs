@@ -11,8 +11,8 @@ pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) crates: Vec<Crate>,
     pub(crate) locked_packages: Vec<LockedPackage>,
-    pub(crate) architecture: String,
-    /// Every Rust file with its text.
+    pub(crate) architecture_text: String,
+    /// Path and text of every Rust file.
     pub(crate) sources: Vec<(PathBuf, String)>,
 }
 
@@ -40,7 +40,7 @@ struct Package {
 }
 
 #[derive(Deserialize)]
-struct Lock {
+struct CargoLock {
     package: Vec<LockedPackage>,
 }
 
@@ -54,7 +54,7 @@ impl Workspace {
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut crates = Vec::new();
         for folder in member_folders(root)? {
-            let manifest: Manifest = parse(&folder.join("Cargo.toml"))?;
+            let manifest: Manifest = parse_toml(&folder.join("Cargo.toml"))?;
             crates.push(Crate {
                 name: manifest.package.name,
                 folder,
@@ -62,13 +62,13 @@ impl Workspace {
                 dev_dependencies: manifest.dev_dependencies.into_keys().collect(),
             });
         }
-        let lock: Lock = parse(&root.join("Cargo.lock"))?;
+        let lock: CargoLock = parse_toml(&root.join("Cargo.lock"))?;
         let mut sources = Vec::new();
         for member in &crates {
             collect_sources(&member.folder, &mut sources)?;
         }
-        let architecture = read(&root.join("ARCHITECTURE.md"))?;
-        Ok(Self { root: root.to_owned(), crates, locked_packages: lock.package, architecture, sources })
+        let architecture_text = read_text(&root.join("ARCHITECTURE.md"))?;
+        Ok(Self { root: root.to_owned(), crates, locked_packages: lock.package, architecture_text, sources })
     }
 
     /// Returns a path relative to the root, for messages.
@@ -85,7 +85,7 @@ fn member_folders(root: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Collects crates: a folder with a manifest is a crate, any other contains crates.
 fn collect_crates(folder: &Path, crates: &mut Vec<PathBuf>) -> Result<(), String> {
-    for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+    for path in list_folder(folder)?.into_iter().filter(|path| path.is_dir()) {
         if path.join("Cargo.toml").exists() {
             crates.push(path);
         } else {
@@ -96,28 +96,28 @@ fn collect_crates(folder: &Path, crates: &mut Vec<PathBuf>) -> Result<(), String
 }
 
 fn collect_sources(folder: &Path, sources: &mut Vec<(PathBuf, String)>) -> Result<(), String> {
-    for path in entries(folder)? {
+    for path in list_folder(folder)? {
         if path.is_dir() {
             collect_sources(&path, sources)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = read(&path)?;
+            let text = read_text(&path)?;
             sources.push((path, text));
         }
     }
     Ok(())
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+fn list_folder(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let listing = fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
     let mut paths: Vec<PathBuf> = listing.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     Ok(paths)
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, String> {
-    toml::from_str(&read(path)?).map_err(|error| format!("cannot parse {}: {error}", path.display()))
+fn parse_toml<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, String> {
+    toml::from_str(&read_text(path)?).map_err(|error| format!("cannot parse {}: {error}", path.display()))
 }
 
-fn read(path: &Path) -> Result<String, String> {
+fn read_text(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }

@@ -22,14 +22,14 @@ use crate::Error;
 
 /// Returns the number of parts of roughly `source_rows_max` source rows into which `table` is split at `scale`.
 pub(super) fn part_count(table: &str, scale: f64, source_rows_max: u64) -> Result<u64, Error> {
-    let session = session(table, scale)?;
-    Ok(source_rows(&session, table).div_ceil(source_rows_max).max(1))
+    let session = generator_session(table, scale)?;
+    Ok(source_row_count(&session, table).div_ceil(source_rows_max).max(1))
 }
 
 /// Generates part `part` (from 0) of `part_count` as CSV lines without a header.
 pub(super) fn generate_part(table: &str, scale: f64, part: u64, part_count: u64) -> Result<String, Error> {
-    let session = session(table, scale)?;
-    let row_count = source_rows(&session, table);
+    let session = generator_session(table, scale)?;
+    let row_count = source_row_count(&session, table);
     let first = row_count * part / part_count + 1;
     let last = row_count * (part + 1) / part_count;
     let mut csv = String::new();
@@ -71,14 +71,14 @@ pub(super) fn generate_part(table: &str, scale: f64, part: u64, part_count: u64)
         "web_returns" => rows!(WebReturns, WebReturnsRowGenerator, WebReturnsCsv),
         "web_sales" => rows!(WebSales, WebSalesRowGenerator, WebSalesCsv),
         "web_site" => rows!(WebSite, WebSiteRowGenerator, WebSiteCsv),
-        _ => return Err(unknown(table, scale)),
+        _ => return Err(unknown_table_error(table, scale)),
     }
     Ok(csv)
 }
 
 /// Returns the number of source rows of a table: its generator counts orders, not lines, for sales, and sales for
 /// returns.
-fn source_rows(session: &Session, table: &str) -> u64 {
+fn source_row_count(session: &Session, table: &str) -> u64 {
     let source = match table {
         "catalog_returns" => "catalog_sales",
         "store_returns" => "store_sales",
@@ -89,7 +89,7 @@ fn source_rows(session: &Session, table: &str) -> u64 {
     table.map_or(0, |table| session.get_scaling().get_row_count(*table))
 }
 
-fn session(table: &str, scale: f64) -> Result<Session, Error> {
+fn generator_session(table: &str, scale: f64) -> Result<Session, Error> {
     SessionBuilder::new().with_scale_factor(scale).build().map_err(|error| Error::Data {
         table: table.to_owned(),
         scale,
@@ -97,6 +97,6 @@ fn session(table: &str, scale: f64) -> Result<Session, Error> {
     })
 }
 
-fn unknown(table: &str, scale: f64) -> Error {
+fn unknown_table_error(table: &str, scale: f64) -> Error {
     Error::Data { table: table.to_owned(), scale, reason: "TPC-DS has no such table".to_owned() }
 }

@@ -21,7 +21,7 @@ pub(super) fn part_count(table: &str, scale: f64, rows_max: u64) -> Result<u64, 
         "orders" => OrderGenerator::calculate_row_count(scale, 1, 1),
         // A lineitem part is generated from a part of orders, which have four lines each on average.
         "lineitem" => OrderGenerator::calculate_row_count(scale, 1, 1) * 4,
-        _ => return Err(unknown(table, scale)),
+        _ => return Err(unknown_table_error(table, scale)),
     };
     Ok(rows.unsigned_abs().div_ceil(rows_max).max(1))
 }
@@ -48,11 +48,11 @@ pub(super) fn generate_part(table: &str, scale: f64, part: u64, part_count: u64)
         "partsupp" => rows!(PartSuppGenerator, PartSuppCsv),
         "orders" => rows!(OrderGenerator, OrderCsv),
         "lineitem" => rows!(LineItemGenerator, LineItemCsv),
-        _ => return Err(unknown(table, scale)),
+        _ => return Err(unknown_table_error(table, scale)),
     }
     Ok(csv)
 }
 
-fn unknown(table: &str, scale: f64) -> Error {
+fn unknown_table_error(table: &str, scale: f64) -> Error {
     Error::Data { table: table.to_owned(), scale, reason: "TPC-H has no such table".to_owned() }
 }

@@ -1,8 +1,8 @@
 //! Drives concurrent clients for a fixed time and collects latencies and errors.
 
-mod latencies;
-mod report;
-pub mod server;
+mod latency_histogram;
+mod measurement_report;
+pub mod server_connection;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,13 +12,13 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use types::Clock;
 
-pub use latencies::LatencyHistogram;
-pub use report::MeasurementReport;
+pub use latency_histogram::LatencyHistogram;
+pub use measurement_report::MeasurementReport;
 
 use crate::Error;
 
 /// Time after the end when clients that still wait for the server are aborted.
-const GRACE: Duration = Duration::from_secs(30);
+const ABORT_DELAY: Duration = Duration::from_secs(30);
 
 /// Consecutive failures after which a client gives up.
 const FAILURES_MAX: u32 = 100;
@@ -26,7 +26,7 @@ const FAILURES_MAX: u32 = 100;
 /// Client of a server.
 pub trait BenchmarkClient: Send + 'static {
     /// Runs one operation to completion.
-    fn step(&mut self) -> impl Future<Output = Result<CompletedOperation, Error>> + Send;
+    fn run_operation(&mut self) -> impl Future<Output = Result<CompletedOperation, Error>> + Send;
 }
 
 /// Completed operation.
@@ -57,9 +57,9 @@ pub struct MeasurementTime {
 
 /// Results of all clients in the measured time.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct MeasurementOutcome {
     pub measured: Duration,
-    pub kinds: BTreeMap<&'static str, OperationStats>,
+    pub operations: BTreeMap<&'static str, OperationStats>,
     /// Numbers of failures by error message.
     pub errors: BTreeMap<String, u64>,
     /// Number of clients that were aborted because the server no longer answered.
@@ -74,33 +74,33 @@ pub struct OperationStats {
     pub rows: u64,
 }
 
-impl Outcome {
+impl MeasurementOutcome {
     /// Returns operations per second, of one kind or of all.
     #[must_use]
     pub fn per_second(&self, kind: Option<&str>) -> f64 {
-        self.sum(kind, |kind| kind.latencies.count()) / self.measured.as_secs_f64().max(1e-9)
+        self.sum_per_operation(kind, |kind| kind.latencies.count()) / self.measured.as_secs_f64().max(1e-9)
     }
 
     /// Returns rows per second.
     #[must_use]
     pub fn rows_per_second(&self) -> f64 {
-        self.sum(None, |kind| kind.rows) / self.measured.as_secs_f64().max(1e-9)
+        self.sum_per_operation(None, |kind| kind.rows) / self.measured.as_secs_f64().max(1e-9)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    fn sum(&self, wanted: Option<&str>, of: impl Fn(&OperationStats) -> u64) -> f64 {
-        let kinds = self.kinds.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == **name));
+    fn sum_per_operation(&self, wanted: Option<&str>, of: impl Fn(&OperationStats) -> u64) -> f64 {
+        let kinds = self.operations.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == **name));
         kinds.map(|(_, kind)| of(kind)).sum::<u64>() as f64
     }
 
     /// Returns true if an operation failed or none completed.
     fn has_failures(&self) -> bool {
-        !self.errors.is_empty() || self.aborted_clients > 0 || self.kinds.is_empty()
+        !self.errors.is_empty() || self.aborted_clients > 0 || self.operations.is_empty()
     }
 
-    fn add(&mut self, other: Outcome) {
-        for (name, kind) in other.kinds {
-            let own = self.kinds.entry(name).or_default();
+    fn merge(&mut self, other: MeasurementOutcome) {
+        for (name, kind) in other.operations {
+            let own = self.operations.entry(name).or_default();
             own.latencies.merge(&kind.latencies);
             own.retries += kind.retries;
             own.rows += kind.rows;
@@ -113,17 +113,21 @@ impl Outcome {
 
 /// Runs all clients concurrently for the warm-up and the measured time.
 ///
-/// Returns at the latest `GRACE` after the end, even if the server hangs.
-pub async fn drive<C: BenchmarkClient>(clients: Vec<C>, span: MeasurementTime, clock: &Arc<dyn Clock>) -> Outcome {
-    let begin = clock.monotonic() + span.warm_up;
-    let end = begin + span.measured;
+/// Returns at the latest `ABORT_DELAY` after the end, even if the server hangs.
+pub async fn run_clients<C: BenchmarkClient>(
+    clients: Vec<C>,
+    duration: MeasurementTime,
+    clock: &Arc<dyn Clock>,
+) -> MeasurementOutcome {
+    let begin = clock.monotonic() + duration.warm_up;
+    let end = begin + duration.measured;
     let tasks: Vec<_> =
         clients.into_iter().map(|client| tokio::spawn(run(client, begin, end, Arc::clone(clock)))).collect();
-    let mut outcome = Outcome { measured: span.measured, ..Outcome::default() };
+    let mut outcome = MeasurementOutcome { measured: duration.measured, ..MeasurementOutcome::default() };
     for task in tasks {
-        let left = (end + GRACE).saturating_sub(clock.monotonic());
+        let left = (end + ABORT_DELAY).saturating_sub(clock.monotonic());
         match select(task, clock.sleep(left)).await {
-            Either::Left((Ok(done), _)) => outcome.add(done),
+            Either::Left((Ok(done), _)) => outcome.merge(done),
             Either::Left((Err(_), _)) => *outcome.errors.entry("a client panicked".to_owned()).or_default() += 1,
             Either::Right(((), task)) => {
                 task.abort();
@@ -134,21 +138,26 @@ pub async fn drive<C: BenchmarkClient>(clients: Vec<C>, span: MeasurementTime, c
     outcome
 }
 
-async fn run<C: BenchmarkClient>(mut client: C, begin: Duration, end: Duration, clock: Arc<dyn Clock>) -> Outcome {
-    let mut outcome = Outcome::default();
+async fn run<C: BenchmarkClient>(
+    mut client: C,
+    begin: Duration,
+    end: Duration,
+    clock: Arc<dyn Clock>,
+) -> MeasurementOutcome {
+    let mut outcome = MeasurementOutcome::default();
     let mut failures = 0;
     loop {
         let start = clock.monotonic();
         if end <= start {
             return outcome;
         }
-        let done = client.step().await;
+        let done = client.run_operation().await;
         let now = clock.monotonic();
         match done {
             Ok(done) => {
                 failures = 0;
                 if begin <= now && now < end {
-                    let kind = outcome.kinds.entry(done.kind).or_default();
+                    let kind = outcome.operations.entry(done.kind).or_default();
                     kind.latencies.record(now - start);
                     kind.retries += done.retries;
                     kind.rows += done.rows;

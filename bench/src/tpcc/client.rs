@@ -8,9 +8,9 @@ use super::new_order::{self, NewOrder};
 use super::order_status::{self, OrderStatus};
 use super::payment::{self, Payment};
 use super::stock_level::{self, StockLevel};
-use super::{TpccOptions, inputs};
+use super::{TpccOptions, random_inputs};
 use crate::Error;
-use crate::measure::server::{Server, batch, is_retryable};
+use crate::measure::server_connection::{Server, is_retryable, run_statements};
 use crate::measure::{self, CompletedOperation};
 use crate::random::RandomGenerator;
 
@@ -20,7 +20,7 @@ const RETRIES_MAX: u64 = 100;
 /// Connection with the statements of every transaction prepared.
 pub(super) struct Terminal {
     client: Client,
-    chance: RandomGenerator,
+    random: RandomGenerator,
     begin: String,
     /// Home warehouse.
     home_warehouse: i32,
@@ -44,7 +44,7 @@ enum TransactionInput {
     StockLevel(stock_level::Input),
 }
 
-/// Outcome of a successful transaction.
+/// MeasurementOutcome of a successful transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransactionOutcome {
     Commit,
@@ -67,25 +67,25 @@ impl Terminal {
             order_status: OrderStatus::prepare(&client).await?,
             delivery: Delivery::prepare(&client).await?,
             stock_level: StockLevel::prepare(&client).await?,
-            chance: RandomGenerator::new(0x7E12 + number as u64),
+            random: RandomGenerator::new(0x7E12 + number as u64),
             client,
         })
     }
 
     /// Draws the next transaction: 45 % New-Order, 43 % Payment, 4 % each of the others.
     fn draw_transaction(&self) -> TransactionInput {
-        let (chance, home) = (&self.chance, self.home_warehouse);
-        match chance.below(100) {
-            0..45 => TransactionInput::NewOrder(new_order::Input::draw(chance, home, self.warehouses)),
-            45..88 => TransactionInput::Payment(payment::Input::draw(chance, home, self.warehouses)),
-            88..92 => TransactionInput::OrderStatus(order_status::Input::draw(chance, home)),
-            92..96 => TransactionInput::Delivery(delivery::Input::draw(chance, home)),
-            _ => TransactionInput::StockLevel(stock_level::Input::draw(chance, home, self.district)),
+        let (random, home) = (&self.random, self.home_warehouse);
+        match random.next_below(100) {
+            0..45 => TransactionInput::NewOrder(new_order::Input::draw(random, home, self.warehouses)),
+            45..88 => TransactionInput::Payment(payment::Input::draw(random, home, self.warehouses)),
+            88..92 => TransactionInput::OrderStatus(order_status::Input::draw(random, home)),
+            92..96 => TransactionInput::Delivery(delivery::Input::draw(random, home)),
+            _ => TransactionInput::StockLevel(stock_level::Input::draw(random, home, self.district)),
         }
     }
 
     async fn run(&self, work: &TransactionInput) -> Result<TransactionOutcome, Error> {
-        batch(&self.client, "BEGIN", &self.begin).await?;
+        run_statements(&self.client, "BEGIN", &self.begin).await?;
         let end = match work {
             TransactionInput::NewOrder(input) => self.new_order.run(&self.client, input).await?,
             TransactionInput::Payment(input) => self.payment.run(&self.client, &self.customers, input).await?,
@@ -94,20 +94,20 @@ impl Terminal {
             TransactionInput::StockLevel(input) => self.stock_level.run(&self.client, input).await?,
         };
         let last = if end == TransactionOutcome::Commit { "COMMIT" } else { "ROLLBACK" };
-        batch(&self.client, last, last).await?;
+        run_statements(&self.client, last, last).await?;
         Ok(end)
     }
 }
 
 impl measure::BenchmarkClient for Terminal {
-    async fn step(&mut self) -> Result<CompletedOperation, Error> {
+    async fn run_operation(&mut self) -> Result<CompletedOperation, Error> {
         let work = self.draw_transaction();
         let mut retries = 0;
         loop {
             match self.run(&work).await {
                 Ok(end) => {
                     let kind = match (&work, end) {
-                        (TransactionInput::NewOrder(_), TransactionOutcome::Commit) => new_order::KIND,
+                        (TransactionInput::NewOrder(_), TransactionOutcome::Commit) => new_order::OPERATION_NAME,
                         (TransactionInput::NewOrder(_), TransactionOutcome::Rollback) => "new order taken back",
                         (TransactionInput::Payment(_), _) => "payment",
                         (TransactionInput::OrderStatus(_), _) => "order status",
@@ -118,7 +118,7 @@ impl measure::BenchmarkClient for Terminal {
                 }
                 Err(error) => {
                     // Leave a failed transaction block, so that the next transaction starts outside of one.
-                    let ended = batch(&self.client, "ROLLBACK", "ROLLBACK").await;
+                    let ended = run_statements(&self.client, "ROLLBACK", "ROLLBACK").await;
                     if !is_retryable(&error) || ended.is_err() || retries == RETRIES_MAX {
                         return Err(error);
                     }
@@ -130,15 +130,15 @@ impl measure::BenchmarkClient for Terminal {
 }
 
 /// Draws a district number.
-pub(super) fn draw_district(chance: &RandomGenerator) -> i32 {
-    chance.in_range(1, inputs::DISTRICTS) as i32
+pub(super) fn draw_district(random: &RandomGenerator) -> i32 {
+    random.next_in_range(1, random_inputs::DISTRICTS_PER_WAREHOUSE) as i32
 }
 
 /// Draws a warehouse other than `home`, if there are several.
-pub(super) fn draw_other_warehouse(chance: &RandomGenerator, home: i32, warehouses: i32) -> i32 {
+pub(super) fn draw_other_warehouse(random: &RandomGenerator, home: i32, warehouses: i32) -> i32 {
     if warehouses == 1 {
         return home;
     }
-    let other = chance.in_range(1, i64::from(warehouses) - 1) as i32;
+    let other = random.next_in_range(1, i64::from(warehouses) - 1) as i32;
     if other < home { other } else { other + 1 }
 }

@@ -2,9 +2,9 @@
 
 use tokio_postgres::{Client, Statement};
 
-use super::inputs;
+use super::random_inputs;
 use crate::Error;
-use crate::measure::server::{prepare, rows};
+use crate::measure::server_connection::{prepare, query_rows};
 use crate::random::RandomGenerator;
 
 /// Customer selector in a transaction's input.
@@ -16,11 +16,11 @@ pub(super) enum CustomerSelector {
 
 impl CustomerSelector {
     /// Draws a selector: 60 % by name.
-    pub(super) fn draw(chance: &RandomGenerator) -> Self {
-        if chance.below(100) < 60 {
-            Self::Name(inputs::last_name(chance))
+    pub(super) fn draw(random: &RandomGenerator) -> Self {
+        if random.next_below(100) < 60 {
+            Self::Name(random_inputs::draw_last_name(random))
         } else {
-            Self::Number(inputs::customer(chance))
+            Self::Number(random_inputs::draw_customer(random))
         }
     }
 }
@@ -41,15 +41,16 @@ impl Customers {
         client: &Client,
         warehouse: i32,
         district: i32,
-        who: &CustomerSelector,
+        selector: &CustomerSelector,
     ) -> Result<i32, Error> {
-        match who {
+        match selector {
             CustomerSelector::Number(number) => Ok(*number),
             CustomerSelector::Name(name) => {
-                let found = rows(client, &self.by_name, &[&warehouse, &district, name]).await?;
+                let found = query_rows(client, &self.by_name, &[&warehouse, &district, name]).await?;
                 // The match at position ⌈n/2⌉, counted from 1.
                 let middle = found.len().div_ceil(2).checked_sub(1);
-                let middle = middle.and_then(|middle| found.get(middle)).ok_or(Error::Rows { wanted: 1, found: 0 })?;
+                let middle =
+                    middle.and_then(|middle| found.get(middle)).ok_or(Error::Rows { expected: 1, found: 0 })?;
                 Ok(middle.get(0))
             }
         }

@@ -3,9 +3,9 @@
 use tokio_postgres::{Client, Statement};
 
 use super::client::TransactionOutcome;
-use super::inputs;
+use super::random_inputs;
 use crate::Error;
-use crate::measure::server::{execute, prepare, row, rows};
+use crate::measure::server_connection::{execute, prepare, query_row, query_rows};
 use crate::random::RandomGenerator;
 
 /// Input of the Delivery transaction.
@@ -16,8 +16,8 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn draw(chance: &RandomGenerator, home: i32) -> Self {
-        Self { warehouse: home, carrier: chance.in_range(1, 10) as i32 }
+    pub(super) fn draw(random: &RandomGenerator, home: i32) -> Self {
+        Self { warehouse: home, carrier: random.next_in_range(1, 10) as i32 }
     }
 }
 
@@ -61,11 +61,11 @@ impl Delivery {
 
     pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<TransactionOutcome, Error> {
         let Input { warehouse, carrier } = input;
-        for district in 1..=inputs::DISTRICTS as i32 {
+        for district in 1..=random_inputs::DISTRICTS_PER_WAREHOUSE as i32 {
             let Some(order) = self.take_oldest(client, *warehouse, district).await? else { continue };
-            let customer: i32 = row(client, &self.order, &[carrier, warehouse, &district, &order]).await?.get(0);
+            let customer: i32 = query_row(client, &self.order, &[carrier, warehouse, &district, &order]).await?.get(0);
             execute(client, &self.lines, &[warehouse, &district, &order]).await?;
-            let cents: i64 = row(client, &self.amount, &[warehouse, &district, &order]).await?.get(0);
+            let cents: i64 = query_row(client, &self.amount, &[warehouse, &district, &order]).await?.get(0);
             execute(client, &self.customer, &[&cents, warehouse, &district, &customer]).await?;
         }
         Ok(TransactionOutcome::Commit)
@@ -75,7 +75,7 @@ impl Delivery {
     /// faster.
     async fn take_oldest(&self, client: &Client, warehouse: i32, district: i32) -> Result<Option<i32>, Error> {
         loop {
-            let found = rows(client, &self.oldest, &[&warehouse, &district]).await?;
+            let found = query_rows(client, &self.oldest, &[&warehouse, &district]).await?;
             let oldest: Option<i32> = found.first().and_then(|row| row.get(0));
             let Some(oldest) = oldest else { return Ok(None) };
             if execute(client, &self.delete_new_order, &[&warehouse, &district, &oldest]).await? == 1 {

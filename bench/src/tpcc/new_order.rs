@@ -3,13 +3,13 @@
 use tokio_postgres::{Client, Statement};
 
 use super::client::{TransactionOutcome, draw_district, draw_other_warehouse};
-use super::inputs;
+use super::random_inputs;
 use crate::Error;
-use crate::measure::server::{execute, prepare, row, rows};
+use crate::measure::server_connection::{execute, prepare, query_row, query_rows};
 use crate::random::RandomGenerator;
 
 /// Name of the transaction in reports.
-pub(super) const KIND: &str = "new order";
+pub(super) const OPERATION_NAME: &str = "new order";
 
 /// Input of the New-Order transaction.
 #[derive(Debug, Clone)]
@@ -28,25 +28,29 @@ struct Line {
 }
 
 /// Item number that does not exist.
-const UNUSED_ITEM: i32 = inputs::ITEMS as i32 + 1;
+const UNUSED_ITEM: i32 = random_inputs::ITEM_COUNT as i32 + 1;
 
 impl Input {
-    pub(super) fn draw(chance: &RandomGenerator, home: i32, warehouses: i32) -> Self {
-        let count = chance.in_range(5, 15);
+    pub(super) fn draw(random: &RandomGenerator, home: i32, warehouses: i32) -> Self {
+        let count = random.next_in_range(5, 15);
         let mut lines: Vec<Line> = (0..count)
             .map(|_| Line {
-                item: inputs::item(chance),
-                supplier: if chance.below(100) == 0 { draw_other_warehouse(chance, home, warehouses) } else { home },
-                quantity: chance.in_range(1, 10) as i32,
+                item: random_inputs::draw_item(random),
+                supplier: if random.next_below(100) == 0 {
+                    draw_other_warehouse(random, home, warehouses)
+                } else {
+                    home
+                },
+                quantity: random.next_in_range(1, 10) as i32,
             })
             .collect();
         // 1 % of orders have an unused item number in the last line and roll back.
-        if chance.below(100) == 0
+        if random.next_below(100) == 0
             && let Some(last) = lines.last_mut()
         {
             last.item = UNUSED_ITEM;
         }
-        Self { warehouse: home, district: draw_district(chance), customer: inputs::customer(chance), lines }
+        Self { warehouse: home, district: draw_district(random), customer: random_inputs::draw_customer(random), lines }
     }
 }
 
@@ -66,7 +70,7 @@ pub(super) struct NewOrder {
 impl NewOrder {
     pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
         let mut stock = Vec::with_capacity(10);
-        for district in 1..=inputs::DISTRICTS {
+        for district in 1..=random_inputs::DISTRICTS_PER_WAREHOUSE {
             let query = format!(
                 "SELECT s_quantity, s_dist_{district:02}, s_data FROM stock WHERE s_w_id = $1 AND s_i_id = $2 FOR UPDATE"
             );
@@ -111,19 +115,19 @@ impl NewOrder {
 
     pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<TransactionOutcome, Error> {
         let Input { warehouse, district, customer, lines } = input;
-        row(client, &self.warehouse, &[warehouse]).await?;
-        row(client, &self.customer, &[warehouse, district, customer]).await?;
-        let next: i32 = row(client, &self.district, &[warehouse, district]).await?.get(0);
+        query_row(client, &self.warehouse, &[warehouse]).await?;
+        query_row(client, &self.customer, &[warehouse, district, customer]).await?;
+        let next: i32 = query_row(client, &self.district, &[warehouse, district]).await?.get(0);
         let order = next - 1;
         let count = lines.len() as i32;
         let all_local = i32::from(lines.iter().all(|line| line.supplier == *warehouse));
         execute(client, &self.order, &[warehouse, district, &order, customer, &count, &all_local]).await?;
         execute(client, &self.new_order, &[warehouse, district, &order]).await?;
         for (number, line) in (1_i32..).zip(lines) {
-            let found = rows(client, &self.item, &[&line.item]).await?;
+            let found = query_rows(client, &self.item, &[&line.item]).await?;
             let Some(item) = found.first() else { return Ok(TransactionOutcome::Rollback) };
             let price: f64 = item.get(0);
-            let stock = row(client, &self.stock[(*district - 1) as usize], &[&line.supplier, &line.item]).await?;
+            let stock = query_row(client, &self.stock[(*district - 1) as usize], &[&line.supplier, &line.item]).await?;
             let (quantity, info): (i32, &str) = (stock.get(0), stock.get(1));
             let left = quantity - line.quantity;
             let left = if left < 10 { left + 91 } else { left };

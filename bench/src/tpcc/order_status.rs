@@ -5,7 +5,7 @@ use tokio_postgres::{Client, Statement};
 use super::client::{TransactionOutcome, draw_district};
 use super::customer::{CustomerSelector, Customers};
 use crate::Error;
-use crate::measure::server::{prepare, row, rows};
+use crate::measure::server_connection::{prepare, query_row, query_rows};
 use crate::random::RandomGenerator;
 
 /// Input of the Order-Status transaction: the customer whose last order is read.
@@ -13,12 +13,12 @@ use crate::random::RandomGenerator;
 pub(super) struct Input {
     warehouse: i32,
     district: i32,
-    who: CustomerSelector,
+    customer: CustomerSelector,
 }
 
 impl Input {
-    pub(super) fn draw(chance: &RandomGenerator, home: i32) -> Self {
-        Self { warehouse: home, district: draw_district(chance), who: CustomerSelector::draw(chance) }
+    pub(super) fn draw(random: &RandomGenerator, home: i32) -> Self {
+        Self { warehouse: home, district: draw_district(random), customer: CustomerSelector::draw(random) }
     }
 }
 
@@ -57,13 +57,13 @@ impl OrderStatus {
         customers: &Customers,
         input: &Input,
     ) -> Result<TransactionOutcome, Error> {
-        let Input { warehouse, district, who } = input;
-        let customer = customers.find(client, *warehouse, *district, who).await?;
-        row(client, &self.customer, &[warehouse, district, &customer]).await?;
-        let order: i32 = row(client, &self.order, &[warehouse, district, &customer]).await?.get(0);
-        let found = rows(client, &self.lines, &[warehouse, district, &order]).await?.len();
+        let Input { warehouse, district, customer: selector } = input;
+        let customer = customers.find(client, *warehouse, *district, selector).await?;
+        query_row(client, &self.customer, &[warehouse, district, &customer]).await?;
+        let order: i32 = query_row(client, &self.order, &[warehouse, district, &customer]).await?.get(0);
+        let found = query_rows(client, &self.lines, &[warehouse, district, &order]).await?.len();
         if found == 0 {
-            return Err(Error::Rows { wanted: 5, found });
+            return Err(Error::Rows { expected: 5, found });
         }
         Ok(TransactionOutcome::Commit)
     }

@@ -2,7 +2,7 @@
 
 use super::TpccOptions;
 use crate::Error;
-use crate::measure::server::{Server, batch};
+use crate::measure::server_connection::{Server, run_statements};
 
 /// Table names in loading order.
 pub(super) const TABLES: [&str; 9] =
@@ -11,11 +11,11 @@ pub(super) const TABLES: [&str; 9] =
 pub(super) async fn create(server: &Server, options: &TpccOptions, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let client = server.connect().await?;
     for table in TABLES {
-        batch(&client, "dropping the tables", &format!("DROP TABLE IF EXISTS {table} CASCADE")).await?;
+        run_statements(&client, "dropping the tables", &format!("DROP TABLE IF EXISTS {table} CASCADE")).await?;
     }
     let storage = server.storage_clause(options.storage);
     for columns in TABLE_DEFINITIONS {
-        batch(&client, "creating the tables", &format!("CREATE TABLE {columns}{storage}")).await?;
+        run_statements(&client, "creating the tables", &format!("CREATE TABLE {columns}{storage}")).await?;
     }
     for index in INDEXES {
         if let Err(error) = client.batch_execute(index).await {

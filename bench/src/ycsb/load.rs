@@ -2,24 +2,24 @@
 
 use super::YcsbOptions;
 use crate::Error;
-use crate::measure::server::{CopyIn, Server, batch};
+use crate::measure::server_connection::{CopyIn, Server, run_statements};
 use crate::random::{RandomGenerator, hash_fnv};
 
 /// Fields per row.
-pub(super) const FIELDS: usize = 10;
+pub(super) const FIELD_COUNT: usize = 10;
 /// Characters per field.
 pub(super) const FIELD_LENGTH: usize = 100;
 /// Rows per user in `userposts`.
-pub(super) const POSTS: u64 = 1_000;
+pub(super) const POSTS_PER_USER: u64 = 1_000;
 
 /// Returns the key of a row.
-pub(super) fn key(number: u64) -> String {
+pub(super) fn user_key(number: u64) -> String {
     format!("user{:020}", hash_fnv(number))
 }
 
 /// Returns the field names, each followed by `sql_type`, separated by commas.
-pub(super) fn fields(sql_type: &str) -> String {
-    let names = (0..FIELDS).map(|field| format!("field{field}{sql_type}"));
+pub(super) fn draw_fields(sql_type: &str) -> String {
+    let names = (0..FIELD_COUNT).map(|field| format!("field{field}{sql_type}"));
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -27,8 +27,8 @@ pub(super) async fn load(server: &Server, options: &YcsbOptions) -> Result<(), E
     let client = server.connect().await?;
     let storage = server.storage_clause(options.storage);
     let placed = if server.is_kiln() { " DISTRIBUTE ON (k1)" } else { "" };
-    let text = fields(" varchar(100)");
-    batch(
+    let text = draw_fields(" varchar(100)");
+    run_statements(
         &client,
         "creating the tables",
         &format!(
@@ -38,22 +38,22 @@ pub(super) async fn load(server: &Server, options: &YcsbOptions) -> Result<(), E
         ),
     )
     .await?;
-    let chance = RandomGenerator::new(0x9C5B);
-    let row = || (0..FIELDS).map(|_| chance.text(FIELD_LENGTH)).collect::<Vec<_>>().join("\t");
+    let random = RandomGenerator::new(0x9C5B);
+    let row = || (0..FIELD_COUNT).map(|_| random.next_text(FIELD_LENGTH)).collect::<Vec<_>>().join("\t");
     let mut copy = CopyIn::begin(&client, "usertable").await?;
     for number in 0..options.rows {
-        copy.write_row(&format!("{}\t{}", key(number), row())).await?;
+        copy.write_row(&format!("{}\t{}", user_key(number), row())).await?;
     }
     copy.finish().await?;
     let mut copy = CopyIn::begin(&client, "userposts").await?;
     for number in 0..options.rows {
-        copy.write_row(&format!("{}\t{}\t{}", number / POSTS, number % POSTS, row())).await?;
+        copy.write_row(&format!("{}\t{}\t{}", number / POSTS_PER_USER, number % POSTS_PER_USER, row())).await?;
     }
     copy.finish().await?;
     // PostgreSQL needs statistics of a table that was just loaded; Kiln has them.
     if !server.is_kiln() {
-        batch(&client, "VACUUM ANALYZE", "VACUUM ANALYZE usertable").await?;
-        batch(&client, "VACUUM ANALYZE", "VACUUM ANALYZE userposts").await?;
+        run_statements(&client, "VACUUM ANALYZE", "VACUUM ANALYZE usertable").await?;
+        run_statements(&client, "VACUUM ANALYZE", "VACUUM ANALYZE userposts").await?;
     }
     Ok(())
 }

@@ -14,8 +14,8 @@ pub use workload::Workload;
 
 use self::client::YcsbClient;
 use crate::Error;
-use crate::measure::server::{Server, Storage};
-use crate::measure::{MeasurementReport, MeasurementTime, drive};
+use crate::measure::server_connection::{Server, Storage};
+use crate::measure::{MeasurementReport, MeasurementTime, run_clients};
 use crate::random::ZipfDistribution;
 
 /// Options of the YCSB benchmark.
@@ -24,7 +24,7 @@ pub struct YcsbOptions {
     pub rows: u64,
     pub clients: usize,
     /// Warm-up and measured time of each workload.
-    pub span: MeasurementTime,
+    pub duration: MeasurementTime,
     pub workloads: Vec<Workload>,
     pub storage: Storage,
 }
@@ -61,14 +61,14 @@ pub async fn run(
     });
     let start = clock.monotonic();
     load::load(server, options).await?;
-    say(&format!("loaded {} rows twice in {:.1} s", options.rows, since(clock, start).as_secs_f64()));
+    say(&format!("loaded {} rows twice in {:.1} s", options.rows, elapsed_since(clock, start).as_secs_f64()));
     for (position, &workload) in options.workloads.iter().enumerate() {
         let mut clients = Vec::with_capacity(options.clients);
         for number in 0..options.clients {
             let seed = (position * options.clients + number) as u64;
             clients.push(YcsbClient::connect(server, workload, &shared, seed).await?);
         }
-        let outcome = drive(clients, options.span, clock).await;
+        let outcome = run_clients(clients, options.duration, clock).await;
         say(&MeasurementReport::table(&format!("workload {workload:?}"), &outcome));
         report.figures.push((format!("{workload:?}"), outcome.per_second(None)));
         report.measurements.push((format!("{workload:?}"), outcome));
@@ -76,6 +76,6 @@ pub async fn run(
     Ok(report)
 }
 
-fn since(clock: &Arc<dyn Clock>, start: Duration) -> Duration {
+fn elapsed_since(clock: &Arc<dyn Clock>, start: Duration) -> Duration {
     clock.monotonic() - start
 }

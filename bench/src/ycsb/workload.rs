@@ -33,8 +33,8 @@ pub(super) enum Operation {
 impl Workload {
     pub const ALL: [Self; 6] = [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F];
 
-    pub(super) fn draw_operation(self, chance: &RandomGenerator) -> Operation {
-        let draws_below = |percent: u64| chance.below(100) < percent;
+    pub(super) fn draw_operation(self, random: &RandomGenerator) -> Operation {
+        let draws_below = |percent: u64| random.next_below(100) < percent;
         match self {
             Self::A if draws_below(50) => Operation::Update,
             Self::B if draws_below(5) => Operation::Update,

@@ -36,8 +36,8 @@ const TABLES: usize = 5;
 /// Memory so small that some joins, aggregations and sorts of thousands of rows exceed it, which the log shows.
 const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "1", "--log", "info,compile=debug"];
 const POSTGRESQL: &str = "PostgreSQL";
-const SPILLED: &str = "no room in memory";
-const SORTED: &str = "no room in memory to be sorted";
+const SPILLED: &str = "exceeded memory and were spilled";
+const SORTED: &str = "exceeded memory and were spilled as sorted runs";
 /// More threads than most machines have cores, for parallel operators.
 const MANY_THREADS: [&str; 2] = ["--threads", "7"];
 /// Cluster whose workers divide every query, however small.

@@ -2,7 +2,7 @@
 
 use types::Oid;
 
-use crate::desired::{Actor, Author, Change, ClusterOptions, DesiredState, IfExists, Inventory, RoleRef};
+use crate::desired_state::{Actor, Author, Change, ClusterOptions, DesiredState, IfExists, Inventory, RoleRef};
 use crate::reconcile::ReconcileSettings;
 use crate::worker::Resources;
 

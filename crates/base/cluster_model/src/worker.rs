@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::desired::{ClusterId, WorkerOptions};
+use crate::desired_state::{ClusterId, WorkerOptions};
 
 /// Id of a worker. Random and never reused; the worker that replaces another has a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

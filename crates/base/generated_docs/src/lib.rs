@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const UPDATE_VARIABLE: &str = "KILN_UPDATE_DOCS";
 
 /// Line that follows the title of each generated page.
-const NOTICE: &str =
+const GENERATED_PAGE_NOTICE: &str =
     "<!-- Generated from the code; a test compares it. To write it anew: KILN_UPDATE_DOCS=1 make unit -->";
 
 /// Compares a generated page with the file `docs/<path>`; with `KILN_UPDATE_DOCS=1` writes the file.
@@ -19,7 +19,7 @@ const NOTICE: &str =
 /// # Panics
 /// If the file differs or cannot be read or written.
 pub fn check_page(path: &str, title: &str, body: &str) {
-    let page = format!("# {title}\n\n{NOTICE}\n\n{}\n", body.trim());
+    let page = format!("# {title}\n\n{GENERATED_PAGE_NOTICE}\n\n{}\n", body.trim());
     let file = docs_folder().join(path);
     if std::env::var_os(UPDATE_VARIABLE).is_some_and(|value| value == "1") {
         fs::write(&file, page).unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
@@ -49,7 +49,7 @@ pub fn read_page(path: &str) -> String {
 /// # Panics
 /// If a row has another number of cells than the header.
 #[must_use]
-pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub fn markdown_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut text = format!("| {} |\n|{}\n", header.join(" | "), "---|".repeat(header.len()));
     for row in rows {
         assert_eq!(row.len(), header.len(), "the row {row:?} has one cell per column");
@@ -61,7 +61,7 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
 
 /// Formats a text as code in Markdown; nothing for the empty text.
 #[must_use]
-pub fn code(text: &str) -> String {
+pub fn inline_code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{text}`") }
 }
 
@@ -86,11 +86,11 @@ fn docs_folder() -> PathBuf {
     // Read at run time: a build folder shared by several checkouts may hold another checkout's test.
     let start = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let start = start.or_else(|| std::env::current_dir().ok()).expect("a test has a working directory");
-    let root = start.ancestors().find(|folder| is_root(folder));
+    let root = start.ancestors().find(|folder| is_checkout_root(folder));
     root.unwrap_or_else(|| panic!("no folder above {} is the root of a checkout", start.display())).join("docs")
 }
 
-fn is_root(folder: &Path) -> bool {
+fn is_checkout_root(folder: &Path) -> bool {
     folder.join("Cargo.lock").is_file() && folder.join("docs/reference").is_dir()
 }
 
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn a_table_has_a_line_for_each_row_and_escapes_bars() {
-        let rows = [vec![code("a|b"), String::new()], vec![code(""), "c".to_owned()]];
-        assert_eq!(table(&["x", "y"], rows), "| x | y |\n|---|---|\n| `a\\|b` |  |\n|  | c |\n");
+        let rows = [vec![inline_code("a|b"), String::new()], vec![inline_code(""), "c".to_owned()]];
+        assert_eq!(markdown_table(&["x", "y"], rows), "| x | y |\n|---|---|\n| `a\\|b` |  |\n|  | c |\n");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Allocation counters: bytes that each thread allocates and frees, and bytes in large blocks of the process.
 //!
-//! The program's allocator updates the counters. [`crate::interrupt`] reads those of a thread to limit the memory of
+//! The program's allocator updates the counters. [`crate::planning_memory`] reads those of a thread to limit the memory of
 //! planning; code that creates large values checks the process's total with [`check_large_block_limit`].
 //!
 //! Thread counters are thread-local, so counting takes a few instructions without synchronization. They cannot give the
@@ -17,7 +17,7 @@ use crate::{Condition, SqlError, SqlResult};
 const LARGE_BLOCK_MIN: usize = 4 << 10;
 
 /// Number of counters over which threads are spread to avoid contention.
-const STRIPES: usize = 16;
+const STRIPE_COUNT: usize = 16;
 
 /// A counter with its own pair of cache lines, because processors fetch lines in pairs.
 #[repr(align(128))]
@@ -25,7 +25,7 @@ struct Stripe(AtomicI64);
 
 /// Bytes in large blocks, as the sum of striped counters. A single counter may be negative, because other threads may
 /// free the blocks.
-struct StripedCounter([Stripe; STRIPES]);
+struct StripedCounter([Stripe; STRIPE_COUNT]);
 
 /// Bytes in large blocks of the process.
 static LARGE_BLOCK_BYTES: StripedCounter = StripedCounter::new();
@@ -64,14 +64,14 @@ thread_local! {
 
 impl StripedCounter {
     const fn new() -> Self {
-        Self([const { Stripe(AtomicI64::new(0)) }; STRIPES])
+        Self([const { Stripe(AtomicI64::new(0)) }; STRIPE_COUNT])
     }
 
     fn add(&self, bytes: isize) {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let stripe = STRIPE.try_with(|own| {
             if own.get() == usize::MAX {
-                own.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+                own.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPE_COUNT);
             }
             own.get()
         });

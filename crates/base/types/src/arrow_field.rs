@@ -13,7 +13,7 @@ use crate::SqlType;
 mod tests;
 
 /// Metadata key for a type's OID and modifier, `oid:typmod`.
-pub const TYPE_KEY: &str = "kiln.type";
+pub const SQL_TYPE_METADATA_KEY: &str = "kiln.type";
 
 /// Time zone of every `timestamptz` array: values are microseconds since 1970-01-01 UTC, independent of the session's
 /// zone.
@@ -81,14 +81,14 @@ impl SqlType {
         if SqlType::from_arrow_type(&self.arrow_type()).as_ref() == Some(self) {
             return HashMap::new();
         }
-        HashMap::from([(TYPE_KEY.to_owned(), format!("{}:{}", self.oid(), self.typmod()))])
+        HashMap::from([(SQL_TYPE_METADATA_KEY.to_owned(), format!("{}:{}", self.oid(), self.typmod()))])
     }
 
     /// Returns the SQL type of a field: that of its metadata if it fits the Arrow type, else the one that the Arrow
     /// type implies.
     #[must_use]
     pub fn from_arrow_field(field: &Field) -> Option<SqlType> {
-        let marked = field.metadata().get(TYPE_KEY).and_then(|mark| {
+        let marked = field.metadata().get(SQL_TYPE_METADATA_KEY).and_then(|mark| {
             let (oid, typmod) = mark.split_once(':')?;
             SqlType::from_oid(oid.parse().ok()?, typmod.parse().ok()?)
         });

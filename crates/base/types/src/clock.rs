@@ -59,11 +59,11 @@ impl Clock for SystemClock {
 /// Manually advanced clock for tests. Both of its times start at zero.
 #[derive(Debug, Default)]
 pub struct ManualClock {
-    state: Arc<Mutex<ManualState>>,
+    state: Arc<Mutex<ManualClockState>>,
 }
 
 #[derive(Debug, Default)]
-struct ManualState {
+struct ManualClockState {
     now: Duration,
     sleepers: Vec<Waker>,
 }

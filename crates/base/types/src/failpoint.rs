@@ -199,14 +199,14 @@ impl Failpoint {
 
     #[cold]
     fn trigger(self) -> io::Result<()> {
-        let Some(plan) = PLAN.get().filter(|plan| plan.point == self) else { return Ok(()) };
-        if PASSAGES.fetch_add(1, Ordering::Relaxed) + 1 != plan.passage {
+        let Some(plan) = PLAN.get().filter(|plan| plan.failpoint == self) else { return Ok(()) };
+        if PASSAGES.fetch_add(1, Ordering::Relaxed) + 1 != plan.passage_number {
             return Ok(());
         }
-        tracing::error!(failpoint = self.name(), effect = ?plan.effect, "failpoint reached");
+        tracing::error!(effect = ?plan.effect, "failpoint reached: {}", self.name());
         match plan.effect {
             FailpointEffect::Abort => std::process::abort(),
-            FailpointEffect::Fail => Err(io::Error::other(format!("injected at {}", self.name()))),
+            FailpointEffect::Fail => Err(io::Error::other(format!("error injected by failpoint {}", self.name()))),
             FailpointEffect::Panic => panic!("injected at {}", self.name()),
         }
     }
@@ -220,9 +220,9 @@ static PASSAGES: AtomicU64 = AtomicU64::new(0);
 /// `name:n:panic` a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailpointPlan {
-    point: Failpoint,
+    failpoint: Failpoint,
     /// Number of the passage, from 1.
-    passage: u64,
+    passage_number: u64,
     effect: FailpointEffect,
 }
 
@@ -247,8 +247,8 @@ impl FailpointPlan {
 /// Activates the plan in the environment variable `KILN_FAILPOINT`, if it is set.
 ///
 /// # Errors
-/// [`ParsePlanError`] if the variable is malformed.
-pub fn set_from_environment() -> Result<(), ParsePlanError> {
+/// [`ParseFailpointError`] if the variable is malformed.
+pub fn set_from_environment() -> Result<(), ParseFailpointError> {
     if let Ok(plan) = std::env::var("KILN_FAILPOINT") {
         plan.parse::<FailpointPlan>()?.activate();
     }
@@ -258,13 +258,13 @@ pub fn set_from_environment() -> Result<(), ParsePlanError> {
 /// Error for text that is not a [`FailpointPlan`].
 #[derive(Debug, thiserror::Error)]
 #[error("invalid failpoint {0:?}: expected name:count, name:count:error or name:count:panic")]
-pub struct ParsePlanError(String);
+pub struct ParseFailpointError(String);
 
 impl FromStr for FailpointPlan {
-    type Err = ParsePlanError;
+    type Err = ParseFailpointError;
 
-    fn from_str(text: &str) -> Result<Self, ParsePlanError> {
-        let refused = || ParsePlanError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ParseFailpointError> {
+        let refused = || ParseFailpointError(text.to_owned());
         let parts: Vec<&str> = text.split(':').collect();
         let (name, time, effect) = match parts[..] {
             [name, time] => (name, time, FailpointEffect::Abort),
@@ -277,7 +277,7 @@ impl FromStr for FailpointPlan {
         if effect == FailpointEffect::Fail && !point.can_fail() {
             return Err(refused());
         }
-        Ok(Self { point, passage: time, effect })
+        Ok(Self { failpoint: point, passage_number: time, effect })
     }
 }
 
@@ -289,7 +289,7 @@ mod tests {
     fn names_are_read_as_they_are_written() {
         for point in Failpoint::ALL {
             let plan = format!("{}:3", point.name()).parse::<FailpointPlan>().expect("every failpoint's name parses");
-            assert_eq!(plan, FailpointPlan { point, passage: 3, effect: FailpointEffect::Abort });
+            assert_eq!(plan, FailpointPlan { failpoint: point, passage_number: 3, effect: FailpointEffect::Abort });
             let panics =
                 format!("{}:1:panic", point.name()).parse::<FailpointPlan>().expect("every failpoint can panic");
             assert_eq!(panics.effect, FailpointEffect::Panic);

@@ -7,25 +7,25 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use catalog::Role;
-use cluster_model::desired::DEFAULT_NAME;
+use cluster_model::desired_state::DEFAULT_CLUSTER_NAME;
 use cluster_model::{
-    Actor, Candidate, Choice, ClusterId, HardwareInstance, HardwareKind, Inventory, ReconcileSettings, Unavailable,
-    WlmProfile, balance,
+    Actor, Candidate, Choice, ClusterId, HardwareInstance, HardwareKind, Inventory, NoClusterAvailable,
+    ReconcileSettings, WlmProfile, choose_cluster,
 };
 use control_plane::{ControlPlane, ControlPlaneError, LocalControlPlane, StateStore, WorkerHost};
 use exchange::Channels;
 use executor::Executor;
 use fleet::WorkerProcesses;
-use local_workers::{EmbeddedWorkers, StateFile};
+use local_workers::{DesiredStateFile, EmbeddedWorkers};
 use parking_lot::Mutex;
 use scheduler::Lease;
 use types::{Clock, Condition, Oid, Random, SqlError, SqlResult};
 use workload::admission::AdmissionMode;
 use workload::{Admission, Limits};
 
-use crate::change::cluster_error;
-use crate::ownership::SlotOwnership;
+use crate::change_clusters::cluster_error;
 use crate::single_worker_queries::SingleWorkerQueries;
+use crate::slot_ownership::SlotOwnership;
 
 #[cfg(test)]
 mod tests;
@@ -78,9 +78,9 @@ pub struct Clusters {
     /// Connections to the worker processes.
     pub(crate) channels: Option<Channels>,
     /// Admission gate of each cluster.
-    pub(crate) gates: Mutex<BTreeMap<ClusterId, ClusterAdmission>>,
+    pub(crate) admissions: Mutex<BTreeMap<ClusterId, ClusterAdmission>>,
     /// Ownership of parts in each cluster of worker processes.
-    pub(crate) owners: Mutex<BTreeMap<ClusterId, SlotOwnership>>,
+    pub(crate) slot_ownership: Mutex<BTreeMap<ClusterId, SlotOwnership>>,
     /// Counts of queries that workers run alone.
     pub(crate) single_worker_queries: SingleWorkerQueries,
     /// Generation of the desired state for which the folders of workers were last cleaned.
@@ -153,9 +153,9 @@ impl Clusters {
             ..usual
         };
         let plane = make(ControlPlaneParts {
-            store: Box::new(StateFile::in_folder(folder)),
+            store: Box::new(DesiredStateFile::in_folder(folder)),
             embedded: Arc::clone(&workers) as Arc<dyn WorkerHost>,
-            profiles: vec![WlmProfile { name: DEFAULT_NAME.to_owned(), max_running: settings.max_running }],
+            profiles: vec![WlmProfile { name: DEFAULT_CLUSTER_NAME.to_owned(), max_running: settings.max_running }],
             settings: patience,
             owner: Role::BOOTSTRAP,
         })?;
@@ -165,8 +165,8 @@ impl Clusters {
             workers,
             processes,
             channels,
-            gates: Mutex::default(),
-            owners: Mutex::default(),
+            admissions: Mutex::default(),
+            slot_ownership: Mutex::default(),
             single_worker_queries: SingleWorkerQueries::default(),
             cleaned_generation: AtomicU64::new(u64::MAX),
             clock,
@@ -204,13 +204,13 @@ impl Clusters {
             .collect();
         let is_awake = |id| candidates.iter().any(|candidate| candidate.cluster == id && !candidate.suspended);
         let open = open.filter(|open| is_awake(*open));
-        balance::choose_cluster(&candidates, written.or(open)).map_err(|unavailable| {
+        choose_cluster::choose_cluster(&candidates, written.or(open)).map_err(|unavailable| {
             let name = |id| desired.cluster(id).map_or_else(String::new, |cluster| cluster.spec.name.clone());
             match unavailable {
-                Unavailable::Suspended { first } => {
-                    cluster_error(&cluster_model::Error::Suspended { name: name(first) })
+                NoClusterAvailable::Suspended { preferred } => {
+                    cluster_error(&cluster_model::Error::Suspended { name: name(preferred) })
                 }
-                Unavailable::WrittenClusterGone { .. } | Unavailable::None => {
+                NoClusterAvailable::WrittenClusterGone { .. } | NoClusterAvailable::NoCandidates => {
                     SqlError::new(Condition::ObjectNotInPrerequisiteState, unavailable.to_string())
                 }
             }
@@ -220,7 +220,7 @@ impl Clusters {
     /// Returns the admission to a cluster; `None` if the cluster does not exist any more.
     #[must_use]
     pub fn admission(&self, cluster: ClusterId) -> Option<Arc<Admission>> {
-        self.gates.lock().get(&cluster).map(|gate| Arc::clone(&gate.admission))
+        self.admissions.lock().get(&cluster).map(|gate| Arc::clone(&gate.admission))
     }
 
     /// Returns a lease for a statement: on the least busy worker of a cluster, or, for worker processes, on all of
@@ -228,7 +228,7 @@ impl Clusters {
     #[must_use]
     pub fn lease(&self, cluster: ClusterId) -> Option<Arc<Lease>> {
         self.workers.lease(&self.plane.serving(cluster)).or_else(|| {
-            let hold = self.processes.as_ref()?.hold(&self.owning_workers(cluster))?;
+            let hold = self.processes.as_ref()?.register_statement(&self.owning_workers(cluster))?;
             Some(self.workers.lease_for_processes(hold))
         })
     }
@@ -243,10 +243,12 @@ impl Clusters {
     ///
     /// # Errors
     /// `42704` if it does not exist, `42501` if the role may not use it.
-    pub fn resolve_chosen(&self, actor: &Actor, name: &str) -> SqlResult<ChosenCluster> {
+    pub fn find_usable_cluster(&self, actor: &Actor, name: &str) -> SqlResult<ChosenCluster> {
         let desired = self.plane.desired();
         let usable = desired.usable_clusters(actor, Some(name)).map_err(|error| cluster_error(&error))?;
-        let cluster = usable.first().ok_or_else(|| SqlError::internal("Clusters::chosen: no usable cluster"))?;
+        let cluster = usable
+            .first()
+            .ok_or_else(|| SqlError::internal("USE CLUSTER found no cluster of this name, and no reason why"))?;
         Ok(ChosenCluster { id: cluster.id, name: name.to_owned() })
     }
 
@@ -280,13 +282,13 @@ impl Clusters {
         }
     }
 
-    /// Updates the admission gates: open for clusters with workers, holding for those whose workers are to come, closed
+    /// Updates the admission modes: open for clusters with workers, holding for those whose workers are to come, closed
     /// for suspended ones without AUTO_RESUME.
     pub(crate) fn update_admission(&self) {
         let desired = self.plane.desired();
         let inventory = self.plane.inventory();
-        let mut gates = self.gates.lock();
-        gates.retain(|id, gate| {
+        let mut admissions = self.admissions.lock();
+        admissions.retain(|id, gate| {
             let is_there = desired.cluster(*id).is_some();
             if !is_there {
                 gate.admission.set_mode(AdmissionMode::Closed);
@@ -303,7 +305,7 @@ impl Clusters {
                 (true, true, false) => AdmissionMode::Closed,
                 (true, _, _) => AdmissionMode::Holding,
             };
-            let gate = gates.entry(cluster.id).or_insert_with(|| {
+            let gate = admissions.entry(cluster.id).or_insert_with(|| {
                 let admission = Admission::new(limits, mode, Arc::clone(&self.clock));
                 ClusterAdmission { admission, limits, mode }
             });

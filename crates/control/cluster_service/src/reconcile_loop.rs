@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use catalog::Definitions;
-use cluster_model::{Activity, Author, Change, ClusterId};
+use cluster_model::{Author, Change, ClusterActivity, ClusterId};
 use futures::future::BoxFuture;
 use txn::Transactions;
 use types::ServiceHealth;
@@ -14,7 +14,7 @@ use types::ServiceHealth;
 use crate::clusters::Clusters;
 
 /// Interval of reconciliation passes if no change is reported.
-const PASS_INTERVAL: Duration = Duration::from_millis(500);
+const RECONCILE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// State of clusters and catalog for which dropped roles were last looked for.
 #[derive(Default)]
@@ -30,10 +30,10 @@ impl Clusters {
         transactions: &'a Transactions,
         health: &'a ServiceHealth,
     ) -> BoxFuture<'a, ()> {
-        Box::pin(self.keep_unboxed(transactions, health))
+        Box::pin(self.run_reconciliation_unboxed(transactions, health))
     }
 
-    async fn keep_unboxed(self: &Arc<Self>, transactions: &Transactions, health: &ServiceHealth) {
+    async fn run_reconciliation_unboxed(self: &Arc<Self>, transactions: &Transactions, health: &ServiceHealth) {
         let mut compared = CheckedRoles::default();
         loop {
             let seen = self.revision();
@@ -54,7 +54,7 @@ impl Clusters {
             tokio::select! {
                 () = self.wait_for_change(seen) => {}
                 () = self.processes_changed_since(seen_processes) => {}
-                () = self.clock.sleep(PASS_INTERVAL) => {}
+                () = self.clock.sleep(RECONCILE_INTERVAL) => {}
             }
         }
     }
@@ -69,14 +69,14 @@ impl Clusters {
 
     /// Runs one reconciliation pass and updates folders, ownership and admission.
     pub(crate) fn reconcile(self: &Arc<Self>) {
-        let activity: BTreeMap<ClusterId, Activity> =
-            self.gates.lock().iter().map(|(id, gate)| (*id, gate.admission.activity())).collect();
+        let activity: BTreeMap<ClusterId, ClusterActivity> =
+            self.admissions.lock().iter().map(|(id, gate)| (*id, gate.admission.activity())).collect();
         // Before the pass, which may start a worker in one of the folders.
         self.clean_folders();
         // Before the pass, which may stop a worker whose cache others should fetch.
         self.update_ownership();
         for action in self.plane.reconcile(&activity) {
-            tracing::debug!(?action, "reconciled a worker");
+            tracing::debug!(?action, "did a reconciliation action on a worker");
         }
         self.update_ownership();
         self.start_handovers();

@@ -23,9 +23,9 @@ use crate::clusters::Clusters;
 mod tests;
 
 /// Most shards of one table to announce in a round; if there are more, the newest ones are announced.
-const SHARDS_MAX: usize = 4_096;
+const SHARDS_PER_ROUND_MAX: usize = 4_096;
 /// Interval of rounds.
-const ROUND_INTERVAL: Duration = Duration::from_millis(100);
+const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Table with the shards that were added to it.
 type AddedShards = (Arc<Table>, Vec<Arc<ShardMeta>>);
@@ -42,7 +42,7 @@ impl ShardLists {
         for table in state.tables() {
             let now = state.shards(table.oid);
             let before = self.0.entry(table.oid).or_default();
-            let added = now.added_since(before, SHARDS_MAX);
+            let added = now.added_since(before, SHARDS_PER_ROUND_MAX);
             if !added.is_empty() {
                 all.push((Arc::clone(table), added));
             }
@@ -98,7 +98,7 @@ impl Clusters {
                 let told = hearing.iter().map(|(cluster, workers)| self.announce(*cluster, workers, &added));
                 join_all(told).await;
             }
-            self.clock.sleep(ROUND_INTERVAL).await;
+            self.clock.sleep(ANNOUNCEMENT_INTERVAL).await;
             tokio::select! {
                 () = transactions.wait_for_commit_after(seen) => {}
                 () = self.wait_for_change(revision) => {}

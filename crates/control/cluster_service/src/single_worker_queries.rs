@@ -20,13 +20,13 @@ pub(crate) struct QueryGuard {
 
 impl SingleWorkerQueries {
     /// Returns the number of queries for each of these workers.
-    pub(crate) fn running(&self, workers: &[WorkerId]) -> Vec<u32> {
+    pub(crate) fn counts(&self, workers: &[WorkerId]) -> Vec<u32> {
         let counts = self.0.lock();
         workers.iter().map(|worker| counts.get(worker).copied().unwrap_or(0)).collect()
     }
 
     /// Counts one more query on a worker.
-    pub(crate) fn count(&self, worker: WorkerId) -> QueryGuard {
+    pub(crate) fn register(&self, worker: WorkerId) -> QueryGuard {
         *self.0.lock().entry(worker).or_insert(0) += 1;
         QueryGuard { queries: self.clone(), worker }
     }
@@ -51,12 +51,12 @@ mod tests {
     #[test]
     fn a_query_counts_until_it_has_ended() {
         let (queries, one, other) = (SingleWorkerQueries::default(), WorkerId(1), WorkerId(2));
-        let (first, second) = (queries.count(one), queries.count(one));
-        assert_eq!(queries.running(&[other, one]), [0, 2]);
+        let (first, second) = (queries.register(one), queries.register(one));
+        assert_eq!(queries.counts(&[other, one]), [0, 2]);
         drop(first);
-        assert_eq!(queries.running(&[one]), [1]);
+        assert_eq!(queries.counts(&[one]), [1]);
         drop(second);
-        assert_eq!(queries.running(&[one]), [0]);
+        assert_eq!(queries.counts(&[one]), [0]);
         assert!(queries.0.lock().is_empty(), "workers without queries have no entry");
     }
 }

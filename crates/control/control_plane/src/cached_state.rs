@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cluster_model::desired::{ClusterId, DesiredState};
-use cluster_model::events::{ClusterEvent, EventHistory};
+use cluster_model::cluster_events::{ClusterEvent, EventHistory};
+use cluster_model::desired_state::{ClusterId, DesiredState};
 use cluster_model::reconcile::ReconcileSettings;
-use cluster_model::serving::{Phase, cluster_phase, serving_workers};
+use cluster_model::serving_workers::{ClusterPhase, cluster_phase, serving_workers};
 use cluster_model::worker::Worker;
 use parking_lot::RwLock;
 use types::Clock;
 
 use super::worker_events;
-use crate::revisions::Revisions;
+use crate::revision_counter::Revisions;
 
 /// Last known state of a control plane, with a change counter.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl CachedState {
 
     /// Returns the phase of a cluster; see [`super::ControlPlane::phase`].
     #[must_use]
-    pub fn phase(&self, cluster: ClusterId) -> Option<Phase> {
+    pub fn phase(&self, cluster: ClusterId) -> Option<ClusterPhase> {
         cluster_phase(&self.desired(), cluster, &self.workers(), self.clock.monotonic(), &self.settings)
     }
 

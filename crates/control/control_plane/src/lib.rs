@@ -6,15 +6,15 @@
 //! - `lib.rs`: the traits [`ControlPlane`] for sessions and [`WorkerHost`] for starting workers
 //! - `token_workers.rs`: workers that the instance has not started
 //! - `cached_state.rs`, `worker_events.rs`: last known state, and the events between two observations
-//! - `revisions.rs`: a change counter to wait on
-//! - `local.rs`: the control plane of one machine
-//! - `conformance.rs`: tests that every control plane must pass
+//! - `revision_counter.rs`: a change counter to wait on
+//! - `local_control_plane.rs`: the control plane of one machine
+//! - `conformance_tests.rs`: tests that every control plane must pass
 
 mod cached_state;
 #[doc(hidden)]
-pub mod conformance;
-mod local;
-pub mod revisions;
+pub mod conformance_tests;
+mod local_control_plane;
+pub mod revision_counter;
 mod token_workers;
 mod worker_events;
 
@@ -30,17 +30,17 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
-use cluster_model::desired::{Author, Change, ClusterId, DesiredState, Error, Inventory};
-use cluster_model::events::ClusterEvent;
+use cluster_model::cluster_events::ClusterEvent;
+use cluster_model::desired_state::{Author, Change, ClusterId, DesiredState, Error, Inventory};
 use cluster_model::reconcile::Action;
-use cluster_model::serving::Phase;
+use cluster_model::serving_workers::ClusterPhase;
 use cluster_model::worker::{Worker, WorkerId, WorkerSpec};
-use cluster_model::{Activity, StopReason};
+use cluster_model::{ClusterActivity, StopReason};
 use types::Condition;
 
 pub use cached_state::CachedState;
-pub use local::{LocalControlPlane, StateStore, load_or_create};
-pub use revisions::Revisions;
+pub use local_control_plane::{LocalControlPlane, StateStore, load_or_create};
+pub use revision_counter::Revisions;
 pub use token_workers::{TokenVerifier, TokenWorkerHost, VerifiedWorker, VerifyFuture};
 
 /// Interface to clusters: reads and changes the desired state, and reconciles the workers. Reads are answered from
@@ -78,7 +78,7 @@ pub trait ControlPlane: Send + Sync + fmt::Debug {
     }
 
     /// Returns the phase of the cluster; `None` if it does not exist.
-    fn phase(&self, cluster: ClusterId) -> Option<Phase> {
+    fn phase(&self, cluster: ClusterId) -> Option<ClusterPhase> {
         self.cached_state().phase(cluster)
     }
 
@@ -97,7 +97,7 @@ pub trait ControlPlane: Send + Sync + fmt::Debug {
     /// revisions grow.
     ///
     /// May block, like [`ControlPlane::apply`].
-    fn reconcile(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action>;
+    fn reconcile(&self, activity: &BTreeMap<ClusterId, ClusterActivity>) -> Vec<Action>;
 }
 
 /// Host that starts and stops the workers of one kind of hardware, such as threads or child processes. No method
@@ -149,7 +149,7 @@ pub enum ControlPlaneError {
     ExternalStore(#[source] Box<dyn StdError + Send + Sync>),
     /// The stored desired state is damaged or has an unknown format.
     #[error(transparent)]
-    DamagedState(#[from] cluster_model::desired::stored::StoredError),
+    DamagedState(#[from] cluster_model::desired_state::stored_encoding::StoredError),
 }
 
 impl ControlPlaneError {

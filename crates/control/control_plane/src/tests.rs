@@ -3,15 +3,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_model::Activity;
-use cluster_model::desired::{ClusterOptions, DEFAULT_NAME, HardwareKind, Inventory};
-use cluster_model::events::EventKind;
+use cluster_model::ClusterActivity;
+use cluster_model::cluster_events::EventKind;
+use cluster_model::desired_state::{ClusterOptions, DEFAULT_CLUSTER_NAME, HardwareKind, Inventory};
 use cluster_model::reconcile::Action;
 use cluster_model::worker::WorkerState;
 use parking_lot::Mutex;
 use types::{Clock, ManualClock};
 
-use super::conformance::{self, TestEnvironment};
+use super::conformance_tests::{self, TestEnvironment};
 use super::*;
 use crate::fixtures::{BOOTSTRAP, SimulatedHost, StartBehavior, create, nodes, settings, superuser};
 
@@ -84,7 +84,7 @@ impl Machine {
     }
 
     fn kinds(&self) -> Vec<EventKind> {
-        self.plane.events().iter().map(|event| event.what).collect()
+        self.plane.events().iter().map(|event| event.kind).collect()
     }
 }
 
@@ -111,12 +111,12 @@ impl TestEnvironment for Machine {
 
 #[test]
 fn one_machine_conforms_with_processes() {
-    conformance::run(&mut Machine::new(), "local");
+    conformance_tests::run(&mut Machine::new(), "local");
 }
 
 #[test]
 fn one_machine_conforms_without_processes() {
-    conformance::run(&mut Machine::new(), "embedded");
+    conformance_tests::run(&mut Machine::new(), "embedded");
 }
 
 #[test]
@@ -170,18 +170,18 @@ fn an_idle_cluster_is_suspended_and_resumed() {
     machine.passes(4);
     let id = machine.id("c");
     let now = machine.clock.now_us();
-    let busy = BTreeMap::from([(id, Activity { running: 1, queued: 0, idle_since: None })]);
-    let idle = BTreeMap::from([(id, Activity { running: 0, queued: 0, idle_since: Some(now) })]);
+    let busy = BTreeMap::from([(id, ClusterActivity { running: 1, queued: 0, idle_since: None })]);
+    let idle = BTreeMap::from([(id, ClusterActivity { running: 0, queued: 0, idle_since: Some(now) })]);
     for _ in 0..40 {
         machine.plane.reconcile(&busy);
         machine.clock.advance(Duration::from_secs(1));
     }
-    assert_eq!(machine.plane.phase(id), Some(Phase::Running));
+    assert_eq!(machine.plane.phase(id), Some(ClusterPhase::Running));
     machine.plane.reconcile(&idle);
     assert!(machine.plane.desired().cluster(id).expect("it exists").suspended);
     assert_eq!(machine.plane.serving(id).len(), 0, "a suspended cluster serves no statements immediately");
     machine.passes(2);
-    assert_eq!(machine.plane.phase(id), Some(Phase::Suspended));
+    assert_eq!(machine.plane.phase(id), Some(ClusterPhase::Suspended));
     machine.plane.apply(&Change::AutoResume { name: "c".to_owned() }, &superuser()).expect("the cluster is resumed");
     machine.plane.reconcile(&idle);
     assert!(!machine.plane.desired().cluster(id).expect("it exists").suspended, "earlier idle time does not count");
@@ -201,7 +201,7 @@ fn worker_events_are_recorded() {
     machine.passes(2);
     machine
         .plane
-        .apply(&Change::Suspend { name: DEFAULT_NAME.to_owned() }, &superuser())
+        .apply(&Change::Suspend { name: DEFAULT_CLUSTER_NAME.to_owned() }, &superuser())
         .expect("the change is applied");
     machine.passes(1);
     let kinds = machine.kinds();
@@ -218,7 +218,7 @@ fn worker_events_are_recorded() {
     );
     let failed = machine.plane.events().into_iter().nth(4).expect("it exists");
     assert_eq!(failed.detail, "worker 0000000000000001 in slot 0: killed");
-    assert_eq!((failed.cluster.as_deref(), failed.who), (Some("default"), None));
+    assert_eq!((failed.cluster.as_deref(), failed.author), (Some("default"), None));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn draining_is_visible_after_the_pass() {
     machine.passes(4);
     machine
         .plane
-        .apply(&Change::Suspend { name: DEFAULT_NAME.to_owned() }, &superuser())
+        .apply(&Change::Suspend { name: DEFAULT_CLUSTER_NAME.to_owned() }, &superuser())
         .expect("the change is applied");
     assert_eq!(machine.plane.reconcile(&BTreeMap::new()), [Action::Drain { worker: WorkerId(1) }]);
     assert_eq!(machine.plane.workers()[0].state, WorkerState::Draining);

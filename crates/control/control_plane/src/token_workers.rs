@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 
-use cluster_model::desired::ClusterId;
+use cluster_model::desired_state::ClusterId;
 use cluster_model::worker::{WorkerId, WorkerSpec};
 
 use super::WorkerHost;

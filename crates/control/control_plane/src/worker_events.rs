@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use cluster_model::desired::DesiredState;
-use cluster_model::events::{ClusterEvent, EventKind};
+use cluster_model::cluster_events::{ClusterEvent, EventKind};
+use cluster_model::desired_state::DesiredState;
 use cluster_model::worker::{Worker, WorkerId, WorkerState};
 
 /// Returns the events between two observations, in the order of the workers in `after`. `at` is in microseconds since
@@ -13,9 +13,9 @@ pub(super) fn events(before: &[Worker], after: &[Worker], desired: &DesiredState
     let mut events = Vec::new();
     for worker in after {
         let before = known.get(&worker.id);
-        let mut what = Vec::new();
+        let mut kinds = Vec::new();
         if before.is_none_or(|before| before.state != worker.state) {
-            what.push(match worker.state {
+            kinds.push(match worker.state {
                 WorkerState::Starting => EventKind::WorkerStarting,
                 WorkerState::Ready => EventKind::WorkerReady,
                 WorkerState::Draining => EventKind::WorkerDraining,
@@ -24,16 +24,16 @@ pub(super) fn events(before: &[Worker], after: &[Worker], desired: &DesiredState
             });
         }
         if worker.hung && worker.state != WorkerState::Gone && before.is_none_or(|before| !before.hung) {
-            what.push(EventKind::WorkerHung);
+            kinds.push(EventKind::WorkerHung);
         }
         if !worker.hung && worker.state != WorkerState::Gone && before.is_some_and(|before| before.hung) {
-            what.push(EventKind::WorkerRecovered);
+            kinds.push(EventKind::WorkerRecovered);
         }
-        for what in what {
+        for kind in kinds {
             let cluster = desired.cluster(worker.cluster).map(|cluster| cluster.spec.name.clone());
             let why = worker.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
             let detail = format!("worker {} in slot {}{why}", worker.id, worker.slot);
-            events.push(ClusterEvent { at, cluster, who: None, what, detail });
+            events.push(ClusterEvent { at, cluster, author: None, kind, detail });
         }
     }
     events

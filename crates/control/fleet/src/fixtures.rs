@@ -8,7 +8,7 @@ use std::time::Duration;
 use types::{Clock, SystemClock};
 
 use crate::fleet::FleetSettings;
-use crate::launcher::Launcher;
+use crate::launcher_command::Launcher;
 
 pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())

@@ -13,14 +13,14 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use types::{Clock, Random};
 
-use crate::authority::{Authority, AuthorityError, VALIDITY};
+use crate::certificate_authority::{Authority, AuthorityError, CERTIFICATE_VALIDITY};
 use crate::dedicated_thread::DedicatedThread;
-use crate::dial::TlsDialer;
-use crate::identity::{CertificateName, Credentials, TlsIdentity};
 use crate::join::serve_join;
-use crate::launcher::Launcher;
-use crate::listen::listen;
+use crate::launcher_command::Launcher;
+use crate::mutual_tls::{CertificateName, Credentials, TlsIdentity};
 use crate::processes::WorkerProcesses;
+use crate::task_dialer::TlsDialer;
+use crate::tls_listener::listen;
 
 /// Certificates are renewed after their validity divided by this.
 const RENEWALS_PER_VALIDITY: u32 = 2;
@@ -73,7 +73,7 @@ pub enum FleetError {
     WildcardAddress { address: SocketAddr },
     #[error("could not listen for workers on {address}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("could not start a thread")]
+    #[error("could not start the thread for the connections of workers")]
     Thread(#[source] io::Error),
 }
 
@@ -131,10 +131,11 @@ impl Fleet {
             WorkerProcesses::open(settings, Arc::clone(&authority), address, dialer, Arc::clone(&clock), random);
         let mut tasks = JoinSet::new();
         let listening = {
-            let (desk, credentials, of_guests) = (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
+            let (registry, credentials, join_clock) =
+                (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
             let config = move || Arc::clone(&credentials.current().join_server);
-            listen(listener, config, Arc::clone(&clock), move |stranger| {
-                serve_join(Arc::clone(&desk), stranger, Arc::clone(&of_guests))
+            listen(listener, config, Arc::clone(&clock), move |pending| {
+                serve_join(Arc::clone(&registry), pending, Arc::clone(&join_clock))
             })
         };
         tasks.spawn_on(listening, thread.runtime());
@@ -143,7 +144,7 @@ impl Fleet {
                 (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
             async move {
                 loop {
-                    clock.sleep(VALIDITY / RENEWALS_PER_VALIDITY).await;
+                    clock.sleep(CERTIFICATE_VALIDITY / RENEWALS_PER_VALIDITY).await;
                     match sign_identity(&authority, &key) {
                         Ok(identity) => credentials.renew(identity),
                         Err(error) => tracing::error!(%error, "could not renew the instance's certificate"),

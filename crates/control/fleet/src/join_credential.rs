@@ -10,7 +10,7 @@ use rustls_pki_types::pem::PemObject;
 use types::Random;
 
 use crate::join::{Base64Bytes, Hello, Token};
-use crate::ticket::Ticket;
+use crate::join_ticket::Ticket;
 
 /// Credential with which a worker joins for the first time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,10 @@ impl TokenFile {
     pub fn new(path: PathBuf, authority: &Path, random: &dyn Random) -> io::Result<Self> {
         let text = fs::read(authority)?;
         let authority = CertificateDer::from_pem_slice(&text).map_err(|error| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("no PEM certificate in the file: {error:?}"))
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("no PEM certificate in the certificate authority file: {error:?}"),
+            )
         })?;
         Ok(Self { path, worker: WorkerId(random.next_u64()), authority })
     }

@@ -3,11 +3,11 @@
 //! Statements get a [`scheduler::Lease`] on a worker, which they drop when they end; this crate does not know what they
 //! do.
 //!
-//! [`EmbeddedWorkers`] is the worker host. `embedded_worker.rs` has the resources of one worker, `state_file.rs` the file with the
-//! desired state of the clusters.
+//! [`EmbeddedWorkers`] is the worker host. `embedded_worker.rs` has the resources of one worker,
+//! `desired_state_file.rs` the file with the desired state of the clusters.
 
+mod desired_state_file;
 mod embedded_worker;
-mod state_file;
 
 #[cfg(test)]
 mod tests;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use cluster_model::{StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
 use control_plane::{StartRequest, WorkerHost};
 use datafusion::execution::memory_pool::MemoryPool;
+pub use desired_state_file::DesiredStateFile;
 use embedded_worker::EmbeddedWorker;
 use parking_lot::Mutex;
 use scheduler::{Lease, QueryThreads, WorkerMemory, WorkerRegistration};
-pub use state_file::StateFile;
 use types::{Clock, Random};
 
 /// Environment variable with which a test overrides the version of the server and its embedded workers.
@@ -204,7 +204,7 @@ impl WorkerHost for EmbeddedWorkers {
                 Ok(threads) => room.set_threads(threads, cores),
                 Err(error) => {
                     // It keeps its old spec, so that reconciliation repeats the action.
-                    tracing::warn!(%error, %worker, "could not start threads for a worker; it keeps the old ones");
+                    tracing::warn!(%error, %worker, "could not start threads for a worker; it keeps its old threads");
                     return;
                 }
             }

@@ -6,14 +6,14 @@ use cluster_model::{
     WorkerId, WorkerOptions, WorkerSpec, WorkerState,
 };
 use control_plane::LocalControlPlane;
-use control_plane::conformance::{self, TestEnvironment};
+use control_plane::conformance_tests::{self, TestEnvironment};
 use control_plane::{ControlPlane, StartRequest, WorkerHost};
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryConsumer, MemoryPool};
 use scheduler::{QueryThreads, WorkerMemory};
 use types::random::SeededRandom;
 use types::{Oid, SystemClock};
 
-use super::{EmbeddedWorkers, StateFile};
+use super::{DesiredStateFile, EmbeddedWorkers};
 
 const MEMORY: u64 = 1 << 20;
 
@@ -149,7 +149,7 @@ impl TestInstance {
         let mut settings = ReconcileSettings::new(self.host.version(), self.host.machine());
         settings.backoff_initial = std::time::Duration::ZERO;
         LocalControlPlane::open(
-            Box::new(StateFile::in_folder(self.folder.path())),
+            Box::new(DesiredStateFile::in_folder(self.folder.path())),
             BTreeMap::from([(HardwareKind::Embedded, Arc::clone(&self.host) as Arc<dyn WorkerHost>)]),
             Inventory::new([hardware], [profile]),
             settings,
@@ -193,7 +193,7 @@ fn the_control_plane_of_one_process_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let mut embedded = TestInstance { host: host(2), folder, plane: None };
     embedded.plane = Some(embedded.open());
-    conformance::run(&mut embedded, HardwareInstance::EMBEDDED);
+    conformance_tests::run(&mut embedded, HardwareInstance::EMBEDDED);
 }
 
 #[test]
@@ -201,13 +201,13 @@ fn a_damaged_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let embedded = TestInstance { host: host(1), folder, plane: None };
     drop(embedded.open());
-    let path = StateFile::in_folder(embedded.folder.path()).path();
+    let path = DesiredStateFile::in_folder(embedded.folder.path()).path();
     let mut bytes = std::fs::read(&path).unwrap();
     let last = bytes.len() - 3;
     bytes[last] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let opened = LocalControlPlane::open(
-        Box::new(StateFile::in_folder(embedded.folder.path())),
+        Box::new(DesiredStateFile::in_folder(embedded.folder.path())),
         BTreeMap::from([
             (HardwareKind::Embedded, Arc::clone(&embedded.host) as Arc<dyn WorkerHost>),
             (HardwareKind::Local, Arc::clone(&embedded.host) as Arc<dyn WorkerHost>),

@@ -53,21 +53,21 @@ impl ServiceStatus {
 /// A service's record, which its task writes and statuses are read from.
 pub(crate) struct Service {
     pub(crate) name: &'static str,
-    run: Mutex<Run>,
+    run: Mutex<ServiceRun>,
 }
 
 /// The current run of a service.
-struct Run {
+struct ServiceRun {
     /// A new one for each run: what a run that has ended reported is not this one's.
     health: ServiceHealth,
-    phase: Phase,
+    phase: RunPhase,
     started_us: i64,
     restarts: u64,
     last_end: Option<String>,
 }
 
 #[derive(Clone, Copy)]
-enum Phase {
+enum RunPhase {
     Running,
     Restarting,
     Done,
@@ -75,9 +75,9 @@ enum Phase {
 
 impl Service {
     pub(crate) fn new(name: &'static str, now_us: i64) -> Self {
-        let run = Run {
+        let run = ServiceRun {
             health: ServiceHealth::default(),
-            phase: Phase::Running,
+            phase: RunPhase::Running,
             started_us: now_us,
             restarts: 0,
             last_end: None,
@@ -93,35 +93,35 @@ impl Service {
     pub(crate) fn restart(&self, now_us: i64) -> ServiceHealth {
         let mut run = self.run.lock();
         run.health = ServiceHealth::default();
-        run.phase = Phase::Running;
+        run.phase = RunPhase::Running;
         run.started_us = now_us;
         run.restarts += 1;
         run.health.clone()
     }
 
     /// It ended for this reason, and is started again after a pause.
-    pub(crate) fn note_end(&self, reason: String) {
+    pub(crate) fn record_end(&self, reason: String) {
         let mut run = self.run.lock();
-        run.phase = Phase::Restarting;
+        run.phase = RunPhase::Restarting;
         run.last_end = Some(reason);
     }
 
-    pub(crate) fn note_done(&self) {
-        self.run.lock().phase = Phase::Done;
+    pub(crate) fn record_done(&self) {
+        self.run.lock().phase = RunPhase::Done;
     }
 
     pub(crate) fn status(&self) -> ServiceStatus {
         let run = self.run.lock();
         let trouble = run.health.last_failure();
         let state = match run.phase {
-            Phase::Running if trouble.is_some() => ServiceState::Failing,
-            Phase::Running => ServiceState::Running,
-            Phase::Restarting => ServiceState::Restarting,
-            Phase::Done => ServiceState::Done,
+            RunPhase::Running if trouble.is_some() => ServiceState::Failing,
+            RunPhase::Running => ServiceState::Running,
+            RunPhase::Restarting => ServiceState::Restarting,
+            RunPhase::Done => ServiceState::Done,
         };
         let last_error = match run.phase {
-            Phase::Running => trouble.or_else(|| run.last_end.clone()),
-            Phase::Restarting | Phase::Done => run.last_end.clone(),
+            RunPhase::Running => trouble.or_else(|| run.last_end.clone()),
+            RunPhase::Restarting | RunPhase::Done => run.last_end.clone(),
         };
         ServiceStatus { name: self.name, state, started_us: run.started_us, restarts: run.restarts, last_error }
     }

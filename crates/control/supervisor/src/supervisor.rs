@@ -16,9 +16,9 @@ use types::{Clock, ServiceHealth};
 use crate::service::{Service, ServiceStatus};
 
 /// Before a service is started again; twice as long after each run that was short …
-const PAUSE_FIRST: Duration = Duration::from_secs(1);
+const RESTART_DELAY_FIRST: Duration = Duration::from_secs(1);
 /// … but no longer than this. A run that lasted so long was not short.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const RESTART_DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// The background services of a server: they run until they are stopped.
 pub struct Supervisor {
@@ -33,16 +33,17 @@ struct Supervised {
     task: JoinHandle<()>,
 }
 
-/// Begins a run of a service, and the next after each that ended. Boxed, so that supervision is compiled once and not for each service.
-type Run = Box<dyn Fn(ServiceHealth) -> BoxFuture<'static, ()> + Send + Sync>;
+/// Begins a run of a service, and the next after each that ended. Boxed, so that supervision is compiled once and not
+/// for each service.
+type RunService = Box<dyn Fn(ServiceHealth) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The end that a service may come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum ServiceEnd {
     /// It runs until it is stopped; if it ends before, it is started again.
-    Stopped,
+    WhenStopped,
     /// It ends by itself once its work is done.
-    Done,
+    WhenDone,
 }
 
 impl Supervisor {
@@ -52,7 +53,8 @@ impl Supervisor {
         Self { clock, services: Mutex::default() }
     }
 
-    /// Starts a service that runs until it is stopped: where `run` of its `parts` panics or returns, it is called again after a pause.
+    /// Starts a service that runs until it is stopped: where `run` of its `parts` panics or returns, it is called again
+    /// after a pause.
     pub fn start<P, F>(
         &self,
         name: &'static str,
@@ -62,7 +64,7 @@ impl Supervisor {
         P: Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        self.supervise(name, Ending::Stopped, boxed(parts.clone(), run));
+        self.supervise(name, ServiceEnd::WhenStopped, boxed(parts.clone(), run));
     }
 
     /// Starts a service that is done when `run` returns; where it panics, it is called again after a pause.
@@ -75,12 +77,12 @@ impl Supervisor {
         P: Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        self.supervise(name, Ending::Done, boxed(parts.clone(), run));
+        self.supervise(name, ServiceEnd::WhenDone, boxed(parts.clone(), run));
     }
 
-    fn supervise(&self, name: &'static str, ending: Ending, run: Run) {
+    fn supervise(&self, name: &'static str, service_end: ServiceEnd, run: RunService) {
         let service = Arc::new(Service::new(name, self.clock.now_us()));
-        let task = tokio::spawn(keep_running(Arc::clone(&service), ending, run, Arc::clone(&self.clock)));
+        let task = tokio::spawn(run_with_restarts(Arc::clone(&service), service_end, run, Arc::clone(&self.clock)));
         self.services.lock().push(Supervised { service, task });
     }
 
@@ -90,7 +92,8 @@ impl Supervisor {
         self.services.lock().iter().map(|supervised| supervised.service.status()).collect()
     }
 
-    /// Stops the services whose names `is_meant` picks, the last started first, and waits until each has left the step it was in.
+    /// Stops the services whose names `is_meant` picks, the last started first, and waits until each has left the step
+    /// it was in.
     pub async fn stop(&self, is_meant: impl Fn(&str) -> bool) {
         let mut meant: Vec<Supervised> = {
             let mut services = self.services.lock();
@@ -122,7 +125,7 @@ impl Drop for Supervisor {
     }
 }
 
-fn boxed<P, F>(parts: P, run: impl Fn(P, ServiceHealth) -> F + Send + Sync + 'static) -> Run
+fn boxed<P, F>(parts: P, run: impl Fn(P, ServiceHealth) -> F + Send + Sync + 'static) -> RunService
 where
     P: Clone + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
@@ -131,31 +134,31 @@ where
 }
 
 /// Runs a service, again and again where it must not end.
-async fn keep_running(service: Arc<Service>, ending: Ending, run: Run, clock: Arc<dyn Clock>) {
+async fn run_with_restarts(service: Arc<Service>, service_end: ServiceEnd, run: RunService, clock: Arc<dyn Clock>) {
     let mut health = service.health();
-    let mut pause = PAUSE_FIRST;
+    let mut pause = RESTART_DELAY_FIRST;
     loop {
         let started = clock.monotonic();
         // What a run leaves half done is what a crash would leave: services read anew what there is to do.
         let ended = AssertUnwindSafe(async { run(health).await }).catch_unwind().await;
         let reason = match ended {
-            Ok(()) if ending == Ending::Done => return service.note_done(),
+            Ok(()) if service_end == ServiceEnd::WhenDone => return service.record_done(),
             Ok(()) => "it ended".to_owned(),
-            Err(panic) => format!("it panicked: {}", message(&*panic)),
+            Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
         };
-        if PAUSE_MAX <= clock.monotonic().saturating_sub(started) {
-            pause = PAUSE_FIRST;
+        if RESTART_DELAY_MAX <= clock.monotonic().saturating_sub(started) {
+            pause = RESTART_DELAY_FIRST;
         }
-        tracing::error!(service = service.name, reason, ?pause, "a service has ended; it is started again");
-        service.note_end(reason);
+        tracing::error!(service = service.name, reason, ?pause, "a background service has ended; it is started again");
+        service.record_end(reason);
         clock.sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
+        pause = (pause * 2).min(RESTART_DELAY_MAX);
         health = service.restart(clock.now_us());
     }
 }
 
 /// The text of a panic.
-fn message(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let owned = panic.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use cluster_model::desired::stored;
+use cluster_model::desired_state::stored_encoding;
 use cluster_model::{
     Action, Actor, Author, Change, ClusterOptions, DesiredState, IfExists, Inventory, Part, Placement,
     ReconcileSettings, Resources, RoleRef, Worker, WorkerId, WorkerState, placement, reconcile,
@@ -106,12 +106,12 @@ fn reconciliation(bench: &Bench) {
     bench.run("reconcile 3,000 workers: all have died", workers, || {
         black_box(reconcile(&desired, &dead, now, &settings));
     });
-    let bytes = stored::encode(&desired);
+    let bytes = stored_encoding::encode(&desired);
     bench.run("store 48 clusters", 48, || {
-        black_box(stored::encode(&desired));
+        black_box(stored_encoding::encode(&desired));
     });
     bench.run("read 48 clusters", 48, || {
-        black_box(stored::decode(&bytes).expect("decode the encoded state"));
+        black_box(stored_encoding::decode(&bytes).expect("decode the encoded state"));
     });
 }
 

@@ -6,6 +6,6 @@
 pub mod admission;
 
 #[cfg(test)]
-mod fixtures;
+mod counting_waker;
 
 pub use admission::{Admission, Admit, Limits, Permit, Refusal};

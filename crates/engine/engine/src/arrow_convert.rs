@@ -18,7 +18,7 @@ use arrow::datatypes::{
     UInt32Type, i256,
 };
 
-use crate::vector::opaque;
+use crate::vector::opaque_arrays;
 use crate::{Bitmap, Bounds, Column, ColumnData, Dictionary, Error, PhysicalType, Result};
 
 /// Maximum precision of decimals that always fit in 64 bits.
@@ -251,7 +251,7 @@ pub fn to_array(column: &Column, data_type: &DataType) -> Result<ArrayRef> {
         (ColumnData::Floats(values), DataType::Float32) => {
             primitive_array::<Float32Type>(values.iter().map(|value| *value as f32).collect(), nulls, data_type)
         }
-        (ColumnData::Opaque(array), data_type) => opaque::to_typed_array(array, nulls.as_ref(), data_type)?,
+        (ColumnData::Opaque(array), data_type) => opaque_arrays::to_typed_array(array, nulls.as_ref(), data_type)?,
         (ColumnData::Floats(values), DataType::Float64) => {
             primitive_array::<Float64Type>(values.to_vec(), nulls, data_type)
         }

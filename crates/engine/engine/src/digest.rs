@@ -12,7 +12,7 @@ pub struct Digest([u8; 32]);
 #[derive(Clone)]
 pub struct DigestBuilder(Blake3Hasher);
 
-/// Hasher that feeds the bytes written by `GroupHashTable` into BLAKE3. Derived `GroupHashTable` writes enum discriminants and lengths,
+/// Hasher that feeds the bytes written by `Hash` into BLAKE3. Derived `Hash` writes enum discriminants and lengths,
 /// so that different values write different bytes.
 #[derive(Clone)]
 struct Blake3Hasher(blake3::Hasher);

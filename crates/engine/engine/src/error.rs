@@ -18,10 +18,10 @@ pub enum Error {
     #[error("no memory left for {0}")]
     OutOfMemory(&'static str),
     /// The query was cancelled or its reader no longer wants rows.
-    #[error("stopped")]
+    #[error("the query that the engine runs was stopped")]
     Stopped,
     /// A LIMIT has let all of its rows pass. Ends a worker's current batch and is never reported to the client.
-    #[error("row limit reached")]
+    #[error("a LIMIT has passed on all its rows: no further rows are wanted")]
     LimitReached,
     /// Error with its own SQLSTATE, passed to the client unchanged.
     #[error(transparent)]

@@ -11,7 +11,7 @@ mod tests;
 /// Server's side of one exchange.
 pub struct ScramExchange {
     auth: ScramServerAuth,
-    encrypted: bool,
+    is_encrypted: bool,
     /// True if the client has chosen the mechanism with channel binding.
     uses_channel_binding: bool,
     waiting: Option<ScramServerAuthWaitingForClientFinal>,
@@ -25,14 +25,14 @@ impl ScramExchange {
     /// connection.
     #[must_use]
     pub fn new(channel_bound: Option<ScramServerAuth>) -> Self {
-        let encrypted = channel_bound.is_some();
-        Self { auth: channel_bound.unwrap_or_default(), encrypted, uses_channel_binding: false, waiting: None }
+        let is_encrypted = channel_bound.is_some();
+        Self { auth: channel_bound.unwrap_or_default(), is_encrypted, uses_channel_binding: false, waiting: None }
     }
 
     /// Returns the mechanisms to offer, best first.
     #[must_use]
     pub fn mechanisms(&self) -> Vec<String> {
-        let bound = (self.encrypted && self.auth.supports_channel_binding()).then_some(SCRAM_PLUS);
+        let bound = (self.is_encrypted && self.auth.supports_channel_binding()).then_some(SCRAM_PLUS);
         bound.into_iter().chain([SCRAM]).map(str::to_owned).collect()
     }
 
@@ -40,7 +40,7 @@ impl ScramExchange {
     ///
     /// # Errors
     /// `08P01` if it was not offered.
-    pub fn choose(&mut self, mechanism: &str) -> SqlResult<()> {
+    pub fn choose_mechanism(&mut self, mechanism: &str) -> SqlResult<()> {
         if !self.mechanisms().iter().any(|offered| offered == mechanism) {
             return Err(violation("client selected an invalid SASL authentication mechanism"));
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Content of each file, or the path and error of the first that cannot be read.
-pub(crate) type Content = Result<Vec<Vec<u8>>, (PathBuf, io::Error)>;
+pub(crate) type FilesContent = Result<Vec<Vec<u8>>, (PathBuf, io::Error)>;
 
 /// Files that are read together.
 pub(crate) struct WatchedFiles {
@@ -28,7 +28,7 @@ impl WatchedFiles {
     }
 
     /// Reads the files.
-    pub(crate) fn read(&mut self) -> Content {
+    pub(crate) fn read(&mut self) -> FilesContent {
         self.last_content = None;
         let read = self.paths.iter().map(|path| std::fs::read(path).map_err(|error| (path.clone(), error)));
         let content = read.collect::<Result<Vec<_>, _>>();
@@ -38,7 +38,7 @@ impl WatchedFiles {
     }
 
     /// Reads the files and returns their content if it has changed since the last read; a failure is returned once.
-    pub(crate) fn read_if_changed(&mut self) -> Option<Content> {
+    pub(crate) fn read_if_changed(&mut self) -> Option<FilesContent> {
         let (seen, is_told) = (self.last_content.take(), self.is_failure_reported);
         match self.read() {
             Ok(content) if seen.as_ref() == Some(&content) => None,

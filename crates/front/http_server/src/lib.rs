@@ -2,9 +2,9 @@
 //!
 //! Never runs a statement: it reports the state of the instance.
 //!
-//! Start at [`Probes`]; `connections.rs` bounds the number and the time of connections.
+//! Start at [`Probes`]; `bounded_connections.rs` bounds the number and the time of connections.
 
-mod connections;
-mod probes;
+mod bounded_connections;
+mod probes_and_metrics;
 
-pub use probes::Probes;
+pub use probes_and_metrics::Probes;

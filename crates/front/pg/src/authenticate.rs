@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use authentication::{Proof, ScramExchange, Tls, authentication_failed, check_login_allowed, required_proof};
+use authentication::{RequiredProof, ScramExchange, Tls, authentication_failed, check_login_allowed, required_proof};
 use bytes::Bytes;
 use catalog::{Role, ScramVerifier};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::Authentication;
 use pgwire::tokio::server::MaybeTls;
-use session::bind::protocol_violation;
+use session::extended_query_requests::protocol_violation;
 use session::instance::Instance;
 use tokio::io::AsyncWriteExt;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::frontend::MessageReader;
+use crate::frontend_messages::MessageReader;
 use crate::startup::{PendingConnection, read_password};
 
 /// Authenticates the client and returns its role; `None` if it has left. `tls` is the certificate that it was shown.
@@ -27,9 +27,9 @@ pub(crate) async fn authenticate(
     let database = snapshot.state.database().name.clone();
     let (role, verifier) =
         match required_proof(&snapshot.state, &user, opened.peer.ip(), instance.credentials.decoy_secret())? {
-            Proof::Local(role) => (Some(role), None),
-            Proof::Password(role, verifier) => (Some(role), Some(verifier)),
-            Proof::Decoy(verifier) => (None, Some(verifier)),
+            RequiredProof::Local(role) => (Some(role), None),
+            RequiredProof::Password(role, verifier) => (Some(role), Some(verifier)),
+            RequiredProof::Decoy(verifier) => (None, Some(verifier)),
         };
     if let Some(verifier) = verifier {
         match run_scram(opened, tls, &verifier).await {
@@ -78,7 +78,7 @@ async fn send(stream: &mut MaybeTls, message: Authentication) -> bool {
 /// Extracts the client's first SCRAM message from SASLInitialResponse, which also chooses the mechanism.
 fn parse_initial_response(body: Bytes, exchange: &mut ScramExchange) -> SqlResult<Bytes> {
     let mut body = MessageReader(body);
-    exchange.choose(&body.text()?)?;
+    exchange.choose_mechanism(&body.text()?)?;
     let length = body.u32()?;
     if body.0.len() != length as usize || length == 0 {
         return Err(protocol_violation("malformed SASL initial response"));

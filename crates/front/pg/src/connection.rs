@@ -11,34 +11,34 @@ use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionS
 use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
 use pgwire::tokio::server::MaybeTls;
 use session::backends::Backend;
-use session::bind::{Target, protocol_violation};
-use session::block_status::BlockStatus;
 use session::disconnect_watcher::DisconnectWatcher;
+use session::extended_query_requests::{Target, protocol_violation};
 use session::instance::Instance;
 use session::interrupt::terminated_error;
-use session::notice::Severity;
+use session::message_severity::Severity;
 use session::result_sink::ResultSink;
+use session::transaction_block_status::BlockStatus;
 use session::{Session, StatementPosition};
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::client::Client;
-use crate::frontend::{DecodedMessage, FrontendMessage};
-use crate::parameters::ReportedSettings;
-use crate::rows::row_description;
+use crate::buffered_transport::{Inbox, Outbox};
+use crate::client_result_sink::ClientSink;
+use crate::data_rows::row_description;
+use crate::frontend_messages::{DecodedMessage, FrontendMessage};
+use crate::parameter_status::ReportedSettings;
 use crate::startup::PendingConnection;
-use crate::transport::{Inbox, Outbox};
 
 /// Connection of an authenticated client.
 pub(crate) struct Connection {
     instance: Arc<Instance>,
     backend: Arc<Backend>,
     session: Session,
-    client: Client,
+    client: ClientSink,
     /// Settings that were last reported to the client.
-    reported: ReportedSettings,
+    reported_settings: ReportedSettings,
     /// True after a failed message of the extended protocol: all messages are skipped up to the next Sync.
-    skipping: bool,
+    is_skipping_to_sync: bool,
 }
 
 /// Next action after a message.
@@ -62,11 +62,18 @@ impl Connection {
         let mut outbox = Outbox::new(write_half, Arc::clone(&metrics), Arc::clone(&backend.client_wait));
         outbox.put(PgWireBackendMessage::Authentication(Authentication::Ok));
         let secret = SecretKey::Bytes(backend.secret.clone());
-        let mut reported = ReportedSettings::default();
-        reported.report(&session, &mut outbox);
+        let mut reported_settings = ReportedSettings::default();
+        reported_settings.report(&session, &mut outbox);
         outbox.put(PgWireBackendMessage::BackendKeyData(BackendKeyData::new(backend.pid, secret)));
         let inbox = Inbox::new(read_half, opened.unread, metrics);
-        Self { instance, backend, session, client: Client { inbox, outbox }, reported, skipping: false }
+        Self {
+            instance,
+            backend,
+            session,
+            client: ClientSink { inbox, outbox },
+            reported_settings,
+            is_skipping_to_sync: false,
+        }
     }
 
     /// Serves the client until it leaves or its connection is terminated.
@@ -117,7 +124,7 @@ impl Connection {
     /// Sends ReadyForQuery, preceded by notices and changed settings.
     async fn send_ready(&mut self) -> std::io::Result<()> {
         self.send_notices();
-        self.reported.report(&self.session, &mut self.client.outbox);
+        self.reported_settings.report(&self.session, &mut self.client.outbox);
         let status = self.session.status();
         self.backend.begin_idle(status, self.instance.clock.now_us());
         self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(transaction_status(status))));
@@ -190,7 +197,7 @@ impl Connection {
                 self.send_notices();
                 let query_id = self.session.take_query_id();
                 self.client.error(Severity::Error, &error, query_id);
-                self.skipping = extended;
+                self.is_skipping_to_sync = extended;
                 if !extended {
                     return NextAction::SendReady;
                 }
@@ -207,7 +214,7 @@ impl Connection {
 
     /// Whether a message is skipped because an earlier one of its batch failed.
     fn is_skipped(&self, decoded: &DecodedMessage) -> bool {
-        self.skipping && !matches!(decoded.kind, b'S' | b'X')
+        self.is_skipping_to_sync && !matches!(decoded.kind, b'S' | b'X')
     }
 
     /// Handles a message that needs no waiting; `None`, without any effect, if it may need to wait. Most messages of
@@ -229,7 +236,7 @@ impl Connection {
                 Some(ran.map(|()| NextAction::Read))
             }
             FrontendMessage::Sync => self.session.try_sync_fast().then(|| {
-                self.skipping = false;
+                self.is_skipping_to_sync = false;
                 Ok(NextAction::SendReady)
             }),
             _ => None,
@@ -266,10 +273,10 @@ impl Connection {
                 self.client.put(PgWireBackendMessage::CloseComplete(CloseComplete::new()));
             }
             FrontendMessage::Flush => {
-                self.client.outbox.flush().await.map_err(crate::client::connection_lost)?;
+                self.client.outbox.flush().await.map_err(crate::client_result_sink::connection_lost)?;
             }
             FrontendMessage::Sync => {
-                self.skipping = false;
+                self.is_skipping_to_sync = false;
                 Box::pin(self.session.sync()).await?;
                 return Ok(NextAction::SendReady);
             }

@@ -1,7 +1,7 @@
 //! Errors and notices as ErrorResponse and NoticeResponse messages.
 
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
-use session::notice::Severity;
+use session::message_severity::Severity;
 use types::{QueryId, SqlError};
 
 #[cfg(test)]

@@ -7,19 +7,20 @@
 //! - `server.rs`: accepts connections.
 //! - `startup.rs`, `authenticate.rs`: encryption, startup packet and authentication.
 //! - `connection.rs`: serves an authenticated client.
-//! - `frontend.rs`, `transport.rs`: messages of the client, and its socket with buffers.
-//! - `client.rs`, `rows.rs`, `error_message.rs`, `parameters.rs`: results, errors and changed settings to the client.
+//! - `frontend_messages.rs`, `buffered_transport.rs`: messages of the client, and its socket with buffers.
+//! - `client_result_sink.rs`, `data_rows.rs`, `error_message.rs`, `parameter_status.rs`: results, errors and changed
+//!   settings to the client.
 
 mod authenticate;
-mod client;
+mod buffered_transport;
+mod client_result_sink;
 mod connection;
+mod data_rows;
 mod error_message;
-mod frontend;
-mod parameters;
-mod rows;
+mod frontend_messages;
+mod parameter_status;
 mod server;
 mod startup;
-mod transport;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use pgwire::tokio::server::MaybeTls;
 use session::Session;
 use session::backends::NewSession;
 use session::instance::Instance;
-use session::notice::Severity;
+use session::message_severity::Severity;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -67,7 +67,7 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "could not accept a connection");
+                    tracing::warn!(%error, "could not accept a client connection");
                     instance.clock.sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -99,7 +99,7 @@ pub async fn serve(
     tokio::select! {
         () = connections.wait() => {}
         () = instance.clock.sleep(CANCEL_GRACE) =>
-            tracing::warn!(connections = connections.len(), "abandoning connections that have not ended"),
+            tracing::warn!(connections = connections.len(), "abandoning client connections that did not end at shutdown"),
     }
     Ok(())
 }
@@ -122,7 +122,9 @@ async fn serve_connection(
     let connection = tokio::select! {
         connection = opening => connection,
         () = instance.clock.sleep(startup_timeout) => return tracing::debug!("client did not authenticate in time"),
-        () = too_many => return tracing::debug!("closed: too many unauthenticated connections"),
+        () = too_many => {
+            return tracing::debug!("closed an unauthenticated connection for a newer one: there are too many");
+        }
         () = shutdown.cancelled() => return,
     };
     drop(unauthenticated);
@@ -142,7 +144,7 @@ async fn start_up(instance: &Arc<Instance>, stream: TcpStream, peer: SocketAddr)
             Ok(None) => None,
             Err(error) => {
                 instance.metrics.connections_refused.inc();
-                tracing::info!(user = opened.request.user, %error, "connection refused");
+                tracing::info!(user = opened.request.user, %error, "refused a client connection");
                 refuse(&mut opened.stream, &error).await;
                 None
             }
@@ -159,7 +161,7 @@ async fn start_up(instance: &Arc<Instance>, stream: TcpStream, peer: SocketAddr)
             None
         }
         Err(StartupError::Broken(error)) => {
-            tracing::debug!(%error, "connection failed during startup");
+            tracing::debug!(%error, "client connection failed during startup");
             None
         }
     }

@@ -8,12 +8,12 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{GssEncResponse, SslResponse};
 use pgwire::messages::startup::NegotiateProtocolVersion;
 use pgwire::tokio::server::MaybeTls;
-use session::bind::protocol_violation;
+use session::extended_query_requests::protocol_violation;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::frontend::{self, FirstPacket, FrontendMessage};
+use crate::frontend_messages::{self, FirstPacket, FrontendMessage};
 
 #[cfg(test)]
 mod tests;
@@ -99,7 +99,7 @@ pub(crate) async fn read_startup(
     let mut gss_refused = false;
     let mut tls_answered = false;
     loop {
-        let opening = match frontend::decode_first_packet(&mut read) {
+        let opening = match frontend_messages::decode_first_packet(&mut read) {
             Ok(Some(opening)) => opening,
             Ok(None) => {
                 if stream.read_buf(&mut read).await? == 0 {
@@ -175,7 +175,7 @@ async fn accept_tls(stream: MaybeTls, tls_offer: Option<&Tls>, direct: bool) -> 
 /// Reads one message of the password exchange; `None` if the client has left.
 pub(crate) async fn read_password(stream: &mut MaybeTls, read: &mut BytesMut) -> Result<Option<Bytes>, SqlError> {
     loop {
-        if let Some(decoded) = frontend::decode(read, frontend::PASSWORD_BYTES_MAX)? {
+        if let Some(decoded) = frontend_messages::decode(read, frontend_messages::PASSWORD_BYTES_MAX)? {
             return match decoded.message? {
                 FrontendMessage::Password(body) => Ok(Some(body)),
                 FrontendMessage::Terminate => Ok(None),

@@ -14,11 +14,11 @@ use scheduler::{QueryMemory, QueryShare};
 use session_context::{CopyProgressRow, LogRow, SessionRow, StatementRow};
 use types::{Clock, Condition, QueryId, Random, SqlError, SqlResult};
 
-use crate::block_status::BlockStatus;
 use crate::client_wait::ClientWait;
 use crate::interrupt::{InterruptHandle, InterruptReason};
 use crate::query_log::without_password;
 use crate::statement_timer::{self, StatementTimer};
+use crate::transaction_block_status::BlockStatus;
 
 #[cfg(test)]
 mod tests;
@@ -147,15 +147,15 @@ impl Backends {
         let mut sessions = self.sessions.lock();
         let role = &newcomer.role;
         if sessions.len() >= self.connections_max {
-            return Err(too_many("sorry, too many clients already"));
+            return Err(too_many_connections("sorry, too many clients already"));
         }
         if !role.superuser && sessions.len() + self.connections_reserved >= self.connections_max {
-            return Err(too_many("remaining connection slots are reserved for superusers"));
+            return Err(too_many_connections("remaining connection slots are reserved for superusers"));
         }
         if let Ok(limit) = usize::try_from(role.connection_limit) {
             let role_sessions = sessions.values().filter(|session| session.role_oid == role.oid).count();
             if role_sessions >= limit && !role.superuser {
-                return Err(too_many(format!("too many connections for role \"{}\"", role.name)));
+                return Err(too_many_connections(format!("too many connections for role \"{}\"", role.name)));
             }
         }
         let pid = self.free_pid(&sessions);
@@ -236,7 +236,7 @@ fn constant_time_eq(ours: &[u8], theirs: &[u8]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-fn too_many(message: impl Into<String>) -> SqlError {
+fn too_many_connections(message: impl Into<String>) -> SqlError {
     SqlError::new(Condition::TooManyConnections, message)
 }
 
@@ -280,8 +280,8 @@ impl Backend {
             } else {
                 "running"
             },
-            waiting: acquire + client,
-            working: parse + plan + assemble + compile + run,
+            waiting_time: acquire + client,
+            working_time: parse + plan + assemble + compile + run,
         }
     }
 

@@ -7,7 +7,7 @@ use catalog::CatalogState;
 use session_context::ScalarValue;
 use types::SqlError;
 
-use crate::cached_lookup::CachedKeyLookup;
+use crate::cached_key_lookups::CachedKeyLookup;
 
 /// Values of a prepared statement's parameters, with the plan for them.
 pub(crate) struct BoundStatement {

@@ -10,16 +10,16 @@ use storage_error::from_transaction;
 use txn::StorageRow;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::rows::Rows;
+use crate::result_rows::Rows;
+use crate::running_statement::Statement;
 use crate::session::Session;
 use crate::started_statement::StartedStatement;
-use crate::statement::Statement;
 
 impl Session {
     /// Compares the bucket with the catalog; for superusers only, because the result names objects of everybody's
     /// tables.
     pub(crate) async fn check_storage(&mut self, statement: &Statement) -> SqlResult<StartedStatement> {
-        if !self.block.session_state().role.superuser {
+        if !self.transaction_block.session_state().role.superuser {
             let message = "permission denied: CHECK STORAGE is for superusers";
             return Err(SqlError::new(Condition::InsufficientPrivilege, message));
         }

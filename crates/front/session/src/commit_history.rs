@@ -25,7 +25,7 @@ impl TimeTravel for CommitHistory {
 
     fn history(&self) -> Option<HistoryRow> {
         self.0.history_status().map(|status| HistoryRow {
-            newest_record: status.log.newest,
+            newest_record: status.log.newest_record,
             copied_record: status.log.last_archived,
             waiting_bytes: status.log.unarchived_bytes,
             last_upload_us: status.last_upload_us,
@@ -42,7 +42,7 @@ impl TimeTravel for CommitHistory {
             token: known.token.text.to_string(),
             role: known.token.role,
             committed: known.outcome.map(|outcome| CommittedTransaction {
-                command_tag: outcome.statements.last().map_or_else(String::new, |last| last.tag.clone()),
+                command_tag: outcome.statements.last().map_or_else(String::new, |last| last.command_tag.clone()),
                 rows: outcome.statements.iter().map(|written| written.rows).sum(),
                 statements: outcome.statements.len(),
                 at_us: outcome.at_us,

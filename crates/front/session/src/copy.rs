@@ -14,10 +14,10 @@ use types::SqlResult;
 use value_codec::encode::Format;
 
 use crate::result_sink::ResultSink;
-use crate::retry::{AttemptError, AttemptResult};
+use crate::retry_reason::{AttemptError, AttemptResult};
+use crate::running_statement::Statement;
 use crate::session::Session;
 use crate::started_statement::{StartedStatement, command_tag};
-use crate::statement::Statement;
 
 /// Chunks of the client's data that wait for the parser at most.
 const CHUNKS_AHEAD_MAX: usize = 16;
@@ -30,13 +30,13 @@ impl Session {
         statement: &Statement,
         client: &mut dyn ResultSink,
     ) -> SqlResult<String> {
-        self.block.check_writable("COPY FROM")?;
+        self.transaction_block.check_writable("COPY FROM")?;
         let (context, _hold) = self.run_context(statement);
         let _shown = self.backend_guard.backend.show_copy(&context.progress);
         let copier = Arc::clone(self.instance.execution.copier());
         let mut data =
-            StdinDigest { work: self.token_request.is_some().then(StatementHasher::new), is_complete: false };
-        let transaction = self.block.transaction();
+            CopyInputDigest { work: self.token_request.is_some().then(StatementHasher::new), is_complete: false };
+        let transaction = self.transaction_block.transaction();
         let copied = if plan.source == CopySource::Stdin {
             client.begin_copy_in(stdin_format(&plan), plan.columns.len()).await?;
             let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD_MAX);
@@ -64,7 +64,7 @@ impl Session {
         statement: &Statement,
         client: &mut dyn ResultSink,
     ) -> AttemptResult<StartedStatement> {
-        self.block.transaction();
+        self.transaction_block.transaction();
         let (context, _hold) = self.run_context(statement);
         let _shown = self.backend_guard.backend.show_copy(&context.progress);
         let copier = Arc::clone(self.instance.execution.copier());
@@ -94,14 +94,14 @@ pub(crate) fn stdin_format(plan: &CopyFromPlan) -> Format {
 }
 
 /// Data that the client has sent, as far as a repetition under a token has to match it.
-struct StdinDigest {
+struct CopyInputDigest {
     /// Digest of the data; `None` without a token.
     work: Option<StatementHasher>,
     /// True once the client has ended the data.
     is_complete: bool,
 }
 
-impl StdinDigest {
+impl CopyInputDigest {
     /// Reads the data after the end-of-data marker, for the digest.
     async fn drain(&mut self, client: &mut dyn ResultSink) -> SqlResult<()> {
         while let Some(work) = self.work.as_mut().filter(|_| !self.is_complete) {
@@ -122,7 +122,7 @@ impl StdinDigest {
 async fn feed_parser(
     client: &mut dyn ResultSink,
     sender: mpsc::Sender<SqlResult<Bytes>>,
-    data: &mut StdinDigest,
+    data: &mut CopyInputDigest,
 ) -> Infallible {
     loop {
         let piece = client.copy_data().await.transpose();

@@ -9,15 +9,15 @@ use syntax::statement::FetchDirection;
 use types::{Condition, SqlError, SqlResult};
 use value_codec::encode::Format;
 
-use crate::planning::Planning;
+use crate::planning_work::PlanningWork;
 use crate::portal::{Portal, PortalLifetime, PortalProgress, unknown_cursor};
 use crate::prepared_statement::{PreparedStatement, unknown_statement};
+use crate::result_rows::{Columns, Rows};
 use crate::result_sink::ResultSink;
-use crate::retry::AttemptResult;
-use crate::rows::{Columns, Rows};
+use crate::retry_reason::AttemptResult;
+use crate::running_statement::Statement;
 use crate::session::{Session, StatementPosition};
 use crate::started_statement::{OpenResult, StartedStatement, command_tag};
-use crate::statement::Statement;
 use crate::statement_timer::StatementState;
 use crate::transaction_block::outside_block_error;
 
@@ -37,7 +37,8 @@ impl Session {
             return Ok(StartedStatement::Done(String::new()));
         }
         let planned = Box::pin(self.plan_execute(name, arguments, statement)).await?;
-        let planned = planned.ok_or_else(|| SqlError::internal("EXECUTE of a non-empty statement gave no plan"))?;
+        let planned =
+            planned.ok_or_else(|| SqlError::internal("planning EXECUTE of a non-empty statement returned no plan"))?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         Box::pin(self.start_plan(planned, true, place, statement, client)).await
     }
@@ -77,7 +78,7 @@ impl Session {
         let (planner, context) = (Arc::clone(&self.instance.planner), self.statement_context(statement));
         let (arguments, prepared) = (arguments.to_vec(), Arc::clone(prepared));
         let evaluating =
-            Planning::from_work(move || planner.evaluate_arguments(&arguments, &prepared.parameters, &context));
+            PlanningWork::from_work(move || planner.evaluate_arguments(&arguments, &prepared.parameters, &context));
         self.run_planning(evaluating).await
     }
 
@@ -95,7 +96,7 @@ impl Session {
         if scroll == Some(true) {
             return Err(SqlError::unsupported("a SCROLL cursor").into());
         }
-        if !hold && !self.block.is_explicit() && place.is_only {
+        if !hold && !self.transaction_block.is_explicit() && place.is_only {
             return Err(outside_block_error("DECLARE CURSOR").into());
         }
         if self.portals.contains_key(&name) {
@@ -112,7 +113,7 @@ impl Session {
 
     /// FETCH: skips rows where the direction asks for it; the caller sends the rows.
     pub(crate) async fn fetch(&mut self, cursor: String, direction: FetchDirection) -> SqlResult<StartedStatement> {
-        let Steps { skip, take } = self.forward_steps(&cursor, direction)?;
+        let CursorMove { skip, take } = self.resolve_forward_move(&cursor, direction)?;
         if skip > 0 {
             self.skip_cursor_rows(&cursor, Some(skip)).await?;
         }
@@ -120,7 +121,7 @@ impl Session {
     }
 
     pub(crate) async fn move_cursor(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<StartedStatement> {
-        let Steps { skip, take } = self.forward_steps(cursor, direction)?;
+        let CursorMove { skip, take } = self.resolve_forward_move(cursor, direction)?;
         if skip > 0 {
             self.skip_cursor_rows(cursor, Some(skip)).await?;
         }
@@ -179,14 +180,16 @@ impl Session {
 
     /// Converts a direction to forward steps from the position of the cursor; backward ones are refused, as for a NO
     /// SCROLL cursor.
-    fn forward_steps(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<Steps> {
+    fn resolve_forward_move(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<CursorMove> {
         let position = self.cursor_rows(cursor)?.position();
         match direction {
-            FetchDirection::ForwardAll => Ok(Steps { skip: 0, take: None }),
-            FetchDirection::Forward(count) if count > 0 => Ok(Steps { skip: 0, take: Some(count.unsigned_abs()) }),
-            FetchDirection::Relative(count) if count > 0 => Ok(Steps { skip: count.unsigned_abs() - 1, take: Some(1) }),
+            FetchDirection::ForwardAll => Ok(CursorMove { skip: 0, take: None }),
+            FetchDirection::Forward(count) if count > 0 => Ok(CursorMove { skip: 0, take: Some(count.unsigned_abs()) }),
+            FetchDirection::Relative(count) if count > 0 => {
+                Ok(CursorMove { skip: count.unsigned_abs() - 1, take: Some(1) })
+            }
             FetchDirection::Absolute(row) if row > 0 && row.unsigned_abs() > position => {
-                Ok(Steps { skip: row.unsigned_abs() - position - 1, take: Some(1) })
+                Ok(CursorMove { skip: row.unsigned_abs() - position - 1, take: Some(1) })
             }
             _ => Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, "cursor can only scan forward")
                 .with_hint("Kiln's cursors are NO SCROLL: fetch NEXT, FORWARD or ALL.")),
@@ -195,7 +198,7 @@ impl Session {
 }
 
 /// Movement of a cursor: rows to skip, then rows to return (`None`: all).
-struct Steps {
+struct CursorMove {
     skip: u64,
     take: Option<u64>,
 }

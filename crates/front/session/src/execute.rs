@@ -1,9 +1,10 @@
 //! Execution of a statement, from its text or its bound form to its first row or its command tag.
 //!
 //! [`Session::execute`] is the one loop for all protocols, [`Session::attempt`] its steps: the statement enters its
-//! transaction; if it has a compiled key lookup, that runs (`run_key_lookup.rs`), and most statements end there; otherwise
-//! historical snapshots and file lists are fetched (`resolve.rs`), it is planned (`plan.rs`), waits for a cluster
-//! (`admit.rs`), claims its token (`token.rs`) and runs.
+//! transaction; if it has a compiled key lookup, that runs (`run_key_lookup.rs`), and most statements end there;
+//! otherwise historical snapshots and file lists are fetched (`fetch_planning_inputs.rs`), it is planned
+//! (`plan_statement.rs`), waits for a cluster (`admit_statement.rs`), claims its token (`idempotency_token.rs`) and
+//! runs.
 
 use std::sync::Arc;
 
@@ -18,17 +19,17 @@ use storage_error::from_transaction;
 use txn::Isolation;
 use types::{SqlError, SqlResult};
 
-use crate::executable::Executable;
-use crate::metrics::Kind;
-use crate::notice::Severity;
+use crate::executable_statement::Executable;
+use crate::message_severity::Severity;
+use crate::metrics::StatementKind;
+use crate::result_rows::{QueryGuard, Rows};
 use crate::result_sink::ResultSink;
-use crate::retry::{AttemptError, AttemptResult, RetryReason};
-use crate::rows::{QueryGuard, Rows};
+use crate::retry_reason::{AttemptError, AttemptResult, RetryReason};
+use crate::running_statement::Statement;
 use crate::session::{Session, StatementPosition};
 use crate::started_statement::{StartedStatement, command_tag};
-use crate::statement::Statement;
-use crate::temporary;
-use crate::throttle::insert_target;
+use crate::temporary_objects;
+use crate::write_backpressure::insert_target;
 
 impl Session {
     /// Runs a statement until its rows are open or it is complete, retrying as often as needed.
@@ -45,7 +46,7 @@ impl Session {
                 Ok(started) => return Ok(started),
                 Err(AttemptError::Retry(retry)) => retry_reason = Some(retry),
                 Err(AttemptError::Failed(error)) => {
-                    return self.recorded_tag_or(*error).await.map(StartedStatement::Done);
+                    return self.recorded_tag_or_error(*error).await.map(StartedStatement::Done);
                 }
             }
         }
@@ -62,7 +63,7 @@ impl Session {
     ) -> AttemptResult<StartedStatement> {
         self.enter_transaction(executable.parsed(), statement)?;
         // A statement that has waited for a cluster has no key lookup.
-        let mut may_look_up = retry_reason != Some(RetryReason::Waited);
+        let mut may_look_up = retry_reason != Some(RetryReason::WaitedForCluster);
         if may_look_up
             && let Executable::Bound(prepared, bound) = executable
             && let Some(program) = self.valid_key_lookup(bound)
@@ -112,10 +113,10 @@ impl Session {
         if let Some(table) = insert_target(&planned) {
             self.wait_for_flush(table).await?;
         }
-        let mark = self.admission.is_some().then(|| self.block.transaction().mark());
+        let mark = self.admission.is_some().then(|| self.transaction_block.transaction().rollback_point());
         let started = Box::pin(self.run_plan(planned, place, statement, client)).await;
         if let (Err(AttemptError::Retry(RetryReason::WorkerLost)), Some(mark)) = (&started, mark) {
-            self.block.transaction().rollback_to_mark(&mark).map_err(from_transaction)?;
+            self.transaction_block.transaction().rollback_to_point(&mark).map_err(from_transaction)?;
         }
         started
     }
@@ -128,16 +129,16 @@ impl Session {
         statement: &Statement,
         client: &mut dyn ResultSink,
     ) -> AttemptResult<StartedStatement> {
-        if self.block.modes().is_some_and(|modes| modes.isolation == Isolation::Serializable) {
+        if self.transaction_block.modes().is_some_and(|modes| modes.isolation == Isolation::Serializable) {
             for table in planned.tables_read() {
-                self.block.transaction().record_table_read(table);
+                self.transaction_block.transaction().record_table_read(table);
             }
         }
-        let may_write = temporary::affects_only_temporary(&planned);
+        let may_write = temporary_objects::affects_only_temporary(&planned);
         match planned {
             StatementPlan::Query(plan) if !plan.locks.is_empty() => {
                 if !may_write {
-                    self.block.check_writable("SELECT FOR UPDATE")?;
+                    self.transaction_block.check_writable("SELECT FOR UPDATE")?;
                 }
                 self.lock_rows(&plan, statement).await
             }
@@ -146,7 +147,7 @@ impl Session {
             }
             StatementPlan::Write(plan) => {
                 if !may_write {
-                    self.block.check_writable(if plan.changes_before.is_empty() {
+                    self.transaction_block.check_writable(if plan.changes_before.is_empty() {
                         plan.command_tag
                     } else {
                         "CREATE TABLE AS"
@@ -154,7 +155,7 @@ impl Session {
                 }
                 let (context, hold) = self.run_context(statement);
                 let dml = Arc::clone(self.instance.execution.dml());
-                let written = dml.write(&plan, self.block.transaction(), &context).await;
+                let written = dml.write(&plan, self.transaction_block.transaction(), &context).await;
                 let written = written.map_err(|error| AttemptError::from_run(error, &context, statement))?;
                 let written = written.ok_or(RetryReason::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(written.rows);
@@ -163,11 +164,11 @@ impl Session {
             }
             StatementPlan::Modify(plan) => {
                 if !may_write {
-                    self.block.check_writable(plan.command_tag)?;
+                    self.transaction_block.check_writable(plan.command_tag)?;
                 }
                 let (context, hold) = self.run_context(statement);
                 let dml = Arc::clone(self.instance.execution.dml());
-                let changed = dml.modify(&plan, self.block.transaction(), &context).await;
+                let changed = dml.modify(&plan, self.transaction_block.transaction(), &context).await;
                 let changed = changed.map_err(|error| AttemptError::from_run(error, &context, statement))?;
                 let changed = changed.ok_or(RetryReason::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(changed.rows);
@@ -183,7 +184,7 @@ impl Session {
                 }
                 let (context, hold) = self.run_context(statement);
                 let explainer = Arc::clone(self.instance.execution.explainer());
-                let lines = explainer.explain(&plan, self.block.transaction(), &context).await;
+                let lines = explainer.explain(&plan, self.transaction_block.transaction(), &context).await;
                 let lines = lines.map_err(|error| AttemptError::from_run(error, &context, statement))?;
                 let lines = lines.ok_or(RetryReason::Conflict)?;
                 self.record_outcome("EXPLAIN", 0, true, None);
@@ -198,20 +199,22 @@ impl Session {
     /// Refuses EXPLAIN ANALYZE of a write in a read-only transaction.
     fn check_explain_writable(&self, planned: &StatementPlan) -> SqlResult<()> {
         match planned {
-            StatementPlan::Query(plan) if !plan.locks.is_empty() => self.block.check_writable("SELECT FOR UPDATE"),
-            StatementPlan::Write(plan) => self.block.check_writable(if plan.changes_before.is_empty() {
+            StatementPlan::Query(plan) if !plan.locks.is_empty() => {
+                self.transaction_block.check_writable("SELECT FOR UPDATE")
+            }
+            StatementPlan::Write(plan) => self.transaction_block.check_writable(if plan.changes_before.is_empty() {
                 plan.command_tag
             } else {
                 "CREATE TABLE AS"
             }),
-            StatementPlan::Modify(plan) => self.block.check_writable(plan.command_tag),
+            StatementPlan::Modify(plan) => self.transaction_block.check_writable(plan.command_tag),
             _ => Ok(()),
         }
     }
 
     /// Opens a query; rows are computed as they are fetched.
     pub(crate) async fn open_query(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Rows> {
-        self.block.transaction();
+        self.transaction_block.transaction();
         let (context, hold) = self.run_context(statement);
         let executor = Arc::clone(self.instance.execution.executor());
         let opened = executor.start_query(plan, &context).await;
@@ -223,7 +226,7 @@ impl Session {
     async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<StartedStatement> {
         let (context, hold) = self.run_context(statement);
         let dml = Arc::clone(self.instance.execution.dml());
-        let locked = dml.query_locked(plan, self.block.transaction(), &context).await;
+        let locked = dml.query_locked(plan, self.transaction_block.transaction(), &context).await;
         let locked = locked.map_err(|error| AttemptError::from_run(error, &context, statement))?;
         let batches = locked.ok_or(RetryReason::Conflict)?;
         let rows = futures::stream::iter(batches.into_iter().map(Ok)).boxed();
@@ -270,12 +273,12 @@ fn explain_output(
     Ok(futures::stream::once(async move { Ok(batch) }).boxed())
 }
 
-fn statement_kind(planned: &StatementPlan) -> Kind {
+fn statement_kind(planned: &StatementPlan) -> StatementKind {
     match planned {
-        StatementPlan::Query(_) | StatementPlan::Explain(_) => Kind::Query,
-        StatementPlan::Write(_) | StatementPlan::Modify(_) => Kind::Write,
-        StatementPlan::CopyFrom(_) | StatementPlan::CopyTo(_) => Kind::Copy,
-        StatementPlan::Define(_) => Kind::Define,
-        StatementPlan::Session(_) => Kind::Session,
+        StatementPlan::Query(_) | StatementPlan::Explain(_) => StatementKind::Query,
+        StatementPlan::Write(_) | StatementPlan::Modify(_) => StatementKind::Write,
+        StatementPlan::CopyFrom(_) | StatementPlan::CopyTo(_) => StatementKind::Copy,
+        StatementPlan::Define(_) => StatementKind::Define,
+        StatementPlan::Session(_) => StatementKind::Session,
     }
 }

@@ -1,6 +1,6 @@
 //! Fast path without waiting: Bind, Execute and Sync of a compiled key lookup over unflushed rows, without futures and
-//! contexts around the steps. A statement that turns out to be no such case takes the general path of `extended.rs`
-//! from the start.
+//! contexts around the steps. A statement that turns out to be no such case takes the general path of
+//! `extended_query.rs` from the start.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use types::{SqlResult, SqlType};
 use value_codec::decode;
 use value_codec::encode::TextStyle;
 
-use crate::bind::{BindRequest, expand_formats};
 use crate::bound_statement::{BoundPlan, BoundStatement};
-use crate::metrics::Kind;
+use crate::extended_query_requests::{BindRequest, expand_formats};
+use crate::metrics::StatementKind;
 use crate::portal::{Portal, PortalProgress};
 use crate::prepared_statement::PreparedStatement;
 use crate::result_sink::ResultSink;
+use crate::running_statement::Statement;
 use crate::session::Session;
 use crate::started_statement::command_tag;
-use crate::statement::Statement;
 
 impl Session {
     /// Binds a statement with a compiled key lookup, whose validity is checked when it runs. `None`: the general path
@@ -29,7 +29,7 @@ impl Session {
         let is_eligible = !prepared.key_lookups.is_empty()
             && bind.parameters.len() == types.len()
             && !types.iter().any(SqlType::is_reg_type)
-            && !self.block.is_failed()
+            && !self.transaction_block.is_failed()
             && (bind.portal.is_empty() || !self.portals.contains_key(&bind.portal));
         if !is_eligible {
             return None;
@@ -96,7 +96,7 @@ impl Session {
             self.settings().log_min_duration_statement(),
         );
         Some(outcome.map(|tag| {
-            portal.progress = PortalProgress::Finished { word: "SELECT" };
+            portal.progress = PortalProgress::Finished { tag_word: "SELECT" };
             self.portals.insert(name.to_owned(), portal);
             self.complete(tag, client);
         }))
@@ -115,30 +115,35 @@ impl Session {
             return Ok(None);
         };
         self.enter_transaction(portal.prepared.parsed.as_ref(), statement)?;
-        let Some(program) = lookup.if_valid(self.block.session_state(), &self.block.view().state) else {
+        let Some(program) =
+            lookup.if_valid(self.transaction_block.session_state(), &self.transaction_block.view().state)
+        else {
             return Ok(None);
         };
         let run = KeyLookupRun { lookup: program, parameters: values, session: None };
-        let Some(rows) = run.try_read_nonblocking(self.block.transaction())? else { return Ok(None) };
+        let Some(rows) = run.try_read_nonblocking(self.transaction_block.transaction())? else { return Ok(None) };
         let Some(columns) = &portal.columns else { return Ok(None) };
         // The span is opened only now: on the general path, the lookup opens its own.
         drop(Step::LookUpKeys.span());
-        statement.set_kind(Kind::Query);
+        statement.set_kind(StatementKind::Query);
         let style = TextStyle {
             zone: self.settings().zone(),
             names: Arc::new(system_catalog::catalog_names(&self.statement_context(statement))),
         };
-        let count = client.put_rows(rows, columns, &portal.formats, &style)?;
+        let count = client.send_key_lookup_rows(rows, columns, &portal.formats, &style)?;
         self.instance.metrics.rows_out.inc_by(count);
         Ok(Some(count))
     }
 
     /// Ends an implicit transaction that has nothing to commit; `false`: the general path has to be taken.
     pub fn try_sync_fast(&mut self) -> bool {
-        if self.block.is_explicit() {
+        if self.transaction_block.is_explicit() {
             return true;
         }
-        if self.block.check_snapshot().is_err() || self.stage_on_commit().is_err() || !self.block.try_end_read_only() {
+        if self.transaction_block.check_snapshot().is_err()
+            || self.stage_on_commit().is_err()
+            || !self.transaction_block.try_end_read_only()
+        {
             return false;
         }
         self.end_portals(true);

@@ -16,7 +16,7 @@ pub enum InterruptReason {
     /// `statement_timeout`.
     Timeout,
     /// `max_snapshot_age`.
-    TooOld,
+    SnapshotTooOld,
     /// Shutdown, or `pg_terminate_backend`: the connection ends too.
     Terminated,
     /// Its worker lease has ended: the cluster was suspended, dropped or shrunk, and the time to drain is over.
@@ -35,7 +35,7 @@ impl InterruptReason {
             InterruptReason::Timeout => {
                 SqlError::new(Condition::QueryCanceled, "canceling statement due to statement timeout")
             }
-            InterruptReason::TooOld => snapshot_too_old(),
+            InterruptReason::SnapshotTooOld => snapshot_too_old(),
             InterruptReason::Terminated => terminated_error(),
             InterruptReason::LeaseEnded => {
                 SqlError::new(Condition::AdminShutdown, "canceling statement because its worker was shut down")
@@ -54,10 +54,10 @@ pub fn terminated_error() -> SqlError {
 
 /// Handle to stop one running statement.
 #[derive(Debug, Clone, Default)]
-pub struct StatementHandle(Arc<StopState>);
+pub struct StatementHandle(Arc<StatementStopState>);
 
 #[derive(Debug, Default)]
-struct StopState {
+struct StatementStopState {
     token: CancellationToken,
     reason: Mutex<Option<InterruptReason>>,
 }

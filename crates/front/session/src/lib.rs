@@ -7,73 +7,76 @@
 //! Start at `execute.rs`: the one loop that plans and runs a statement in every protocol, and retries it after a
 //! conflict with another transaction, a wait for its cluster or the loss of a worker. The files by subject:
 //!
-//! - A session and its transaction: `session.rs`, `transaction_block.rs`, `block_status.rs`, `session_state.rs`, `temporary.rs`,
-//!   `session_sequences.rs`.
-//! - A running statement, its clock and its limits: `statement.rs`, `statement_timer.rs`, `interrupt.rs`, `disconnect_watcher.rs`,
-//!   `client_wait.rs`, `snapshot_age.rs`, `old_snapshots.rs`.
-//! - Its steps: `executable.rs`, `execute.rs`, `retry.rs`, `resolve.rs`, `plan.rs`, `planning.rs`, `plan_basis.rs`,
-//!   `statement_context.rs`, `commit_history.rs`, `admit.rs`, `cluster_slot.rs`, `token.rs`, `token_request.rs`, `throttle.rs`,
-//!   `run_context.rs`, `started_statement.rs`.
-//! - Parse, Bind and Execute: `bind.rs`, `prepared_statement.rs`, `bound_statement.rs`, `portal.rs`, `extended.rs`.
-//! - The primary-key fast path: `cached_lookup.rs`, `run_key_lookup.rs`, and `fast_path.rs` for lookups that need not wait.
-//! - Statements that are no queries: `command.rs`, `cursor.rs`, `define.rs`, `copy.rs`, `cluster.rs`,
-//!   `check_storage.rs`.
-//! - Results: `rows.rs`, `result_sink.rs`, `send.rs`, `notice.rs`.
-//! - State shared by all sessions: `instance.rs`, `backends.rs`, `activity.rs`, `query_log.rs`, `metrics.rs`,
-//!   `watchdog.rs`.
+//! - A session and its transaction: `session.rs`, `transaction_block.rs`, `transaction_block_status.rs`,
+//!   `session_state.rs`, `temporary_objects.rs`, `session_sequences.rs`.
+//! - A running statement, its clock and its limits: `running_statement.rs`, `statement_timer.rs`, `interrupt.rs`,
+//!   `disconnect_watcher.rs`, `client_wait.rs`, `snapshot_age.rs`, `release_old_snapshots.rs`.
+//! - Its steps: `executable_statement.rs`, `execute.rs`, `retry_reason.rs`, `fetch_planning_inputs.rs`,
+//!   `plan_statement.rs`, `planning_work.rs`, `cached_plan_validity.rs`, `statement_context.rs`, `commit_history.rs`,
+//!   `admit_statement.rs`, `cluster_slot.rs`, `idempotency_token.rs`, `idempotency_token_request.rs`,
+//!   `write_backpressure.rs`, `run_context.rs`, `started_statement.rs`.
+//! - Parse, Bind and Execute: `extended_query_requests.rs`, `prepared_statement.rs`, `bound_statement.rs`, `portal.rs`,
+//!   `extended_query.rs`.
+//! - The primary-key fast path: `cached_key_lookups.rs`, `run_key_lookup.rs`, and `fast_path.rs` for lookups that need
+//!   not wait.
+//! - Statements that are no queries: `session_commands.rs`, `cursor.rs`, `data_definition.rs`, `copy.rs`,
+//!   `cluster_commands.rs`, `check_storage.rs`.
+//! - Results: `result_rows.rs`, `result_sink.rs`, `send_result_rows.rs`, `message_severity.rs`.
+//! - State shared by all sessions: `instance.rs`, `backends.rs`, `system_table_source.rs`, `query_log.rs`,
+//!   `metrics.rs`, `thread_watchdog.rs`.
 
-mod activity;
-mod admit;
+mod admit_statement;
 pub mod backends;
-pub mod bind;
-pub mod block_status;
 mod bound_statement;
-mod cached_lookup;
+mod cached_key_lookups;
+mod cached_plan_validity;
 mod check_storage;
 pub mod client_wait;
-mod cluster;
+mod cluster_commands;
 mod cluster_slot;
-mod command;
 mod commit_history;
 mod copy;
 mod cursor;
-mod define;
+mod data_definition;
 pub mod disconnect_watcher;
-mod executable;
+mod executable_statement;
 mod execute;
-mod extended;
+mod extended_query;
+pub mod extended_query_requests;
 mod fast_path;
+mod fetch_planning_inputs;
+mod idempotency_token;
+mod idempotency_token_request;
 pub mod instance;
 pub mod interrupt;
+pub mod message_severity;
 pub mod metrics;
-pub mod notice;
-mod old_snapshots;
-mod plan;
-mod plan_basis;
-mod planning;
+mod plan_statement;
+mod planning_work;
 mod portal;
 mod prepared_statement;
 pub mod query_log;
-mod resolve;
+mod release_old_snapshots;
+pub mod result_rows;
 pub mod result_sink;
-mod retry;
-pub mod rows;
+mod retry_reason;
 mod run_context;
 mod run_key_lookup;
-mod send;
+mod running_statement;
+mod send_result_rows;
 mod session;
+mod session_commands;
 mod session_sequences;
 pub mod session_state;
 mod snapshot_age;
 mod started_statement;
-mod statement;
 mod statement_context;
 mod statement_timer;
-mod temporary;
-mod throttle;
-mod token;
-mod token_request;
+mod system_table_source;
+mod temporary_objects;
+pub mod thread_watchdog;
 mod transaction_block;
-pub mod watchdog;
+pub mod transaction_block_status;
+mod write_backpressure;
 
 pub use session::{Session, StatementPosition};

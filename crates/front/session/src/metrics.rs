@@ -22,7 +22,7 @@ pub struct Metrics {
     statements: Family<StatementLabels, Counter>,
     statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
     /// Counter and histogram of each kind and outcome, looked up once.
-    by_kind_and_outcome: [[OnceLock<(Counter, Histogram)>; Outcome::COUNT]; Kind::COUNT],
+    by_kind_and_outcome: [[OnceLock<(Counter, Histogram)>; Outcome::COUNT]; StatementKind::COUNT],
     pub rows_out: Counter,
     pub rows_in: Counter,
     pub bytes_in: Counter,
@@ -32,19 +32,19 @@ pub struct Metrics {
 /// Labels of the counter of statements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StatementLabels {
-    kind: Kind,
+    kind: StatementKind,
     outcome: Outcome,
 }
 
 /// Label of the histogram of statement times.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabel {
-    kind: Kind,
+    kind: StatementKind,
 }
 
 /// Kind of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum Kind {
+pub enum StatementKind {
     Query,
     Write,
     Copy,
@@ -54,7 +54,7 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl StatementKind {
     const COUNT: usize = 6;
 }
 
@@ -92,7 +92,7 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts a statement that has ended, with the time it took.
-    pub fn count_statement(&self, kind: Kind, outcome: Outcome, took: Duration) {
+    pub fn count_statement(&self, kind: StatementKind, outcome: Outcome, took: Duration) {
         let (count, seconds) = self.by_kind_and_outcome[kind as usize][outcome as usize].get_or_init(|| {
             let count = self.statements.get_or_create(&StatementLabels { kind, outcome }).clone();
             (count, self.statement_seconds.get_or_create(&KindLabel { kind }).clone())

@@ -7,9 +7,9 @@ use types::{Condition, SqlError};
 use value_codec::encode::Format;
 
 use crate::bound_statement::BoundStatement;
-use crate::metrics::Kind;
+use crate::metrics::StatementKind;
 use crate::prepared_statement::PreparedStatement;
-use crate::rows::{Columns, Rows};
+use crate::result_rows::{Columns, Rows};
 use crate::started_statement::OpenResult;
 
 /// Bound statement and the progress of its execution.
@@ -45,9 +45,9 @@ pub(crate) enum PortalProgress {
     /// Bound, not run yet.
     Bound(BoundStatement),
     /// Open: there may be more rows, of a statement of this kind.
-    Open(OpenResult, Kind),
+    Open(OpenResult, StatementKind),
     /// Finished: all rows were sent; Execute completes at once, with this word in its tag.
-    Finished { word: &'static str },
+    Finished { tag_word: &'static str },
     /// Failed, or complete without rows: it cannot run a second time.
     NotRunnable,
 }
@@ -102,7 +102,10 @@ impl Portal {
             prepared,
             formats: vec![format; columns.len()],
             columns: Some(columns),
-            progress: PortalProgress::Open(OpenResult::Plan { rows: Box::new(rows), word: "SELECT" }, Kind::Query),
+            progress: PortalProgress::Open(
+                OpenResult::Plan { rows: Box::new(rows), tag_word: "SELECT" },
+                StatementKind::Query,
+            ),
             lifetime: life,
             cursor_number: Some(declared),
             planning_time: Duration::ZERO,

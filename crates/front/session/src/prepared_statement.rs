@@ -11,9 +11,9 @@ use session_context::{ScalarValue, StatementContext};
 use syntax::ParsedStatement;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use crate::cached_lookup::CachedKeyLookups;
-use crate::plan_basis::PlanBasis;
-use crate::rows::Columns;
+use crate::cached_key_lookups::CachedKeyLookups;
+use crate::cached_plan_validity::PlanDependencies;
+use crate::result_rows::Columns;
 use crate::session_state::SessionState;
 
 /// Statement that Parse or PREPARE named.
@@ -32,13 +32,13 @@ pub(crate) struct PreparedStatement {
 
 /// Cached plan of a query with its basis; empty for statements that are planned for each execution.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CachedPlan(Arc<Mutex<Option<PlanOnBasis>>>);
+pub(crate) struct CachedPlan(Arc<Mutex<Option<PlanWithDependencies>>>);
 
 /// Plan with its basis. The plan is `None` if the query could be cached before, but not on this basis.
-type PlanOnBasis = (Option<Arc<PreparedPlan>>, PlanBasis);
+type PlanWithDependencies = (Option<Arc<PreparedPlan>>, PlanDependencies);
 
 impl CachedPlan {
-    pub(crate) fn new(plan: PreparedPlan, basis: PlanBasis) -> Self {
+    pub(crate) fn new(plan: PreparedPlan, basis: PlanDependencies) -> Self {
         Self(Arc::new(Mutex::new(Some((Some(Arc::new(plan)), basis)))))
     }
 
@@ -61,7 +61,7 @@ impl CachedPlan {
     /// Errors of `plan`.
     pub(crate) fn replan(
         &self,
-        basis: PlanBasis,
+        basis: PlanDependencies,
         planner: &Planner,
         context_without_rows: &Arc<StatementContext>,
         context: &Arc<StatementContext>,

@@ -42,8 +42,8 @@ impl QueryLog {
 
 /// Cuts a text after the first word PASSWORD that follows CREATE or ALTER and ROLE, USER or GROUP: a secret comes next.
 ///
-/// Texts are cut that do not parse, too, and those of several statements. Comments are read as words, and any later ROLE
-/// counts: a harmless text may be cut, a secret never stays. The lexer would refuse texts that were truncated.
+/// Texts are cut that do not parse, too, and those of several statements. Comments are read as words, and any later
+/// ROLE counts: a harmless text may be cut, a secret never stays. The lexer would refuse texts that were truncated.
 pub fn without_password(query: &str) -> String {
     let mut has_verb = false;
     let mut has_role = false;

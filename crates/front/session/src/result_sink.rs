@@ -7,8 +7,8 @@ use key_lookup::KeyLookupRows;
 use types::{SqlError, SqlResult};
 use value_codec::encode::{Format, TextStyle};
 
-use crate::notice::Severity;
-use crate::rows::{Rows, SendProgress};
+use crate::message_severity::Severity;
+use crate::result_rows::{Rows, SendProgress};
 
 /// Client of a session as a running statement sees it: receives results, and for COPY sends data.
 pub trait ResultSink: Send {
@@ -37,7 +37,7 @@ pub trait ResultSink: Send {
     ) -> BoxFuture<'a, SqlResult<SendProgress>>;
 
     /// Buffers complete rows without waiting, and returns their number.
-    fn put_rows(
+    fn send_key_lookup_rows(
         &mut self,
         rows: KeyLookupRows,
         columns: &[OutputColumn],

@@ -9,12 +9,13 @@ use settings::Settings;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster_slot::AdmissionGrant;
-use crate::rows::QueryGuard;
+use crate::result_rows::QueryGuard;
+use crate::running_statement::Statement;
 use crate::session::Session;
-use crate::statement::Statement;
 
 impl Session {
-    /// Creates the run context of a statement, and the [`QueryGuard`] that keeps it running: dropping it stops the work.
+    /// Creates the run context of a statement, and the [`QueryGuard`] that keeps it running: dropping it stops the
+    /// work.
     pub(crate) fn run_context(&self, statement: &Statement) -> (RunContext, QueryGuard) {
         self.run_context_with(statement, &self.statement_context(statement))
     }
@@ -51,13 +52,13 @@ impl Session {
             doing.memory = Some(Arc::clone(&context.memory));
             doing.share = Some(Arc::clone(&context.thread_share));
         }
-        let looked_us = self.block.snapshot_us().unwrap_or(statement.started_us);
+        let looked_us = self.transaction_block.snapshot_us().unwrap_or(statement.started_us);
         let admitted = self.admission.clone();
         (
             context,
             QueryGuard {
                 _cancel: cancel.drop_guard(),
-                _snapshot: self.block.view(),
+                _snapshot: self.transaction_block.view(),
                 admission: admitted,
                 snapshot_us: looked_us,
             },

@@ -10,17 +10,17 @@ use session_context::ScalarValue;
 use types::{Condition, SqlResult, SqlType};
 
 use crate::bound_statement::{BoundPlan, BoundStatement};
-use crate::cached_lookup::{CachedKeyLookup, CachedKeyLookups};
-use crate::metrics::Kind;
+use crate::cached_key_lookups::{CachedKeyLookup, CachedKeyLookups};
+use crate::metrics::StatementKind;
 use crate::prepared_statement::PreparedStatement;
-use crate::retry::{AttemptResult, RetryReason};
-use crate::rows::{Columns, Rows};
+use crate::result_rows::{Columns, Rows};
+use crate::retry_reason::{AttemptResult, RetryReason};
+use crate::running_statement::Statement;
 use crate::session::Session;
 use crate::started_statement::StartedStatement;
-use crate::statement::Statement;
 use crate::statement_timer::StatementState;
-use crate::temporary::affects_only_temporary;
-use crate::throttle::insert_target;
+use crate::temporary_objects::affects_only_temporary;
+use crate::write_backpressure::insert_target;
 
 impl Session {
     /// Returns the compiled key lookup of a statement that has one for each precision and scale of its numeric
@@ -50,8 +50,12 @@ impl Session {
             }
             let program = planned.ok().filter(StatementPlan::is_valid_for_digits);
             let program = program.and_then(|planned| {
-                CachedKeyLookup::try_compile(&planned, self.block.session_state(), &self.block.view().state)
-                    .map(Arc::new)
+                CachedKeyLookup::try_compile(
+                    &planned,
+                    self.transaction_block.session_state(),
+                    &self.transaction_block.view().state,
+                )
+                .map(Arc::new)
             });
             prepared.key_lookups.insert(types.clone(), program);
         }
@@ -61,7 +65,7 @@ impl Session {
     /// Returns the compiled key lookup of a bound statement; `None` if it has none, or a valid one would differ.
     pub(crate) fn valid_key_lookup<'a>(&self, bound: &'a BoundStatement) -> Option<&'a CompiledKeyLookup> {
         let BoundPlan::KeyLookup(kept) = &bound.plan else { return None };
-        kept.if_valid(self.block.session_state(), &self.block.view().state)
+        kept.if_valid(self.transaction_block.session_state(), &self.transaction_block.view().state)
     }
 
     /// Begins to run a plan as a key lookup; `None` if it is none, or the lookup turns out to need the plan.
@@ -90,7 +94,7 @@ impl Session {
         let _step = Step::LookUpKeys.span();
         statement.enter_state(StatementState::Run);
         if let Some(repeated) = self.claim_token(&program.planned).await? {
-            return Ok(Some(StartedStatement::Done(self.complete_from_record(repeated.into_written())?)));
+            return Ok(Some(StartedStatement::Done(self.complete_from_record(repeated.into_outcome())?)));
         }
         if let Some(table) = insert_target(&program.planned) {
             self.wait_for_flush(table).await?;
@@ -103,36 +107,39 @@ impl Session {
         let lookup = Arc::clone(self.instance.execution.lookup());
         let (batches, columns) = match &program.planned {
             StatementPlan::Query(plan) if plan.locks.is_empty() => {
-                statement.set_kind(Kind::Query);
-                let Some(rows) = run.read_rows(&lookup, self.block.transaction()).await? else { return Ok(None) };
+                statement.set_kind(StatementKind::Query);
+                let Some(rows) = run.read_rows(&lookup, self.transaction_block.transaction()).await? else {
+                    return Ok(None);
+                };
                 let columns = columns.map_or_else(|| plan.columns.clone().into(), Arc::clone);
-                let rows = Rows::from_point_rows(rows, columns, context.text_style(), Some(hold));
+                let rows = Rows::from_key_lookup_rows(rows, columns, context.text_style(), Some(hold));
                 return Ok(Some(StartedStatement::rows(rows, "SELECT")));
             }
             StatementPlan::Query(plan) => {
-                statement.set_kind(Kind::Query);
+                statement.set_kind(StatementKind::Query);
                 if !affects_only_temporary(&program.planned) {
-                    self.block.check_writable("SELECT FOR UPDATE")?;
+                    self.transaction_block.check_writable("SELECT FOR UPDATE")?;
                 }
-                let locked = dml.query_locked_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let locked =
+                    dml.query_locked_by_key(plan, &run, self.transaction_block.transaction(), &context).await?;
                 let Some(locked) = locked else { return Ok(None) };
                 let mut lookups = locked.ok_or(RetryReason::Conflict)?;
                 if let [KeyLookupRows::Stored(_)] = lookups.as_slice()
                     && let Some(rows) = lookups.pop()
                 {
                     let columns = columns.map_or_else(|| plan.columns.clone().into(), Arc::clone);
-                    let rows = Rows::from_point_rows(rows, columns, context.text_style(), Some(hold));
+                    let rows = Rows::from_key_lookup_rows(rows, columns, context.text_style(), Some(hold));
                     return Ok(Some(StartedStatement::rows(rows, "SELECT")));
                 }
                 let batches = lookups.into_iter().map(KeyLookupRows::into_batch).collect::<SqlResult<Vec<_>>>()?;
                 (batches, plan.columns.clone())
             }
             StatementPlan::Write(plan) => {
-                statement.set_kind(Kind::Write);
+                statement.set_kind(StatementKind::Write);
                 if !affects_only_temporary(&program.planned) {
-                    self.block.check_writable(plan.command_tag)?;
+                    self.transaction_block.check_writable(plan.command_tag)?;
                 }
-                let written = dml.write_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let written = dml.write_by_key(plan, &run, self.transaction_block.transaction(), &context).await?;
                 let Some(written) = written else { return Ok(None) };
                 let written = written.ok_or(RetryReason::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(written.rows);
@@ -146,11 +153,11 @@ impl Session {
                 )));
             }
             StatementPlan::Modify(plan) => {
-                statement.set_kind(Kind::Write);
+                statement.set_kind(StatementKind::Write);
                 if !affects_only_temporary(&program.planned) {
-                    self.block.check_writable(plan.command_tag)?;
+                    self.transaction_block.check_writable(plan.command_tag)?;
                 }
-                let changed = dml.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let changed = dml.modify_by_key(plan, &run, self.transaction_block.transaction(), &context).await?;
                 let Some(changed) = changed else { return Ok(None) };
                 let changed = changed.ok_or(RetryReason::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(changed.rows);

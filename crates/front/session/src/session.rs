@@ -1,6 +1,6 @@
 //! One session, and the begin and the end of its statements; the steps between are in `execute.rs`: read that first.
 //!
-//! [`Session::run`] runs a statement of a simple query; `extended.rs` does the same in three messages.
+//! [`Session::run`] runs a statement of a simple query; `extended_query.rs` does the same in three messages.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -16,22 +16,22 @@ use txn::Isolation;
 use types::{Condition, Oid, QueryId, SqlError, SqlResult};
 
 use crate::backends::{Backend, BackendGuard};
-use crate::block_status::BlockStatus;
 use crate::cluster_slot::{AdmissionGrant, ClusterSlot};
 use crate::commit_history::CommitHistory;
 use crate::disconnect_watcher::DisconnectWatcher;
-use crate::executable::Executable;
+use crate::executable_statement::Executable;
+use crate::idempotency_token_request::TokenRequest;
 use crate::instance::Instance;
-use crate::notice::Severity;
+use crate::message_severity::Severity;
 use crate::portal::{Portal, PortalLifetime};
 use crate::prepared_statement::PreparedStatement;
 use crate::result_sink::ResultSink;
+use crate::running_statement::{Statement, StatementLimits};
 use crate::session_sequences::SessionSequences;
 use crate::session_state::SessionState;
-use crate::statement::{Statement, StatementLimits};
 use crate::statement_timer::StatementState;
-use crate::token_request::TokenRequest;
-use crate::transaction_block::{Modes, TransactionBlock};
+use crate::transaction_block::{BlockModes, TransactionBlock};
+use crate::transaction_block_status::BlockStatus;
 
 /// Session of a client: its settings, transaction, prepared statements and portals; lives as long as the connection.
 pub struct Session {
@@ -40,14 +40,14 @@ pub struct Session {
     pub(crate) backend_guard: BackendGuard,
     /// Role that logged in; SET ROLE and SET SESSION AUTHORIZATION do not change it.
     pub(crate) login_role: Arc<Role>,
-    pub(crate) block: TransactionBlock,
+    pub(crate) transaction_block: TransactionBlock,
     pub(crate) prepared: BTreeMap<String, Arc<PreparedStatement>>,
     pub(crate) portals: BTreeMap<String, Portal>,
     /// Number of cursors declared so far.
     pub(crate) cursors_declared: u64,
     pub(crate) notices: Vec<(Severity, SqlError)>,
     /// Pending COMMIT or ROLLBACK, carried out when the statement has ended and can no longer be interrupted.
-    pub(crate) pending_end: Option<BlockEnd>,
+    pub(crate) pending_block_end: Option<BlockEnd>,
     pub(crate) new_oid: Arc<dyn Fn() -> Oid + Send + Sync>,
     /// Settings that functions of the running statement have set (`set_config`).
     pub(crate) assignments: Arc<SettingAssignments>,
@@ -112,8 +112,10 @@ impl Session {
     /// Begins a statement: assigns its id and enters it in `pg_stat_activity`. It can be stopped from now on.
     pub(crate) fn begin(&mut self, sql: &str) -> Statement {
         self.release_inputs();
-        let limits =
-            StatementLimits { settings: Arc::clone(self.settings()), snapshot_us: self.block.fixed_snapshot_us() };
+        let limits = StatementLimits {
+            settings: Arc::clone(self.settings()),
+            snapshot_us: self.transaction_block.fixed_snapshot_us(),
+        };
         let statement = Statement::begin(
             &self.instance,
             &self.backend_guard.backend,
@@ -139,21 +141,21 @@ impl Session {
         statement: &Statement,
     ) -> SqlResult<()> {
         self.release_old_snapshots();
-        let may_go_on = !self.block.is_failed() && self.block.check_snapshot().is_ok();
+        let may_go_on = !self.transaction_block.is_failed() && self.transaction_block.check_snapshot().is_ok();
         if !may_go_on && parsed.is_some_and(|parsed| parsed.ends_transaction()) {
             return Ok(());
         }
-        self.block.enter(self.default_modes(), statement.started_us)
+        self.transaction_block.enter(self.default_modes(), statement.started_us)
     }
 
     /// Ends a statement and returns its command tag: commits or rolls back a transaction that ends with it, and marks
     /// it as failed after an error.
     pub(crate) async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
-        let ending = self.pending_end.take();
+        let ending = self.pending_block_end.take();
         let tag = self.end_without_commit(outcome)?;
         match ending {
             Some(ending) => self.end_block(ending).await,
-            None if last && !self.block.is_explicit() => self.commit().await.map(|()| tag),
+            None if last && !self.transaction_block.is_explicit() => self.commit().await.map(|()| tag),
             None => Ok(tag),
         }
     }
@@ -183,7 +185,7 @@ impl Session {
     fn apply_assignments(&mut self) -> SqlResult<()> {
         let assignments = self.assignments.take();
         for set in &assignments {
-            self.block.change(set.local, |held| held.settings_mut().set(&set.name, &set.value))?;
+            self.transaction_block.change(set.local, |held| held.settings_mut().set(&set.name, &set.value))?;
         }
         if !assignments.is_empty() {
             self.show_application_name();
@@ -214,7 +216,7 @@ impl Session {
         let pasts = CommitHistory::new(&transactions);
         let new_oid = Arc::new(move || transactions.allocate_oid());
         let session = Self {
-            block: TransactionBlock::new(Arc::clone(&instance.transactions), state),
+            transaction_block: TransactionBlock::new(Arc::clone(&instance.transactions), state),
             instance,
             backend_guard,
             login_role: login,
@@ -222,7 +224,7 @@ impl Session {
             portals: BTreeMap::new(),
             cursors_declared: 0,
             notices: Vec::new(),
-            pending_end: None,
+            pending_block_end: None,
             new_oid,
             assignments: Arc::default(),
             sequences: numbers,
@@ -241,29 +243,29 @@ impl Session {
 
     /// Handles a failure: rolls back an implicit transaction, marks a block as failed until it is ended.
     pub fn fail(&mut self) {
-        self.pending_end = None;
+        self.pending_block_end = None;
         drop(self.assignments.take());
-        if !self.block.is_explicit() {
+        if !self.transaction_block.is_explicit() {
             self.end_portals(false);
         }
-        self.block.fail();
+        self.transaction_block.fail();
         self.show_application_name();
     }
 
     /// Rolls back what the client has not committed before it left.
     pub fn abandon(&mut self) {
         self.portals.clear();
-        self.block.roll_back();
+        self.transaction_block.roll_back();
     }
 
     /// Commits the transaction and ends its portals; rolls back if it cannot commit.
     pub(crate) async fn commit(&mut self) -> SqlResult<()> {
-        if let Err(error) = self.block.check_snapshot().and_then(|()| self.stage_on_commit()) {
-            self.block.roll_back();
+        if let Err(error) = self.transaction_block.check_snapshot().and_then(|()| self.stage_on_commit()) {
+            self.transaction_block.roll_back();
             self.end_portals(false);
             return Err(error);
         }
-        let committed = self.block.commit().await;
+        let committed = self.transaction_block.commit().await;
         self.end_portals(committed.is_ok());
         committed
     }
@@ -281,12 +283,12 @@ impl Session {
 
     /// Returns the transaction status that ReadyForQuery reports.
     pub fn status(&self) -> BlockStatus {
-        self.block.status()
+        self.transaction_block.status()
     }
 
     /// Returns how long the session may wait for its client in its present state, and the error that ends it then.
     pub fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
-        let (limit, condition, state) = match self.block.status() {
+        let (limit, condition, state) = match self.transaction_block.status() {
             BlockStatus::Idle => {
                 (self.settings().idle_session_timeout(), Condition::IdleSessionTimeout, "idle-session")
             }
@@ -332,16 +334,16 @@ impl Session {
     }
 
     pub fn session_state(&self) -> &SessionState {
-        self.block.session_state()
+        self.transaction_block.session_state()
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {
-        &self.block.session_state().settings
+        &self.transaction_block.session_state().settings
     }
 
     /// Returns the value of a setting that is reported to clients in ParameterStatus messages.
     pub fn reported_value(&self, name: &str) -> String {
-        let state = self.block.session_state();
+        let state = self.transaction_block.session_state();
         match name {
             "is_superuser" => if state.session_role.superuser { "on" } else { "off" }.to_owned(),
             "session_authorization" => state.session_role.name.clone(),
@@ -356,13 +358,13 @@ impl Session {
     }
 
     /// Returns the modes of a transaction that sets none itself.
-    pub(crate) fn default_modes(&self) -> Modes {
+    pub(crate) fn default_modes(&self) -> BlockModes {
         let settings = self.settings();
         let isolation = match settings.default_isolation() {
             IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
             IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
             IsolationLevel::Serializable => Isolation::Serializable,
         };
-        Modes { isolation, read_only: settings.default_read_only() }
+        BlockModes { isolation, read_only: settings.default_read_only() }
     }
 }

@@ -14,33 +14,33 @@ use types::Oid;
 #[derive(Debug)]
 pub(crate) struct SessionSequences {
     transactions: Arc<Transactions>,
-    drawn: Mutex<DrawnNumbers>,
+    last_values: Mutex<LastSequenceValues>,
 }
 
 /// Numbers that `currval` and `lastval` return.
 #[derive(Debug, Default)]
-struct DrawnNumbers {
+struct LastSequenceValues {
     current: HashMap<Oid, i64>,
     last: Option<Oid>,
 }
 
 impl SessionSequences {
     pub(crate) fn new(transactions: Arc<Transactions>) -> Self {
-        Self { transactions, drawn: Mutex::default() }
+        Self { transactions, last_values: Mutex::default() }
     }
 
     /// Forgets all numbers of the session: DISCARD SEQUENCES.
     pub(crate) fn forget(&self) {
-        *self.drawn.lock() = DrawnNumbers::default();
+        *self.last_values.lock() = LastSequenceValues::default();
     }
 }
 
 impl SequenceNumbers for SessionSequences {
     fn next(&self, sequence: &Arc<Sequence>, count: usize) -> Option<Vec<i64>> {
         let mut numbers = Vec::with_capacity(count);
-        let outcome = self.transactions.next_numbers(sequence, count, &mut numbers);
+        let outcome = self.transactions.next_sequence_numbers(sequence, count, &mut numbers);
         if let Some(&number) = numbers.last() {
-            let mut given = self.drawn.lock();
+            let mut given = self.last_values.lock();
             given.current.insert(sequence.oid, number);
             given.last = Some(sequence.oid);
         }
@@ -50,7 +50,7 @@ impl SequenceNumbers for SessionSequences {
     fn set(&self, sequence: &Arc<Sequence>, value: i64, is_called: bool) {
         self.transactions.set_sequence(sequence, value, is_called);
         if is_called {
-            self.drawn.lock().current.insert(sequence.oid, value);
+            self.last_values.lock().current.insert(sequence.oid, value);
         }
     }
 
@@ -59,11 +59,11 @@ impl SequenceNumbers for SessionSequences {
     }
 
     fn current(&self, sequence: Oid) -> Option<i64> {
-        self.drawn.lock().current.get(&sequence).copied()
+        self.last_values.lock().current.get(&sequence).copied()
     }
 
     fn last(&self) -> Option<(Oid, i64)> {
-        let given = self.drawn.lock();
+        let given = self.last_values.lock();
         given.last.and_then(|oid| Some((oid, *given.current.get(&oid)?)))
     }
 }

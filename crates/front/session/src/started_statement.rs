@@ -1,6 +1,6 @@
 //! Statements that have begun to run: with rows to send, or complete.
 
-use crate::rows::Rows;
+use crate::result_rows::Rows;
 
 /// Statement that has begun to run.
 pub(crate) enum StartedStatement {
@@ -13,23 +13,23 @@ pub(crate) enum StartedStatement {
 /// Open result, whose rows are computed as they are fetched.
 pub(crate) enum OpenResult {
     /// Rows of a plan, with the first word of the command tag.
-    Plan { rows: Box<Rows>, word: &'static str },
+    Plan { rows: Box<Rows>, tag_word: &'static str },
     /// Rows of an open cursor, of which FETCH still wants `left` (`None`: all).
     Cursor { name: String, rows_wanted: Option<u64> },
 }
 
 impl StartedStatement {
     /// Wraps the rows of a plan.
-    pub(crate) fn rows(rows: Rows, word: &'static str) -> Self {
-        Self::Rows(OpenResult::Plan { rows: Box::new(rows), word })
+    pub(crate) fn rows(rows: Rows, tag_word: &'static str) -> Self {
+        Self::Rows(OpenResult::Plan { rows: Box::new(rows), tag_word })
     }
 }
 
 impl OpenResult {
     /// Returns the first word of the command tag.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn tag_word(&self) -> &'static str {
         match self {
-            Self::Plan { word, .. } => word,
+            Self::Plan { tag_word, .. } => tag_word,
             Self::Cursor { .. } => "FETCH",
         }
     }

@@ -7,20 +7,20 @@ use catalog::{CatalogState, Role};
 use session_context::StatementContext;
 use types::CommitTs;
 
+use crate::running_statement::Statement;
 use crate::session::Session;
-use crate::statement::Statement;
 
 impl Session {
     /// Returns the context to plan a statement in.
     pub(crate) fn statement_context(&self, statement: &Statement) -> Arc<StatementContext> {
-        let view = self.block.view();
+        let view = self.transaction_block.view();
         self.build_statement_context(view.ts, view.state, statement)
     }
 
     /// Returns the context to plan a statement in whose plan is cached: a catalog without rows, so that the plan keeps
     /// none alive.
     pub(crate) fn statement_context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
-        let view = self.block.view();
+        let view = self.transaction_block.view();
         let mut context = self.build_statement_context(view.ts, Arc::new(view.state.without_rows()), statement);
         let bare = Arc::make_mut(&mut context);
         bare.has_rows = false;
@@ -33,7 +33,7 @@ impl Session {
         snapshot: Arc<CatalogState>,
         statement: &Statement,
     ) -> Arc<StatementContext> {
-        let held = self.block.session_state();
+        let held = self.transaction_block.session_state();
         // ALTER ROLE of another session takes effect with the next statement.
         let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
         Arc::new(StatementContext {
@@ -44,7 +44,7 @@ impl Session {
             database: self.backend_guard.backend.database.clone(),
             query_id: statement.query_id,
             statement_us: statement.started_us,
-            transaction_us: self.block.started_us().unwrap_or(statement.started_us),
+            transaction_us: self.transaction_block.started_us().unwrap_or(statement.started_us),
             backend_pid: self.backend_guard.backend.pid,
             new_oid: Arc::clone(&self.new_oid),
             activity: Arc::clone(&self.instance) as Arc<dyn session_context::Activity>,

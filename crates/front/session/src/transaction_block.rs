@@ -9,9 +9,9 @@ use storage_error::from_transaction;
 use txn::{Isolation, Snapshot, Transaction, Transactions};
 use types::{Condition, SqlError, SqlResult};
 
-use crate::block_status::BlockStatus;
 use crate::session_state::SessionState;
 use crate::snapshot_age::snapshot_too_old;
+use crate::transaction_block_status::BlockStatus;
 
 /// Transaction state and settings of one session.
 pub(crate) struct TransactionBlock {
@@ -26,7 +26,7 @@ pub(crate) struct TransactionBlock {
 struct OpenTransaction {
     /// `None` once its snapshot was too old and was released with all of the transaction's changes.
     transaction: Option<Transaction>,
-    modes: Modes,
+    modes: BlockModes,
     /// True after BEGIN: only COMMIT and ROLLBACK end the transaction.
     explicit: bool,
     failed: bool,
@@ -41,7 +41,7 @@ struct OpenTransaction {
     state_after_commit: SessionState,
     savepoints: Vec<Savepoint>,
     /// Cluster that the transaction's writes have run on.
-    written_on: Option<ClusterId>,
+    writing_cluster: Option<ClusterId>,
 }
 
 /// Savepoint with the settings to restore.
@@ -55,7 +55,7 @@ struct Savepoint {
 
 /// Modes of a transaction, as BEGIN and SET TRANSACTION set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Modes {
+pub(crate) struct BlockModes {
     pub(crate) isolation: Isolation,
     pub(crate) read_only: bool,
 }
@@ -93,7 +93,7 @@ impl TransactionBlock {
 
     /// Begins a transaction for the next statement, or continues the open one, with a new snapshot if its isolation
     /// level takes one per statement.
-    pub(crate) fn enter(&mut self, modes: Modes, now_us: i64) -> SqlResult<()> {
+    pub(crate) fn enter(&mut self, modes: BlockModes, now_us: i64) -> SqlResult<()> {
         match &mut self.open {
             Some(open) if open.failed => Err(SqlError::new(
                 Condition::InFailedTransaction,
@@ -123,7 +123,7 @@ impl TransactionBlock {
                     state_before: self.session_state.clone(),
                     state_after_commit: self.session_state.clone(),
                     savepoints: Vec::new(),
-                    written_on: None,
+                    writing_cluster: None,
                 });
                 self.publish_modes(modes);
                 Ok(())
@@ -132,7 +132,7 @@ impl TransactionBlock {
     }
 
     /// BEGIN: turns the open implicit transaction, or a new one, into a block; `false` if it was one already.
-    pub(crate) fn begin(&mut self, modes: Modes, now_us: i64) -> SqlResult<bool> {
+    pub(crate) fn begin(&mut self, modes: BlockModes, now_us: i64) -> SqlResult<bool> {
         if let Some(open) = &mut self.open
             && !open.snapshot_used
             && !open.explicit
@@ -148,7 +148,7 @@ impl TransactionBlock {
     }
 
     /// SET TRANSACTION: changes the modes; most changes are refused after the first query of the block (`25001`).
-    pub(crate) fn set_modes(&mut self, modes: Modes) -> SqlResult<()> {
+    pub(crate) fn set_modes(&mut self, modes: BlockModes) -> SqlResult<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.modes.isolation != modes.isolation {
             if open.snapshot_used {
@@ -167,7 +167,7 @@ impl TransactionBlock {
     }
 
     /// Copies the modes to `transaction_isolation` and `transaction_read_only`, for SHOW.
-    fn publish_modes(&mut self, modes: Modes) {
+    fn publish_modes(&mut self, modes: BlockModes) {
         let isolation = match modes.isolation {
             Isolation::ReadCommitted => "read committed",
             Isolation::RepeatableRead => "repeatable read",
@@ -181,7 +181,7 @@ impl TransactionBlock {
         }
     }
 
-    pub(crate) fn modes(&self) -> Option<Modes> {
+    pub(crate) fn modes(&self) -> Option<BlockModes> {
         self.open.as_ref().map(|open| open.modes)
     }
 
@@ -243,8 +243,8 @@ impl TransactionBlock {
     }
 
     /// Returns the cluster that the open transaction has written on.
-    pub(crate) fn written_on(&self) -> Option<ClusterId> {
-        self.open.as_ref().and_then(|open| open.written_on)
+    pub(crate) fn writing_cluster(&self) -> Option<ClusterId> {
+        self.open.as_ref().and_then(|open| open.writing_cluster)
     }
 
     /// Whether the open transaction has something to commit.
@@ -260,9 +260,9 @@ impl TransactionBlock {
     }
 
     /// Records the cluster that a write of the open transaction runs on; the first one counts.
-    pub(crate) fn set_written_on(&mut self, cluster: ClusterId) {
+    pub(crate) fn set_writing_cluster(&mut self, cluster: ClusterId) {
         if let Some(open) = &mut self.open {
-            open.written_on.get_or_insert(cluster);
+            open.writing_cluster.get_or_insert(cluster);
         }
     }
 

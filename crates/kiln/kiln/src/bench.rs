@@ -1,14 +1,14 @@
 //! `kiln bench`: runs a benchmark on a server that it starts, or on a running one.
 //!
-//! - `bench/queries.rs`: TPC-H, TPC-DS and the dashboard.
-//! - `bench/clients.rs`: benchmarks with many clients.
-//! - `bench/recovery.rs`: the time to recover from a kill.
-//! - `bench/process.rs`: a server process that can be killed.
+//! - `bench/query_benchmarks.rs`: TPC-H, TPC-DS and the dashboard.
+//! - `bench/many_clients_benchmarks.rs`: benchmarks with many clients.
+//! - `bench/recovery_benchmark.rs`: the time to recover from a kill.
+//! - `bench/server_process.rs`: a server process that can be killed.
 
-mod clients;
-mod process;
-mod queries;
-mod recovery;
+mod many_clients_benchmarks;
+mod query_benchmarks;
+mod recovery_benchmark;
+mod server_process;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use bench::Suite;
 use clap::{Args, ValueEnum};
-use clients::ClientArguments;
+use many_clients_benchmarks::ClientArguments;
 use server_config::{Config, ServeArguments};
 use types::{Random, SystemRandom};
 
@@ -139,9 +139,9 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
     std::fs::create_dir_all(&workspace).with_context(|| format!("cannot make {}", workspace.display()))?;
 
     let outcome = match arguments.suite {
-        SuiteName::Tpch | SuiteName::Dashboard => queries::run(&arguments, Suite::Tpch, workspace).await,
-        SuiteName::Tpcds => queries::run(&arguments, Suite::Tpcds, workspace).await,
-        SuiteName::Recovery => recovery::run(&workspace.join("kiln-recovery"), arguments.sf).await,
+        SuiteName::Tpch | SuiteName::Dashboard => query_benchmarks::run(&arguments, Suite::Tpch, workspace).await,
+        SuiteName::Tpcds => query_benchmarks::run(&arguments, Suite::Tpcds, workspace).await,
+        SuiteName::Recovery => recovery_benchmark::run(&workspace.join("kiln-recovery"), arguments.sf).await,
         SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest | SuiteName::Unsettled | SuiteName::Planning => {
             run_client_benchmark(&arguments, &workspace).await
         }
@@ -153,11 +153,12 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
 /// Runs a benchmark with many clients, on the server of `--connect` or on one that is started.
 async fn run_client_benchmark(arguments: &BenchArguments, workspace: &Path) -> anyhow::Result<ExitCode> {
     if let Some(url) = &arguments.connect {
-        return clients::run(arguments, url).await;
+        return many_clients_benchmarks::run(arguments, url).await;
     }
     let data = workspace.join(format!("kiln-{:?}", arguments.suite).to_lowercase());
     let server = serve::start(Config::load(server_arguments(&data, arguments))?).await?;
-    let outcome = clients::run(arguments, &format!("postgresql://kiln@{}/kiln", server.pg_address())).await;
+    let outcome =
+        many_clients_benchmarks::run(arguments, &format!("postgresql://kiln@{}/kiln", server.pg_address())).await;
     server.stop().await;
     outcome
 }

@@ -15,7 +15,7 @@ use types::{Clock, SystemClock};
 
 /// Target of an installation.
 #[derive(Debug, Subcommand)]
-pub(crate) enum InstallWhere {
+pub(crate) enum InstallTarget {
     /// Install in a namespace of kubectl's current cluster: resource definitions, the operator with its permissions,
     /// and a first warehouse
     Kubernetes(Box<InstallArguments>),
@@ -23,7 +23,7 @@ pub(crate) enum InstallWhere {
 
 /// Target of a removal.
 #[derive(Debug, Subcommand)]
-pub(crate) enum UninstallWhere {
+pub(crate) enum UninstallTarget {
     /// Remove from a namespace of kubectl's current cluster; volumes and buckets are kept
     Kubernetes(UninstallArguments),
 }
@@ -124,25 +124,25 @@ pub(crate) struct UninstallArguments {
 }
 
 /// Installs Kiln, and prints how to connect.
-pub(crate) async fn install(to: InstallWhere) -> anyhow::Result<ExitCode> {
-    let InstallWhere::Kubernetes(arguments) = to;
-    let installation = arguments.what();
+pub(crate) async fn install(to: InstallTarget) -> anyhow::Result<ExitCode> {
+    let InstallTarget::Kubernetes(arguments) = to;
+    let installation = arguments.installation();
     if arguments.dry_run {
-        return print(&kubernetes::to_yaml(&installation.objects()));
+        return print_to_stdout(&kubernetes::to_yaml(&installation.objects()));
     }
     let (client, _) = kubernetes::connect().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     kubernetes::install(&client, &installation, Duration::from_secs(arguments.timeout), &clock, print_progress).await?;
-    print(&arguments.how_to_connect())
+    print_to_stdout(&arguments.connection_instructions())
 }
 
 /// Removes an installation.
-pub(crate) async fn uninstall(from: UninstallWhere) -> anyhow::Result<ExitCode> {
-    let UninstallWhere::Kubernetes(arguments) = from;
+pub(crate) async fn uninstall(from: UninstallTarget) -> anyhow::Result<ExitCode> {
+    let UninstallTarget::Kubernetes(arguments) = from;
     let removal = Removal {
         namespace: arguments.namespace,
-        volumes: arguments.delete_volumes,
-        definitions: arguments.definitions,
+        delete_volumes: arguments.delete_volumes,
+        delete_definitions: arguments.definitions,
     };
     let (client, _) = kubernetes::connect().await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -151,12 +151,12 @@ pub(crate) async fn uninstall(from: UninstallWhere) -> anyhow::Result<ExitCode> 
 }
 
 impl InstallArguments {
-    fn what(&self) -> Installation {
-        let instance = (!self.operator_only).then(|| Instance::new(&self.name, self.spec()));
+    fn installation(&self) -> Installation {
+        let instance = (!self.operator_only).then(|| Instance::new(&self.name, self.instance_spec()));
         Installation { namespace: self.namespace.clone(), image: self.image.clone(), instance }
     }
 
-    fn spec(&self) -> InstanceSpec {
+    fn instance_spec(&self) -> InstanceSpec {
         InstanceSpec {
             image: self.image.clone(),
             storage: Storage { url: self.storage.clone(), secret_name: self.storage_secret.clone() },
@@ -176,7 +176,7 @@ impl InstallArguments {
         }
     }
 
-    fn how_to_connect(&self) -> String {
+    fn connection_instructions(&self) -> String {
         let (namespace, name) = (&self.namespace, &self.name);
         if self.operator_only {
             return format!("The operator manages every Instance in the namespace {namespace}.\n");
@@ -208,7 +208,7 @@ fn print_progress(progress: &InstallProgress) {
     eprintln!("{progress}");
 }
 
-fn print(text: &str) -> anyhow::Result<ExitCode> {
+fn print_to_stdout(text: &str) -> anyhow::Result<ExitCode> {
     std::io::stdout().lock().write_all(text.as_bytes()).context("cannot print")?;
     Ok(ExitCode::SUCCESS)
 }

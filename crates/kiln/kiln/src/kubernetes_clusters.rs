@@ -60,7 +60,7 @@ pub(crate) async fn publish_authority(
         health.report_failure(with_causes(&error));
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "could not publish the certificate for workers; none can join until that succeeds"
+            "could not publish the certificate by which Kubernetes workers verify this warehouse; no worker can join until that succeeds"
         );
         clock.sleep(PUBLISH_RETRY_INTERVAL).await;
     }

@@ -8,13 +8,13 @@
 //! - `restore.rs`: `kiln restore`, a data folder rebuilt from a storage.
 //! - `operator.rs`, `install.rs`: `kiln operator`, `kiln install` and `kiln uninstall` for Kubernetes.
 //! - `bench.rs`: `kiln bench`.
-//! - `allocator.rs`, `logging.rs`: the global allocator and the log of all subcommands.
+//! - `allocator.rs`, `log_setup.rs`: the global allocator and the log of all subcommands.
 
 mod allocator;
 mod bench;
 mod install;
 mod kubernetes_clusters;
-mod logging;
+mod log_setup;
 mod operator;
 mod restore;
 mod serve;
@@ -24,7 +24,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use types::stack::PLAN_STACK_BYTES;
+use types::stack_limit::PLAN_STACK_BYTES;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
@@ -34,11 +34,11 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 #[command(version, about)]
 struct Arguments {
     #[command(subcommand)]
-    role: Role,
+    command: KilnCommand,
 }
 
 #[derive(Subcommand)]
-enum Role {
+enum KilnCommand {
     /// Run a warehouse: PostgreSQL's protocol on one port, health and metrics on another
     Serve(Box<server_config::ServeArguments>),
     /// Run a worker, which executes parts of a warehouse's queries; usually the warehouse starts its workers itself
@@ -49,10 +49,10 @@ enum Role {
     Operator(operator::OperatorArguments),
     /// Install Kiln on Kubernetes, with a first warehouse
     #[command(subcommand)]
-    Install(install::InstallWhere),
+    Install(install::InstallTarget),
     /// Remove Kiln from Kubernetes; volumes are kept unless --delete-volumes is given
     #[command(subcommand)]
-    Uninstall(install::UninstallWhere),
+    Uninstall(install::UninstallTarget),
     /// Connect to a warehouse and run SQL
     Sql(sql_client::SqlArguments),
     /// Run benchmarks, such as TPC-H and TPC-DS, alone or in comparison with other systems
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    let outcome = runtime.block_on(run(arguments.role));
+    let outcome = runtime.block_on(run(arguments.command));
     // A statement stuck in a system call must not keep a stopped server alive.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     match outcome {
@@ -78,16 +78,16 @@ fn main() -> ExitCode {
 
 /// Runs a subcommand. The future is boxed, so that the runtime is compiled for one future type and not for one per
 /// subcommand.
-fn run(role: Role) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
-    match role {
-        Role::Serve(arguments) => Box::pin(serve::serve(*arguments)),
-        Role::Worker(arguments) => Box::pin(worker::run(arguments)),
-        Role::Restore(arguments) => Box::pin(restore::run(arguments)),
-        Role::Operator(arguments) => Box::pin(operator::run(arguments)),
-        Role::Install(to) => Box::pin(install::install(to)),
-        Role::Uninstall(from) => Box::pin(install::uninstall(from)),
-        Role::Sql(arguments) => sql_client::run(arguments),
-        Role::Bench(arguments) => Box::pin(bench::bench(arguments)),
+fn run(command: KilnCommand) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
+    match command {
+        KilnCommand::Serve(arguments) => Box::pin(serve::serve(*arguments)),
+        KilnCommand::Worker(arguments) => Box::pin(worker::run(arguments)),
+        KilnCommand::Restore(arguments) => Box::pin(restore::run(arguments)),
+        KilnCommand::Operator(arguments) => Box::pin(operator::run(arguments)),
+        KilnCommand::Install(to) => Box::pin(install::install(to)),
+        KilnCommand::Uninstall(from) => Box::pin(install::uninstall(from)),
+        KilnCommand::Sql(arguments) => sql_client::run(arguments),
+        KilnCommand::Bench(arguments) => Box::pin(bench::bench(arguments)),
     }
 }
 

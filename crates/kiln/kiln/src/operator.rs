@@ -12,10 +12,10 @@ use kubernetes::install::{IDENTITY_VARIABLE, NAMESPACE_VARIABLE};
 use tokio::signal::unix::{SignalKind, signal};
 use types::{Clock, Random, SystemClock, SystemRandom};
 
-use crate::logging;
+use crate::log_setup;
 
 /// Duration of the leader's lease: another operator takes over when it was not renewed for that long.
-const LEASE: Duration = Duration::from_secs(15);
+const LEASE_DURATION: Duration = Duration::from_secs(15);
 
 /// Options of `kiln operator`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(crate) struct OperatorArguments {
 
 /// Runs the operator until SIGTERM or SIGINT, or until another operator leads.
 pub(crate) async fn run(arguments: OperatorArguments) -> anyhow::Result<ExitCode> {
-    logging::init(&arguments.log, arguments.log_format == "json")?;
+    log_setup::init(&arguments.log, arguments.log_format == "json")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let shutdown = Box::pin(async {
@@ -52,11 +52,11 @@ pub(crate) async fn run(arguments: OperatorArguments) -> anyhow::Result<ExitCode
         Some(identity) => identity,
         None => host_name().context("cannot read this machine's name: set --identity")?,
     };
-    let settings = OperatorSettings { namespace: arguments.namespace, identity, lease: LEASE };
+    let settings = OperatorSettings { namespace: arguments.namespace, identity, lease: LEASE_DURATION };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     kubernetes::run(settings, clock, random, shutdown).await?;
-    tracing::info!("stopped");
+    tracing::info!("the operator has stopped");
     Ok(ExitCode::SUCCESS)
 }
 

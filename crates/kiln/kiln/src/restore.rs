@@ -13,7 +13,7 @@ use objects::Objects;
 use types::text::{format_timestamptz, parse_timestamptz};
 use types::{Clock, CommitTs, Failpoint, SessionZone, SystemClock, SystemRandom, TimeTravelTarget, failpoint};
 
-use crate::serve::{CATALOG, instance_id};
+use crate::serve::{CATALOG_FILE, instance_id};
 
 /// Options of `kiln restore`.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) struct RestoreArguments {
 
     /// Time (2026-01-31 12:00:00+00; UTC without an offset) or snapshot number to restore [default: the newest
     /// snapshot]
-    #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
+    #[arg(long, value_name = "MOMENT", value_parser = parse_restore_target)]
     to: Option<TimeTravelTarget>,
 
     /// Restore what is available even if records of the log or objects of tables are missing
@@ -79,22 +79,25 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
     if let Some(gap) = restored.gap {
         println!("records {} to {} of the log are missing: later commits are not restored", gap.from, gap.to);
     }
-    if let Some(first) = restored.missing.first() {
-        println!("{} objects of tables are missing, first {first}: reading their rows fails", restored.missing.len());
+    if let Some(first) = restored.missing_objects.first() {
+        println!(
+            "{} objects of tables are missing, first {first}: reading their rows fails",
+            restored.missing_objects.len()
+        );
     }
     let mut reached = String::new();
-    format_timestamptz(restored.reached_us, &SessionZone::UTC, &mut reached);
+    format_timestamptz(restored.newest_record_us, &SessionZone::UTC, &mut reached);
     println!("restored snapshot {} of {reached} to {}", restored.commit, arguments.data.display());
     println!("the last restored record of the log is {}", restored.record);
     instance_id::write_id(&arguments.data, restored.instance).context("cannot write the instance's id")?;
     Failpoint::RestoreNamed.pass();
-    restored.install(&arguments.data.join(CATALOG)).context("cannot move the restored catalog into place")?;
+    restored.install(&arguments.data.join(CATALOG_FILE)).context("cannot move the restored catalog into place")?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns whether the folder has a complete warehouse, on which a server could start.
 fn has_warehouse(data: &Path) -> bool {
-    data.join(CATALOG).exists() && !data.join(RESTORING).exists()
+    data.join(CATALOG_FILE).exists() && !data.join(RESTORING).exists()
 }
 
 /// Removes the files of an interrupted restore, on which no server starts.
@@ -105,7 +108,7 @@ fn remove_interrupted(data: &Path) -> io::Result<()> {
     }
     for entry in fs::read_dir(data)? {
         let file = entry?.path();
-        let is_of_catalog = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(CATALOG));
+        let is_of_catalog = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(CATALOG_FILE));
         if is_of_catalog || file == instance_id::id_file(data) || file == instance_id::temporary_file(data) {
             fs::remove_file(file)?;
         }
@@ -113,7 +116,7 @@ fn remove_interrupted(data: &Path) -> io::Result<()> {
     fs::remove_dir_all(restoring)
 }
 
-fn parse_moment(text: &str) -> Result<TimeTravelTarget, String> {
+fn parse_restore_target(text: &str) -> Result<TimeTravelTarget, String> {
     if let Ok(commit) = text.parse() {
         return Ok(TimeTravelTarget::Commit(CommitTs(commit)));
     }

@@ -2,13 +2,15 @@
 //!
 //! - `serve/instance_id.rs`: the id of the instance.
 //! - `serve/storage_check.rs`: the check that data folder and storage belong together.
-//! - `serve/services.rs`: the background services.
+//! - `serve/background_services.rs`: the background services.
 
+mod background_services;
 pub(crate) mod instance_id;
-mod services;
 mod storage_check;
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,56 +33,58 @@ use session::instance::Instance;
 use session::query_log::QueryLog;
 use shards::DiskTierSettings;
 use supervisor::Supervisor;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use txn::{OutcomeSettings, Transactions};
 use types::{Clock, Disk, DiskReserve, Failpoint, Random, SystemClock, SystemRandom, failpoint};
 
-use crate::{kubernetes_clusters, logging};
+use crate::{kubernetes_clusters, log_setup};
 
 /// Name of the catalog's file in the data folder.
-pub(crate) const CATALOG: &str = "catalog.redb";
+pub(crate) const CATALOG_FILE: &str = "catalog.redb";
 /// Name of the folder in the data folder that queries spill to.
-const SPILL: &str = "spill";
+const SPILL_FOLDER: &str = "spill";
 /// Name of the folder in the data folder for cached columns that do not fit in memory.
-const CACHE: &str = "cache";
+const CACHE_FOLDER: &str = "cache";
 /// Default upper bound of the disk cache, in bytes.
 const CACHE_DISK_BYTES_MAX: u64 = 64 << 30;
 /// Default share of the free disk space for the disk cache: one part of this many.
-const CACHE_DISK_PART: u64 = 4;
+const CACHE_DISK_DIVISOR: u64 = 4;
 /// Name of the folder in the data folder for worker processes, with their caches and spill files.
-const WORKERS: &str = "workers";
+const WORKERS_FOLDER: &str = "workers";
 /// Name of the folder in the data folder where checkpoints are made.
-const HISTORY: &str = "history";
+const HISTORY_FOLDER: &str = "history";
 /// Interval at which new commits are copied to the storage.
-const UPLOAD_EVERY: Duration = Duration::from_millis(400);
+const LOG_UPLOAD_INTERVAL: Duration = Duration::from_millis(400);
 /// Bytes of commits that may wait to be copied; if there are more, further commits wait.
-const LOG_WAITING_MAX: u64 = 4 << 30;
+const UNARCHIVED_LOG_BYTES_MAX: u64 = 4 << 30;
 /// Limit of a table's unflushed rows, as a multiple of the number that triggers a flush.
 const UNFLUSHED_ROWS_FACTOR: u64 = 20;
+/// Connections that may wait to be accepted.
+const LISTEN_BACKLOG: u32 = 1024;
 /// Time limit for copying the last commits to the storage at shutdown; the next start copies the remaining ones.
-const LAST_UPLOAD_TIME_MAX: Duration = Duration::from_secs(30);
+const SHUTDOWN_UPLOAD_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Serves until SIGTERM or SIGINT, or until the catalog can no longer be written; a second signal ends it at once.
 pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let config = Config::load(arguments)?;
-    logging::init(&config.log, config.log_json)?;
+    log_setup::init(&config.log_filter, config.log_json)?;
     failpoint::set_from_environment()?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
 
     let mut server = start(config).await?;
     let code = tokio::select! {
-        _ = terminate.recv() => { tracing::info!("SIGTERM: shutting down"); ExitCode::SUCCESS }
-        _ = interrupt.recv() => { tracing::info!("SIGINT: shutting down"); ExitCode::SUCCESS }
-        () = server.failed() => ExitCode::FAILURE,
+        _ = terminate.recv() => { tracing::info!("received SIGTERM: the server shuts down"); ExitCode::SUCCESS }
+        _ = interrupt.recv() => { tracing::info!("received SIGINT: the server shuts down"); ExitCode::SUCCESS }
+        () = server.wait_until_failed() => ExitCode::FAILURE,
     };
     tokio::select! {
-        () = server.stop() => tracing::info!("stopped"),
-        _ = terminate.recv() => tracing::warn!("second signal: ending without a clean shutdown"),
-        _ = interrupt.recv() => tracing::warn!("second signal: ending without a clean shutdown"),
+        () = server.stop() => tracing::info!("the server has stopped"),
+        _ = terminate.recv() => tracing::warn!("received a second signal: the server exits without a clean shutdown"),
+        _ = interrupt.recv() => tracing::warn!("received a second signal: the server exits without a clean shutdown"),
     }
     Ok(code)
 }
@@ -94,7 +98,7 @@ pub(crate) struct Server {
     transactions: Arc<Transactions>,
     shutdown: CancellationToken,
     /// Tasks of the listeners.
-    listeners: JoinSet<std::io::Result<()>>,
+    listeners: JoinSet<io::Result<()>>,
     services: Arc<Supervisor>,
     clock: Arc<dyn Clock>,
 }
@@ -104,26 +108,36 @@ pub(crate) struct Server {
 pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
-    std::fs::create_dir_all(&config.data).with_context(|| format!("cannot make {}", config.data.display()))?;
+    // For its owner alone: the catalog holds the password verifiers.
+    let mut folder = std::fs::DirBuilder::new();
+    folder
+        .recursive(true)
+        .mode(0o700)
+        .create(&config.data_folder)
+        .with_context(|| format!("cannot make {}", config.data_folder.display()))?;
 
-    if config.data.join(RESTORING).exists() {
-        anyhow::bail!("a restore into {} was cut off: run it again", config.data.display());
+    if config.data_folder.join(RESTORING).exists() {
+        anyhow::bail!("a restore into {} was cut off: run it again", config.data_folder.display());
     }
+    // Bound before anything is changed: a start that cannot have its addresses must not claim the storage.
+    let pg_socket = bind_socket(config.pg_listen_address)?;
+    let http_socket = bind_socket(config.http_listen_address)?;
     // The lock on the catalog's file keeps a second process out of this folder, so it is taken first.
-    let catalog = config.data.join(CATALOG);
+    let catalog = config.data_folder.join(CATALOG_FILE);
     let kv = kv::wal::open(&catalog, config.max_wal_bytes / 2, config.catalog_memory_bytes)
         .with_context(|| format!("cannot open the catalog {}", catalog.display()))?;
-    let instance = instance_id::load_or_create(&config.data, &*random)?;
+    let instance = instance_id::load_or_create(&config.data_folder, &*random)?;
 
     let reserve_bytes = config.disk_reserve_bytes;
-    let objects = Objects::open_with_reserve(&config.storage, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
-        .with_context(|| format!("cannot open the storage {}", config.storage))?;
+    let objects =
+        Objects::open_with_reserve(&config.storage_url, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
+            .with_context(|| format!("cannot open the storage {}", config.storage_url))?;
     let kv: Arc<dyn kv::TxKv> = Arc::new(kv);
     // Checked before the claim, which would end another server that holds the storage rightfully.
     storage_check::check_storage(&kv, &objects, instance, &config).await?;
     // Opened without the disk reserve: a start on a full disk may use the reserve.
-    let claimed = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
-        .with_context(|| format!("cannot open the storage {}", config.storage))?;
+    let claimed = Objects::open(&config.storage_url, Arc::clone(&clock), Arc::clone(&random))
+        .with_context(|| format!("cannot open the storage {}", config.storage_url))?;
     let claim = StorageClaim::acquire(&claimed, instance, &claim_description(&config))
         .await
         .context("cannot claim the storage")?;
@@ -133,18 +147,20 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     history::begin_timeline(&kv, &claimed).await.context("cannot begin a timeline in the storage")?;
     let lacks_checkpoint =
         history::lacks_first_checkpoint(&*kv, &claimed).await.context("cannot look for checkpoints in the storage")?;
-    let log = kv::record_log::RecordingStore::open(kv, Arc::clone(&clock), LOG_WAITING_MAX)
+    let log = kv::logical_log::RecordingStore::open(kv, Arc::clone(&clock), UNARCHIVED_LOG_BYTES_MAX)
         .with_context(|| format!("cannot read the catalog {}", catalog.display()))?;
-    let reserve = (0 < reserve_bytes)
-        .then(|| DiskReserve { disk: Arc::new(FolderDisk::new(&config.data)) as Arc<dyn Disk>, bytes: reserve_bytes });
+    let reserve = (0 < reserve_bytes).then(|| DiskReserve {
+        disk: Arc::new(FolderDisk::new(&config.data_folder)) as Arc<dyn Disk>,
+        bytes: reserve_bytes,
+    });
     let history = HistorySettings {
         instance,
-        work_folder: config.data.join(HISTORY),
+        work_folder: config.data_folder.join(HISTORY_FOLDER),
         store_file: catalog.clone(),
         reserve: reserve.clone(),
-        upload_interval: UPLOAD_EVERY,
+        upload_interval: LOG_UPLOAD_INTERVAL,
         checkpoint_interval: Duration::from_secs(config.checkpoint_interval_seconds),
-        retention: Duration::from_secs(config.retention_seconds),
+        retention: Duration::from_secs(config.history_retention_seconds),
         claim: Some(Arc::new(claim)),
     };
     let transactions = Transactions::open_with_history(Arc::new(log), objects.clone(), Arc::clone(&clock), history)
@@ -153,8 +169,9 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         // Without a checkpoint, acknowledged commits of the new timeline could not be restored.
         transactions.write_checkpoint().await.context("cannot write the new timeline's first checkpoint")?;
     }
-    let kept_for = Duration::from_secs(config.token_retention_seconds);
-    transactions.set_outcome_settings(OutcomeSettings { retention: kept_for, max_outcomes: config.tokens_max });
+    let kept_for = Duration::from_secs(config.statement_token_retention_seconds);
+    transactions
+        .set_outcome_settings(OutcomeSettings { retention: kept_for, max_outcomes: config.statement_tokens_max });
     let defaults = scheduler::ResourceConfig::default();
     let threads = config.threads.unwrap_or(defaults.threads);
     let execution = Execution::new(
@@ -167,7 +184,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
             cache_bytes: config.cache_memory_bytes,
             fragment_cache_bytes: config.fragment_cache_bytes,
             cache_disk: Some(cache_disk(&config)),
-            spill_folder: config.data.join(SPILL),
+            spill_folder: config.data_folder.join(SPILL_FOLDER),
             threads,
             ..defaults
         },
@@ -181,7 +198,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         execution.executor().runtime(),
         execution.executor().default_partitions(),
     ));
-    let warehouse = match &config.kubernetes {
+    let warehouse = match &config.kubernetes_instance {
         Some(name) => Some(kubernetes_clusters::connect(name, &clock).await?),
         None => None,
     };
@@ -197,7 +214,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         (Some(warehouse), Some(processes)) => kubernetes_clusters::open_clusters(
             warehouse,
             execution.executor(),
-            &config.data,
+            &config.data_folder,
             cluster_settings(&config),
             processes,
             &clock,
@@ -205,17 +222,22 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         ),
         (_, processes) => {
             let (executor, clock, random) = (execution.executor(), Arc::clone(&clock), Arc::clone(&random));
-            Clusters::open(executor, &config.data, cluster_settings(&config), processes, clock, random)
+            Clusters::open(executor, &config.data_folder, cluster_settings(&config), processes, clock, random)
         }
     };
     let clusters = clusters.context("cannot read the definitions of the clusters")?;
     let services = Arc::new(Supervisor::new(Arc::clone(&clock)));
     if let Some((warehouse, fleet)) = warehouse.zip(fleet.as_ref()) {
-        services::start_authority_publisher(&services, warehouse, fleet.authority_pem().to_owned(), Arc::clone(&clock));
+        background_services::start_authority_publisher(
+            &services,
+            warehouse,
+            fleet.authority_pem().to_owned(),
+            Arc::clone(&clock),
+        );
     }
     let credentials = Credentials::load(
-        config.tls.clone().map(|(certificate, key)| TlsFiles { certificate, key }).as_ref(),
-        config.superuser_password.as_deref(),
+        config.tls_files.clone().map(|(certificate, key)| TlsFiles { certificate, key }).as_ref(),
+        config.superuser_password_file.as_deref(),
         Arc::clone(&transactions),
         Arc::clone(&clock),
         Arc::clone(&random),
@@ -241,11 +263,11 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
 
     let (settle, limits) = flush_settings(&config);
     execution.throttle().set_limits(limits);
-    services::start(&instance, settle, reserve);
+    background_services::start(&instance, settle, reserve);
     let shutdown = CancellationToken::new();
     let probes = Probes::new(Arc::clone(&instance));
-    let pg = listen(config.listen).await?;
-    let http = listen(config.http).await?;
+    let pg = listen(pg_socket, config.pg_listen_address)?;
+    let http = listen(http_socket, config.http_listen_address)?;
     let (pg_address, http_address) = (pg.local_addr()?, http.local_addr()?);
     let mut doors = JoinSet::new();
     doors.spawn({
@@ -257,7 +279,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         async move { pg::serve(instance, pg_settings, pg, shutdown).await }
     });
     tracing::info!(address = %http_address, "ready for HTTP");
-    tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
+    tracing::info!(address = %pg_address, storage = config.storage_url, "ready for PostgreSQL clients");
     Ok(Server { pg_address, probes, fleet, transactions, shutdown, listeners: doors, services, clock })
 }
 
@@ -268,12 +290,12 @@ impl Server {
     }
 
     /// Waits until the server cannot continue: the catalog cannot be written, or a listener has ended.
-    async fn failed(&mut self) {
+    async fn wait_until_failed(&mut self) {
         tokio::select! {
-            () = self.transactions.wait_until_poisoned() => tracing::error!("the catalog can no longer be written: stopping"),
+            () = self.transactions.wait_until_poisoned() => tracing::error!("the catalog can no longer be written: the server stops"),
             ended = self.listeners.join_next() => match ended {
-                Some(Ok(Err(error))) => tracing::error!(%error, "a listener failed: stopping"),
-                _ => tracing::error!("a listener ended unexpectedly: stopping"),
+                Some(Ok(Err(error))) => tracing::error!(%error, "a network listener failed: the server stops"),
+                _ => tracing::error!("a network listener ended unexpectedly: the server stops"),
             },
         }
     }
@@ -286,18 +308,18 @@ impl Server {
         self.probes.announce_shutdown();
         self.shutdown.cancel();
         while self.listeners.join_next().await.is_some() {}
-        self.services.stop(|name| !services::archives_history(name)).await;
+        self.services.stop(|name| !background_services::archives_history(name)).await;
         if let Some(WorkerProcesses(fleet)) = &workers {
             fleet.close().await;
         }
-        self.services.stop(services::archives_history).await;
+        self.services.stop(background_services::archives_history).await;
         tokio::select! {
             ended = self.transactions.archive_remaining_log() => if let Err(error) = ended {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "could not copy all commits to the storage; the next start copies them");
+                tracing::warn!(error, "could not copy the last commits to the object storage at shutdown; the next start copies them");
             },
-            () = self.clock.sleep(LAST_UPLOAD_TIME_MAX) => {
-                tracing::warn!("timed out copying the last commits to the storage; the next start copies them");
+            () = self.clock.sleep(SHUTDOWN_UPLOAD_TIME_MAX) => {
+                tracing::warn!("timed out copying the last commits to the object storage at shutdown; the next start copies them");
             }
         }
     }
@@ -315,35 +337,37 @@ impl Drop for WorkerProcesses {
 /// Returns the settings for worker processes, or `None` if there can be none because other processes cannot read the
 /// storage or the system cannot report when a process ends.
 fn fleet_settings(config: &Config, warehouse: Option<&KubernetesConnection>) -> anyhow::Result<Option<FleetSettings>> {
-    if config.storage.starts_with("memory:") || !fleet::can_watch_processes() {
-        if config.worker_door.is_some() || config.worker_launcher.is_some() || warehouse.is_some() {
+    if config.storage_url.starts_with("memory:") || !fleet::can_watch_processes() {
+        if config.worker_listen_address.is_some() || config.worker_launcher.is_some() || warehouse.is_some() {
             anyhow::bail!(
                 "--worker-door, --worker-launcher and --kubernetes need worker processes, which this storage or system \
                  does not support"
             );
         }
-        tracing::info!("workers are threads of this process: other processes cannot read the storage or be watched");
+        tracing::info!(
+            "workers run as threads of the server: with this storage or operating system, worker processes are not possible"
+        );
         return Ok(None);
     }
     let cache_disk = cache_disk(config);
     let log_format = if config.log_json { "json" } else { "text" };
     Ok(Some(FleetSettings {
-        data_folder: config.data.clone(),
-        workers_folder: config.data.join(WORKERS),
-        join_address: config.worker_door.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()),
+        data_folder: config.data_folder.clone(),
+        workers_folder: config.data_folder.join(WORKERS_FOLDER),
+        join_address: config.worker_listen_address.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()),
         program: std::env::current_exe().context("cannot find the path of this program")?,
         launcher: config.worker_launcher.clone().unwrap_or_default(),
         environment: vec![
-            ("KILN_LOG".to_owned(), config.log.clone()),
+            ("KILN_LOG".to_owned(), config.log_filter.clone()),
             ("KILN_LOG_FORMAT".to_owned(), log_format.to_owned()),
         ],
-        storage: config.storage.clone(),
+        storage: config.storage_url.clone(),
         memory_bytes: config.memory_bytes,
         cache_bytes: config.cache_memory_bytes,
         cache_disk_bytes: cache_disk.bytes_max,
         cache_disk_divisor: cache_disk.space_divisor,
         reserve_bytes: config.disk_reserve_bytes,
-        reconnect_timeout: Duration::from_secs(config.worker_patience_seconds),
+        reconnect_timeout: Duration::from_secs(config.worker_reconnect_seconds),
         token_verifier: warehouse.map(KubernetesConnection::token_authenticator),
     }))
 }
@@ -352,38 +376,51 @@ fn fleet_settings(config: &Config, warehouse: Option<&KubernetesConnection>) -> 
 fn cache_disk(config: &Config) -> DiskTierSettings {
     let (bytes_max, part) = match config.cache_disk_bytes {
         Some(bytes) => (bytes, 1),
-        None => (CACHE_DISK_BYTES_MAX, CACHE_DISK_PART),
+        None => (CACHE_DISK_BYTES_MAX, CACHE_DISK_DIVISOR),
     };
-    let reserve = DiskReserve { disk: Arc::new(FolderDisk::new(&config.data)), bytes: config.disk_reserve_bytes };
-    DiskTierSettings { folder: config.data.join(CACHE), bytes_max, space_divisor: part, reserve }
+    let reserve =
+        DiskReserve { disk: Arc::new(FolderDisk::new(&config.data_folder)), bytes: config.disk_reserve_bytes };
+    DiskTierSettings { folder: config.data_folder.join(CACHE_FOLDER), bytes_max, space_divisor: part, reserve }
 }
 
 /// Returns the thresholds for flushing rows and the limits of unflushed rows at which writers wait.
 fn flush_settings(config: &Config) -> (FlushSettings, FreshLimits) {
     let defaults = FlushSettings::default();
-    let rows = config.settle_rows.unwrap_or(defaults.rows);
+    let rows = config.flush_rows.unwrap_or(defaults.rows);
     let bytes = defaults.bytes.saturating_mul((rows / defaults.rows).max(1) as u64);
-    let settle = FlushSettings { rows, bytes, total_bytes: config.fresh_memory_bytes / 4, ..defaults };
+    let settle = FlushSettings { rows, bytes, total_bytes: config.unflushed_memory_bytes / 4, ..defaults };
     let limits =
-        FreshLimits { rows: (rows as u64).saturating_mul(UNFLUSHED_ROWS_FACTOR), bytes: config.fresh_memory_bytes };
+        FreshLimits { rows: (rows as u64).saturating_mul(UNFLUSHED_ROWS_FACTOR), bytes: config.unflushed_memory_bytes };
     (settle, limits)
 }
 
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+/// Binds a socket to an address. Connections are refused until it listens.
+fn bind_socket(address: SocketAddr) -> anyhow::Result<TcpSocket> {
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // Connections of an earlier server that are closing do not hold the address.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok::<_, io::Error>(socket)
+    };
+    bind().with_context(|| format!("cannot listen on {address}"))
+}
+
+fn listen(socket: TcpSocket, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    socket.listen(LISTEN_BACKLOG).with_context(|| format!("cannot listen on {address}"))
 }
 
 /// Returns the settings of clusters: concurrent statements, drain grace period and restart backoff.
 fn cluster_settings(config: &Config) -> ClusterSettings {
     ClusterSettings {
-        max_running: config.cluster_statements,
+        max_running: config.cluster_statements_max,
         drain_grace: Duration::from_secs(config.drain_grace_seconds),
-        backoff_max: Duration::from_secs(config.worker_backoff_seconds),
+        backoff_max: Duration::from_secs(config.worker_backoff_max_seconds),
     }
 }
 
 /// Returns the description of this server that is stored in the claim and shown to other servers that want the storage.
 fn claim_description(config: &Config) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}:{}", host.trim(), config.data.display())
+    format!("{}:{}", host.trim(), config.data_folder.display())
 }

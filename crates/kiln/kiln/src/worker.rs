@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::Instrument;
 use types::{Clock, SystemClock, SystemRandom};
 
-use crate::logging;
+use crate::log_setup;
 
 /// Environment variable by which a test overrides the version that a worker reports.
 const TEST_VERSION: &str = "KILN_TEST_WORKER_VERSION";
@@ -58,15 +58,16 @@ pub(crate) struct WorkerArguments {
 
 /// Runs the worker until the warehouse or a signal stops it, or until the warehouse is gone for good.
 pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> {
-    logging::init(&arguments.log, arguments.log_format == "json")?;
+    log_setup::init(&arguments.log, arguments.log_format == "json")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let patience = arguments.patience;
     let settings = WorkerSettings {
         instance_address: arguments.join,
         credential: join_credential(arguments.token, arguments.authority)?,
         folder: arguments.folder,
         listen: arguments.listen,
-        reconnect_timeout: Duration::from_secs(arguments.patience),
+        reconnect_timeout: Duration::from_secs(patience),
         version: std::env::var(TEST_VERSION).unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned()),
     };
     let shutdown = Box::pin(async move {
@@ -81,7 +82,9 @@ pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> 
     match working.instrument(span.clone()).await.context("the worker failed")? {
         WorkerExit::Stopped => {}
         WorkerExit::Refused(reason) => anyhow::bail!("the warehouse refused this worker: {reason}"),
-        WorkerExit::Abandoned => span.in_scope(|| tracing::info!("the warehouse is gone: stopped")),
+        WorkerExit::InstanceUnreachable => {
+            span.in_scope(|| tracing::info!("could not reach the warehouse for {patience} s; the worker stops"));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -163,7 +163,7 @@ pub struct ServeArguments {
     #[arg(long, env = "KILN_DISK_RESERVE_MB", value_name = "MB")]
     pub disk_reserve_mb: Option<u64>,
 
-    /// Filter of log lines, as tracing directives: `info`, `session=debug,info`, or `info,step=debug` for the steps of
+    /// Filter of log lines, as tracing directives: `info`, `fleet=debug,info`, or `info,step=debug` for the steps of
     /// each statement [default: info]
     #[arg(long, env = "KILN_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -179,14 +179,14 @@ const THREADS_MAX: usize = 1024;
 /// Effective settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    pub data: PathBuf,
-    pub listen: SocketAddr,
-    pub http: SocketAddr,
-    pub storage: String,
+    pub data_folder: PathBuf,
+    pub pg_listen_address: SocketAddr,
+    pub http_listen_address: SocketAddr,
+    pub storage_url: String,
     pub new_timeline: bool,
-    pub tls: Option<(PathBuf, PathBuf)>,
+    pub tls_files: Option<(PathBuf, PathBuf)>,
     /// File with the superuser's password, or `None` if ALTER ROLE sets it.
-    pub superuser_password: Option<PathBuf>,
+    pub superuser_password_file: Option<PathBuf>,
     pub connections_max: usize,
     /// Number of query threads, or `None` for one per core.
     pub threads: Option<usize>,
@@ -199,24 +199,24 @@ pub struct Config {
     /// Memory for pages of the catalog's trees, which also hold unflushed rows.
     pub catalog_memory_bytes: usize,
     pub shutdown_grace_seconds: u64,
-    pub cluster_statements: u32,
+    pub cluster_statements_max: u32,
     pub drain_grace_seconds: u64,
-    pub worker_backoff_seconds: u64,
-    pub worker_patience_seconds: u64,
+    pub worker_backoff_max_seconds: u64,
+    pub worker_reconnect_seconds: u64,
     /// Address on which workers join, or `None` for the default.
-    pub worker_door: Option<SocketAddr>,
+    pub worker_listen_address: Option<SocketAddr>,
     pub worker_launcher: Option<Launcher>,
-    pub kubernetes: Option<String>,
+    pub kubernetes_instance: Option<String>,
     pub query_log_rows: usize,
-    pub retention_seconds: u64,
-    pub token_retention_seconds: u64,
-    pub tokens_max: u64,
+    pub history_retention_seconds: u64,
+    pub statement_token_retention_seconds: u64,
+    pub statement_tokens_max: u64,
     pub checkpoint_interval_seconds: u64,
     pub max_wal_bytes: u64,
-    pub settle_rows: Option<usize>,
-    pub fresh_memory_bytes: u64,
+    pub flush_rows: Option<usize>,
+    pub unflushed_memory_bytes: u64,
     pub disk_reserve_bytes: u64,
-    pub log: String,
+    pub log_filter: String,
     pub log_json: bool,
 }
 
@@ -234,13 +234,13 @@ impl Config {
                 if path.exists() { read_file(&path)? } else { ServeArguments::default() }
             }
         };
-        arguments.or_else_from(file).into_config()
+        arguments.with_fallback(file).into_config()
     }
 }
 
 impl ServeArguments {
-    /// Returns these options, with those of `below` for the ones that are not set.
-    fn or_else_from(self, fallback: Self) -> Self {
+    /// Returns these options, with those of `fallback` for the ones that are not set.
+    fn with_fallback(self, fallback: Self) -> Self {
         Self {
             config: self.config,
             data: self.data.or(fallback.data),
@@ -296,13 +296,13 @@ impl ServeArguments {
         let reserve_bytes = self.disk_reserve_mb.unwrap_or(256) << 20;
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Ok(Config {
-            data,
-            listen: self.listen.unwrap_or_else(|| local(5433)),
-            http: self.http.unwrap_or_else(|| local(8433)),
-            storage,
+            data_folder: data,
+            pg_listen_address: self.listen.unwrap_or_else(|| local(5433)),
+            http_listen_address: self.http.unwrap_or_else(|| local(8433)),
+            storage_url: storage,
             new_timeline: self.new_timeline.unwrap_or(false),
-            tls,
-            superuser_password: self.superuser_password_file,
+            tls_files: tls,
+            superuser_password_file: self.superuser_password_file,
             connections_max: self.max_connections.unwrap_or(500),
             threads: self.threads.map(|count| count.clamp(1, THREADS_MAX)),
             memory_bytes,
@@ -311,23 +311,23 @@ impl ServeArguments {
             cache_disk_bytes: self.cache_disk_mb.map(|megabytes| megabytes << 20),
             catalog_memory_bytes: usize::try_from(memory_bytes / 16).unwrap_or(usize::MAX).max(kv::redb::CACHE_BYTES),
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
-            cluster_statements: self.cluster_statements.unwrap_or(100).max(1),
+            cluster_statements_max: self.cluster_statements.unwrap_or(100).max(1),
             drain_grace_seconds: self.drain_grace.unwrap_or(300),
-            worker_backoff_seconds: self.worker_backoff.unwrap_or(60),
-            worker_patience_seconds: self.worker_patience.unwrap_or(60),
-            worker_door: self.worker_door.as_deref().map(parse_worker_address).transpose()?,
+            worker_backoff_max_seconds: self.worker_backoff.unwrap_or(60),
+            worker_reconnect_seconds: self.worker_patience.unwrap_or(60),
+            worker_listen_address: self.worker_door.as_deref().map(parse_worker_address).transpose()?,
             worker_launcher: self.worker_launcher.as_deref().map(parse_launcher).transpose()?,
-            kubernetes: self.kubernetes,
+            kubernetes_instance: self.kubernetes,
             query_log_rows: self.query_log_rows.unwrap_or(10_000),
-            retention_seconds: self.retention.unwrap_or(86_400),
-            token_retention_seconds: self.token_retention.unwrap_or(86_400),
-            tokens_max: self.tokens_max.unwrap_or(1_000_000),
+            history_retention_seconds: self.retention.unwrap_or(86_400),
+            statement_token_retention_seconds: self.token_retention.unwrap_or(86_400),
+            statement_tokens_max: self.tokens_max.unwrap_or(1_000_000),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
             max_wal_bytes: max_wal_bytes(self.max_wal_kb, reserve_bytes),
-            settle_rows: self.settle_rows,
-            fresh_memory_bytes: self.fresh_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
+            flush_rows: self.settle_rows,
+            unflushed_memory_bytes: self.fresh_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
             disk_reserve_bytes: reserve_bytes,
-            log: self.log.unwrap_or_else(|| "info".to_owned()),
+            log_filter: self.log.unwrap_or_else(|| "info".to_owned()),
             log_json: self.log_format.as_deref() == Some("json"),
         })
     }

@@ -8,8 +8,8 @@ fn parse(toml: &str) -> anyhow::Result<ServeArguments> {
 fn the_command_line_wins_over_the_file() {
     let file = parse("listen = \"127.0.0.1:1\"\nhttp = \"127.0.0.1:2\"").expect("the file is well formed");
     let line = ServeArguments { listen: Some(([127, 0, 0, 1], 9).into()), ..ServeArguments::default() };
-    let config = line.or_else_from(file).into_config().expect("both are complete");
-    assert_eq!((config.listen.port(), config.http.port()), (9, 2));
+    let config = line.with_fallback(file).into_config().expect("both are complete");
+    assert_eq!((config.pg_listen_address.port(), config.http_listen_address.port()), (9, 2));
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_certificate_without_its_key_is_refused() {
 fn storage_lies_in_the_data_folder_unless_said_otherwise() {
     let line = ServeArguments { data: Some("/somewhere".into()), config: None, ..ServeArguments::default() };
     let config = Config::load(line).expect("defaults are complete");
-    assert_eq!(config.storage, "file:///somewhere/storage");
+    assert_eq!(config.storage_url, "file:///somewhere/storage");
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn workers_come_to_an_address_with_or_without_a_port_and_are_started_by_what_is_
         parse(&file).expect("the file is well formed").into_config()
     };
     for (text, address) in [("10.0.0.1", "10.0.0.1:0"), ("[::1]:47", "[::1]:47"), ("::1", "[::1]:0")] {
-        let door = config(text, "nice -n {slot}").expect("both are complete").worker_door;
+        let door = config(text, "nice -n {slot}").expect("both are complete").worker_listen_address;
         assert_eq!(door, Some(address.parse().expect("it is one")), "{text}");
     }
     assert!(config("somewhere", "nice").is_err());

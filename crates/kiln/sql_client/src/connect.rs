@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Connection parameters of a server, reusable for further connections.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ConnectionTarget {
     pub(crate) config: Config,
     tls: MakeRustlsConnect,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Connection {
     pub(crate) notices: mpsc::UnboundedReceiver<tokio_postgres::error::DbError>,
 }
 
-impl Target {
+impl ConnectionTarget {
     /// Parses `postgresql://user:password@host:port/database?sslmode=…`.
     pub(crate) fn from_url(url: &str) -> anyhow::Result<Self> {
         let mut config: Config = url.parse().with_context(|| format!("cannot parse the address {url:?}"))?;
@@ -60,7 +60,7 @@ impl Target {
 }
 
 /// Connects, and drives the connection in the background until the client is dropped.
-pub(crate) async fn connect(target: &Target) -> anyhow::Result<Connection> {
+pub(crate) async fn connect(target: &ConnectionTarget) -> anyhow::Result<Connection> {
     let (client, mut connection) = target.config.connect(target.tls.clone()).await.map_err(connect_error)?;
     let (sender, notices) = mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -75,7 +75,10 @@ pub(crate) async fn connect(target: &Target) -> anyhow::Result<Connection> {
 }
 
 /// Cancels the statement that the connection of `token` runs, by a request on a separate connection.
-pub(crate) async fn cancel(target: &Target, token: tokio_postgres::CancelToken) -> Result<(), tokio_postgres::Error> {
+pub(crate) async fn cancel(
+    target: &ConnectionTarget,
+    token: tokio_postgres::CancelToken,
+) -> Result<(), tokio_postgres::Error> {
     token.cancel_query(target.tls.clone()).await
 }
 

@@ -2,20 +2,20 @@
 //! CSV or JSON.
 //!
 //! - `connect.rs`: the connection to a server.
-//! - `statements.rs`: splits input into statements and backslash commands.
-//! - `execute.rs`: runs them and shows the results.
-//! - `output.rs`: formats rows.
-//! - `describe.rs`: the queries of the `\d` commands.
-//! - `prompt.rs`: the interactive prompt.
-//! - `progress.rs`: the progress line of a long statement.
+//! - `split_statements.rs`: splits input into statements and backslash commands.
+//! - `console.rs`: runs them and shows the results.
+//! - `result_output.rs`: formats rows.
+//! - `describe_commands.rs`: the queries of the `\d` commands.
+//! - `interactive_prompt.rs`: the interactive prompt.
+//! - `progress_line.rs`: the progress line of a long statement.
 
 mod connect;
-mod describe;
-mod execute;
-mod output;
-mod progress;
-mod prompt;
-mod statements;
+mod console;
+mod describe_commands;
+mod interactive_prompt;
+mod progress_line;
+mod result_output;
+mod split_statements;
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ use clap::Args;
 use futures::future::BoxFuture;
 use tokio_postgres::Client;
 
-use self::connect::Target;
-use self::execute::Console;
-use self::output::Format;
+use self::connect::ConnectionTarget;
+use self::console::Console;
+use self::result_output::Format;
 
 /// Options of `kiln sql`. Those of the connection default to PostgreSQL's environment variables.
 #[derive(Debug, Args)]
@@ -98,9 +98,9 @@ pub fn run(arguments: SqlArguments) -> BoxFuture<'static, anyhow::Result<ExitCod
 
 async fn run_unboxed(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
     let target = match &arguments.url {
-        Some(url) => Target::from_url(url)?,
+        Some(url) => ConnectionTarget::from_url(url)?,
         None => {
-            let mut target = Target::from_parts(
+            let mut target = ConnectionTarget::from_parts(
                 &arguments.host,
                 arguments.port,
                 &arguments.username,
@@ -119,7 +119,7 @@ async fn run_unboxed(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
 
     let batch = !arguments.command.is_empty() || !arguments.file.is_empty() || !std::io::stdin().is_terminal();
     if !batch {
-        prompt::run(&mut console).await?;
+        interactive_prompt::run(&mut console).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut texts = arguments.command;
@@ -143,7 +143,7 @@ async fn run_unboxed(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// Returns an error if the URL is not valid, the server cannot be reached, or it refuses the connection.
 pub fn connect(url: &str) -> BoxFuture<'_, anyhow::Result<Client>> {
-    Box::pin(async { Ok(connect::connect(&Target::from_url(url)?).await?.client) })
+    Box::pin(async { Ok(connect::connect(&ConnectionTarget::from_url(url)?).await?.client) })
 }
 
 /// Environment variable with the path of the superuser's password file on the server's own machine. It is used only for

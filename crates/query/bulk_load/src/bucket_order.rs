@@ -22,7 +22,7 @@ use scan::{BucketAssigner, row_locator_columns};
 use types::{SqlError, SqlResult};
 
 use super::hilbert_order::{SingleUseStream, plan_hilbert_order};
-use super::order::{sort_and_merge, sort_key};
+use super::sort_plan::{sort_and_merge, sort_key};
 
 const BUCKET: &str = "bucket";
 const INPUT_POSITION: &str = "place in the input";
@@ -96,6 +96,9 @@ fn add_keys(batch: &RecordBatch, by: &BucketAssigner, place: &mut u64, schema: &
     *place += batch.num_rows() as u64;
     let keys: [ArrayRef; 2] = [Arc::new(buckets), Arc::new(UInt64Array::from_iter_values(start..*place))];
     let columns = batch.columns().iter().cloned().chain(keys).collect();
-    RecordBatch::try_new(Arc::clone(schema), columns)
-        .map_err(|error| to_datafusion(SqlError::internal(format!("adding bucket keys: {error}"))))
+    RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| {
+        to_datafusion(SqlError::internal(format!(
+            "could not add bucket and order columns to a batch of a load: {error}"
+        )))
+    })
 }

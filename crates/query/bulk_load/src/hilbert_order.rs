@@ -27,8 +27,8 @@ use shards::RowSample;
 use storage_error::from_shards;
 use types::{ColumnId, SqlError, SqlResult};
 
-use super::hilbert;
-use super::order::{column_position, sort_and_merge, sort_key};
+use super::hilbert_curve;
+use super::sort_plan::{column_position, sort_and_merge, sort_key};
 
 /// Rows that are buffered to learn quantiles before the first is written.
 const BUFFERED_ROWS_MAX: usize = 1 << 20;
@@ -60,7 +60,7 @@ pub(super) async fn plan_hilbert_order(
         seen_bytes += batch.get_array_memory_size();
         first.push(batch);
     }
-    let ranks = ClusterQuantiles::learn(&schema, &positions, &first)?;
+    let ranks = ClusterQuantiles::from_sample(&schema, &positions, &first)?;
     let keyed_schema = append_key_field(&schema);
     let keyed = {
         let schema = Arc::clone(&keyed_schema);
@@ -105,7 +105,7 @@ struct ColumnQuantiles {
 
 impl ClusterQuantiles {
     /// Learns the quantiles of the columns at `positions` from `batches`.
-    fn learn(schema: &SchemaRef, positions: &[usize], batches: &[RecordBatch]) -> SqlResult<Self> {
+    fn from_sample(schema: &SchemaRef, positions: &[usize], batches: &[RecordBatch]) -> SqlResult<Self> {
         let projected = Arc::new(schema.project(positions).map_err(sort_error)?);
         let mut sample = RowSample::new(projected, SAMPLE_ROWS);
         for batch in batches {
@@ -116,7 +116,7 @@ impl ClusterQuantiles {
         let bits = (KEY_BITS / count).clamp(1, RANK_BITS_MAX);
         let columns = positions.iter().zip(sample.columns());
         let columns =
-            columns.map(|(position, values)| ColumnQuantiles::learn(*position, values, bits).map_err(sort_error));
+            columns.map(|(position, values)| ColumnQuantiles::from_sample(*position, values, bits).map_err(sort_error));
         Ok(Self { columns: columns.collect::<SqlResult<_>>()?, bits })
     }
 
@@ -128,7 +128,7 @@ impl ClusterQuantiles {
         let mut point = vec![0; ranks.len()];
         let keys = (0..batch.num_rows()).map(|row| {
             point.iter_mut().zip(&ranks).for_each(|(coordinate, ranks)| *coordinate = ranks[row]);
-            hilbert::curve_position(&mut point, self.bits)
+            hilbert_curve::curve_position(&mut point, self.bits)
         });
         let keys: ArrayRef = Arc::new(UInt64Array::from_iter_values(keys));
         RecordBatch::try_new(Arc::clone(schema), batch.columns().iter().cloned().chain([keys]).collect())
@@ -136,7 +136,7 @@ impl ClusterQuantiles {
 }
 
 impl ColumnQuantiles {
-    fn learn(position: usize, values: &ArrayRef, bits: u32) -> Result<Self, ArrowError> {
+    fn from_sample(position: usize, values: &ArrayRef, bits: u32) -> Result<Self, ArrowError> {
         let options = SortOptions { descending: false, nulls_first: false };
         let converter = RowConverter::new(vec![SortField::new_with_options(values.data_type().clone(), options)])?;
         let rows = converter.convert_columns(std::slice::from_ref(values))?;
@@ -193,5 +193,5 @@ impl PartitionStream for SingleUseStream {
 }
 
 fn sort_error(error: ArrowError) -> SqlError {
-    SqlError::internal(format!("could not order rows of a load by their cluster key: {error}"))
+    SqlError::internal(format!("could not sort the rows of a load by their cluster key: {error}"))
 }

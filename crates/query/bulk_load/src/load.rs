@@ -19,9 +19,9 @@ use tokio::task::JoinSet;
 use txn::{RowChange, Transaction, UploadAnnouncer};
 use types::{Random, ShardId, SqlError, SqlResult};
 
-use super::conform::BatchConformer;
 use super::shard_splitter::ShardSplitter;
-use super::{order, sample};
+use super::table_conversion::BatchConformer;
+use super::{sort_plan, table_sample};
 
 /// File size, in bytes, at which a shard ends and the next begins.
 const SHARD_BYTES: u64 = 100 << 20;
@@ -48,7 +48,7 @@ pub struct LoadResult {
     rows: u64,
     shards: Vec<Arc<ShardMeta>>,
     /// All rows, if they are few and no shards were written.
-    fresh: Vec<RecordBatch>,
+    unflushed_rows: Vec<RecordBatch>,
     /// Random sample of the rows.
     sample: RecordBatch,
 }
@@ -69,7 +69,7 @@ impl Load {
             objects,
             random,
             uploads: transaction.uploads(),
-            sample: Mutex::new(RowSample::new(sample::schema(table), Sample::ROW_COUNT_MAX)),
+            sample: Mutex::new(RowSample::new(table_sample::schema(table), Sample::ROW_COUNT_MAX)),
             table: Arc::clone(table),
         }
     }
@@ -86,7 +86,7 @@ impl Load {
     /// # Errors
     /// Errors of the operators and of the storage; shards already written are deleted when the transaction ends.
     pub async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<LoadResult> {
-        let operators = order::plan_partitioned_order(&self.table, operators, &task).await?;
+        let operators = sort_plan::plan_partitioned_order(&self.table, operators, &task).await?;
         let streams = execute_stream_partitioned(operators, Arc::clone(&task)).map_err(from_datafusion)?;
         let load = Arc::new(self);
         let mut portions = match <[_; 1]>::try_from(streams) {
@@ -96,12 +96,12 @@ impl Load {
         let held: usize = portions.iter().flat_map(|portion| &portion.unwritten).map(RecordBatch::num_rows).sum();
         if held <= load.fresh_rows_max && portions.iter().all(|portion| portion.shards.is_empty()) {
             let fresh = portions.into_iter().flat_map(|portion| portion.unwritten).collect();
-            let sample = RecordBatch::new_empty(sample::schema(&load.table));
+            let sample = RecordBatch::new_empty(table_sample::schema(&load.table));
             return Ok(LoadResult {
                 table: Arc::clone(&load.table),
                 rows: held as u64,
                 shards: Vec::new(),
-                fresh,
+                unflushed_rows: fresh,
                 sample,
             });
         }
@@ -111,10 +111,11 @@ impl Load {
             combined.push(batch).await?;
         }
         shards.extend(combined.finish().await?.shards);
-        let load = Arc::into_inner(load).ok_or_else(|| SqlError::internal("a task of a load outlives it"))?;
+        let load = Arc::into_inner(load)
+            .ok_or_else(|| SqlError::internal("a write task of a load still runs after the load has ended"))?;
         let rows = shards.iter().map(|shard| shard.rows).sum();
         let sample = load.sample.into_inner().finish().map_err(from_shards)?;
-        Ok(LoadResult { table: load.table, rows, shards, fresh: Vec::new(), sample })
+        Ok(LoadResult { table: load.table, rows, shards, unflushed_rows: Vec::new(), sample })
     }
 
     /// Announces a new shard of the table and starts writing it.
@@ -128,7 +129,7 @@ impl Load {
     /// Adds rows to the load's sample.
     fn add_to_sample(&self, batch: &RecordBatch) -> SqlResult<()> {
         let mut sample = self.sample.lock();
-        sample.add(&sample::with_sample_schema(batch, &self.table)?).map_err(from_shards)
+        sample.add(&table_sample::with_sample_schema(batch, &self.table)?).map_err(from_shards)
     }
 }
 
@@ -138,9 +139,9 @@ impl LoadResult {
         if self.rows == 0 {
             return Ok(0);
         }
-        if !self.fresh.is_empty() {
+        if !self.unflushed_rows.is_empty() {
             let mut rows = Vec::new();
-            for batch in &self.fresh {
+            for batch in &self.unflushed_rows {
                 rows.extend(encode_table_rows(&self.table, batch.columns())?);
             }
             return stage_rows(transaction, &self.table, rows).map(|()| self.rows);
@@ -153,7 +154,8 @@ impl LoadResult {
         });
         let shards = shards.collect();
         let view = transaction.view();
-        let sample = sample::next_sample(view.state.shards(self.table.oid), &self.sample, self.rows, &self.table)?;
+        let sample =
+            table_sample::next_sample(view.state.shards(self.table.oid), &self.sample, self.rows, &self.table)?;
         let change = Change::AddShards { table: self.table.oid, shards, sample };
         transaction.stage(vec![change]).map_err(from_txn)?;
         Ok(self.rows)
@@ -191,7 +193,7 @@ async fn write_streams(load: &Arc<Load>, streams: Vec<SendableRecordBatchStream>
     }
     let mut portions = Vec::with_capacity(tasks.len());
     while let Some(ended) = tasks.join_next().await {
-        portions.push(ended.map_err(|error| SqlError::internal(format!("a task of a load: {error}")))??);
+        portions.push(ended.map_err(|error| SqlError::internal(format!("a write task of a load failed: {error}")))??);
     }
     portions.sort_unstable_by_key(|(index, _)| *index);
     Ok(portions.into_iter().map(|(_, portion)| portion).collect())

@@ -32,12 +32,12 @@ pub struct ShardSplitter {
     /// True if first rows are buffered.
     buffers_first_rows: bool,
     /// Shard that is being written.
-    open: Option<ShardWriter>,
+    open_shard: Option<ShardWriter>,
     /// Buckets of the open shard's rows, in order.
-    runs: BucketRunsBuilder,
+    bucket_runs: BucketRunsBuilder,
     /// Full shard that is being uploaded while the next one fills.
-    ending: Option<AbortOnDropHandle<Result<ShardMeta, shards::Error>>>,
-    done: Vec<Arc<ShardMeta>>,
+    finishing_shard: Option<AbortOnDropHandle<Result<ShardMeta, shards::Error>>>,
+    finished_shards: Vec<Arc<ShardMeta>>,
 }
 
 impl ShardSplitter {
@@ -49,10 +49,10 @@ impl ShardSplitter {
             buffered_rows: 0,
             buffered_bytes: 0,
             buffers_first_rows: true,
-            open: None,
-            runs: BucketRunsBuilder::default(),
-            ending: None,
-            done: Vec::new(),
+            open_shard: None,
+            bucket_runs: BucketRunsBuilder::default(),
+            finishing_shard: None,
+            finished_shards: Vec::new(),
         }
     }
 
@@ -66,7 +66,7 @@ impl ShardSplitter {
     /// # Errors
     /// Errors of the storage.
     pub async fn push(&mut self, batch: RecordBatch) -> SqlResult<()> {
-        if self.buffers_first_rows && self.open.is_none() {
+        if self.buffers_first_rows && self.open_shard.is_none() {
             self.buffered_rows += batch.num_rows();
             self.buffered_bytes += batch.get_array_memory_size();
             self.buffered.push(batch);
@@ -86,7 +86,7 @@ impl ShardSplitter {
     pub async fn finish(mut self) -> SqlResult<StreamResult> {
         self.end_shard().await?;
         self.wait_for_upload().await?;
-        Ok(StreamResult { shards: self.done, unwritten: self.buffered })
+        Ok(StreamResult { shards: self.finished_shards, unwritten: self.buffered })
     }
 
     /// Writes rows to the open shard, which ends at the end of a bucket unless it is small.
@@ -97,13 +97,13 @@ impl ShardSplitter {
         let buckets = bucketing.assign_buckets(batch)?;
         let (mut start, mut end) = (0, 0);
         for run in buckets.chunk_by(|one, other| one == other) {
-            let is_next = self.runs.last().is_some_and(|last| last != run[0]);
-            if is_next && self.open.as_ref().is_some_and(|shard| BUCKET_SHARD_BYTES_MIN <= shard.bytes()) {
+            let is_next = self.bucket_runs.last().is_some_and(|last| last != run[0]);
+            if is_next && self.open_shard.as_ref().is_some_and(|shard| BUCKET_SHARD_BYTES_MIN <= shard.bytes()) {
                 self.write_to_open(&batch.slice(start, end - start)).await?;
                 self.end_shard().await?;
                 start = end;
             }
-            self.runs.add(run);
+            self.bucket_runs.add(run);
             end += run.len();
         }
         self.write_to_open(&batch.slice(start, end - start)).await
@@ -113,7 +113,7 @@ impl ShardSplitter {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let shard = match &mut self.open {
+        let shard = match &mut self.open_shard {
             Some(shard) => shard,
             none => none.insert(self.load.create_shard().await?),
         };
@@ -126,19 +126,21 @@ impl ShardSplitter {
 
     /// Finishes the open shard in the background, after waiting for the previous one.
     async fn end_shard(&mut self) -> SqlResult<()> {
-        let Some(shard) = self.open.take() else { return Ok(()) };
+        let Some(shard) = self.open_shard.take() else { return Ok(()) };
         self.wait_for_upload().await?;
-        let runs = std::mem::take(&mut self.runs);
+        let runs = std::mem::take(&mut self.bucket_runs);
         let buckets = self.load.bucketing.as_ref().and_then(|bucketing| runs.finish(&bucketing.keys));
         let ending = async move { Ok(ShardMeta { buckets, ..shard.finish().await? }) };
-        self.ending = Some(AbortOnDropHandle::new(tokio::spawn(in_same_query(ending))));
+        self.finishing_shard = Some(AbortOnDropHandle::new(tokio::spawn(in_same_query(ending))));
         Ok(())
     }
 
     async fn wait_for_upload(&mut self) -> SqlResult<()> {
-        if let Some(ending) = self.ending.take() {
-            let ended = ending.await.map_err(|error| SqlError::internal(format!("finishing a shard: {error}")))?;
-            self.done.push(Arc::new(ended.map_err(from_shards)?));
+        if let Some(ending) = self.finishing_shard.take() {
+            let ended = ending.await.map_err(|error| {
+                SqlError::internal(format!("the task that finishes and uploads a shard failed: {error}"))
+            })?;
+            self.finished_shards.push(Arc::new(ended.map_err(from_shards)?));
         }
         Ok(())
     }

@@ -17,8 +17,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use operators::SharedScanExec;
 use scan::ShardScanExec;
 
-use crate::fragment::FragmentExec;
-use crate::memo::{CompileMemo, PartitionOperators};
+use crate::compile_memo::{CompileMemo, PartitionOperators};
+use crate::fragment_exec::FragmentExec;
 use crate::merge_sort_keys::complete_sort_keys;
 use crate::plan;
 
@@ -57,7 +57,7 @@ pub fn compile_stage(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn Execution
 /// Returns whether fragments do all the work of a plan, so that more partitions would gain nothing.
 pub fn covers_entire_plan(covered: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(fragment) = covered.downcast_ref::<FragmentExec>() {
-        return fragment.foreign_inputs().all(|(_, operators)| covers_entire_plan(operators));
+        return fragment.operator_inputs().all(|(_, operators)| covers_entire_plan(operators));
     }
     if let Some(shared) = covered.downcast_ref::<SharedScanExec>() {
         return covers_entire_plan(shared.rows().operators());
@@ -75,36 +75,33 @@ pub fn covers_entire_plan(covered: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Compiles a plan, or returns the memoized result.
-pub(crate) fn compile_with(
-    plan: Arc<dyn ExecutionPlan>,
-    refusals: &CompileMemo<'_>,
-) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub(crate) fn compile_with(plan: Arc<dyn ExecutionPlan>, memo: &CompileMemo<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if plan.children().is_empty() {
-        return compile_uncached(plan, refusals);
+        return compile_uncached(plan, memo);
     }
-    if let Some(known) = refusals.compiled(&plan) {
+    if let Some(known) = memo.compiled(&plan) {
         return Ok(known);
     }
-    let covered = compile_uncached(Arc::clone(&plan), refusals)?;
-    refusals.note_compiled(plan, &covered);
+    let covered = compile_uncached(Arc::clone(&plan), memo)?;
+    memo.note_compiled(plan, &covered);
     Ok(covered)
 }
 
 /// Compiles a plan that has no memoized result.
-fn compile_uncached(plan: Arc<dyn ExecutionPlan>, refusals: &CompileMemo<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
+fn compile_uncached(plan: Arc<dyn ExecutionPlan>, memo: &CompileMemo<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let plan = match complete_sort_keys(&plan)? {
         Some(sort) => replace_children_if_necessary(plan, vec![sort])?,
         None => plan,
     };
-    if !refusals.has_no_program(&plan) {
-        if let Some(fragment) = plan::lower(&plan, refusals) {
+    if !memo.has_no_program(&plan) {
+        if let Some(fragment) = plan::lower(&plan, memo) {
             return Ok(Arc::new(FragmentExec::new(plan, fragment)));
         }
-        refusals.note_no_program(&plan);
+        memo.note_no_program(&plan);
     }
     // The operators that produce shared rows are not among an operator's children.
     if let Some(shared) = plan.downcast_ref::<SharedScanExec>() {
-        shared.rows().compile(|operators| compile_with(operators, &refusals.for_other_plan()))?;
+        shared.rows().compile(|operators| compile_with(operators, &memo.for_other_plan()))?;
         return Ok(plan);
     }
     // The terms of a recursive query share a work table through the operators that it knows, and are executed
@@ -113,7 +110,7 @@ fn compile_uncached(plan: Arc<dyn ExecutionPlan>, refusals: &CompileMemo<'_>) ->
         return Ok(plan);
     }
     let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
-    let after = before.iter().map(|child| compile_with(Arc::clone(child), refusals));
+    let after = before.iter().map(|child| compile_with(Arc::clone(child), memo));
     let after = after.collect::<DfResult<Vec<_>>>()?;
     let is_changed = before.iter().zip(&after).any(|(before, after)| !Arc::ptr_eq(before, after));
     if !is_changed {

@@ -13,15 +13,15 @@ use engine::pipeline::{Sink, SinkState};
 use parking_lot::Mutex;
 use scheduler::{long_run_permit, run_long};
 
-use crate::memory;
-use crate::pipelines::{FragmentRun, PipelineResult};
+use crate::memory_accounting;
+use crate::pipeline_workers::{self, PipelineWorker};
 use crate::plan::Input;
 use crate::run_error::RunError;
+use crate::run_pipelines::{FragmentRun, PipelineResult};
 use crate::spill::SpillPartitions;
-use crate::workers::{self, PipelineWorker};
 
 /// Fraction of all memory that the key filter of a scan may take, as a divisor.
-const FILTER_SHARE: usize = 64;
+const KEY_FILTER_MEMORY_SHARE: usize = 64;
 
 /// Bytes from which building a hash table or merging groups is a long task for the scheduler.
 const LONG_MERGE_BYTES: usize = 16 << 20;
@@ -44,7 +44,7 @@ impl FragmentRun {
         sink: &Sink,
         members: Vec<PipelineWorker>,
     ) -> Result<(Option<PipelineResult>, Option<MemoryReservation>), RunError> {
-        let whole = memory::reservation(&self.memory_of_sink(number));
+        let whole = memory_accounting::reservation(&self.memory_of_sink(number));
         let bytes = match sink {
             Sink::Output => return Ok((None, None)),
             Sink::Build(_) => {
@@ -73,11 +73,15 @@ impl FragmentRun {
             let members = self.spill_all(members).await?;
             let parts = Arc::new(SpillPartitions::combine(members.iter().filter_map(PipelineWorker::spilled))?);
             let (bytes, count) = parts.size();
-            tracing::debug!(bytes, parts = count, "no room in memory: a sink was spilled to files");
+            tracing::debug!(
+                bytes,
+                parts = count,
+                "the rows of a join or aggregation exceeded memory and were spilled to files"
+            );
             let built = match sink {
                 Sink::Output => None,
-                Sink::Build(spec) => Some(PipelineResult::BuildParts(Arc::clone(spec), parts)),
-                Sink::Aggregate(spec) => Some(PipelineResult::GroupParts(Arc::clone(spec), parts)),
+                Sink::Build(spec) => Some(PipelineResult::BuildPartitions(Arc::clone(spec), parts)),
+                Sink::Aggregate(spec) => Some(PipelineResult::GroupPartitions(Arc::clone(spec), parts)),
                 Sink::Sort(_) => None,
             };
             return Ok((built, None));
@@ -109,7 +113,7 @@ impl FragmentRun {
             member.worker.spill()?;
             Ok(member)
         };
-        workers::run_workers(members, &self.stop, spill).await
+        pipeline_workers::run_workers(members, &self.stop, spill).await
     }
 
     /// Merges the groups of all workers partition by partition, in parallel.
@@ -129,12 +133,15 @@ impl FragmentRun {
         }
         let count = groups.len();
         let put_aside = move |number: usize| {
-            let part = groups[number].lock().take().ok_or(engine::Error::Internal("groups taken twice"))?;
+            let part = groups[number]
+                .lock()
+                .take()
+                .ok_or(engine::Error::Internal("the groups of a partition were taken a second time"))?;
             run_long(|| {
                 Ok(part.flush_to_partitions()?.into_iter().map(FlushedGroups::partition_strings).collect::<Vec<_>>())
             })
         };
-        let aside = workers::run_numbered_tasks(count, count, &self.stop, put_aside).await?;
+        let aside = pipeline_workers::run_numbered_tasks(count, count, &self.stop, put_aside).await?;
         let aside = aside.into_iter().collect::<engine::Result<Vec<_>>>()?.into_iter().flatten().collect();
         let divided = self.number_strings(spec, aside, count).await?;
         let rows = if spec.sets.is_empty() {
@@ -144,7 +151,9 @@ impl FragmentRun {
         };
         let rows = GroupRows::concat(rows);
         drop(held);
-        whole.try_resize(rows.memory_bytes()).map_err(|_| engine::Error::OutOfMemory("groups"))?;
+        whole
+            .try_resize(rows.memory_bytes())
+            .map_err(|_| engine::Error::OutOfMemory("the groups of an aggregation"))?;
         Ok((Some(PipelineResult::Groups(Arc::new(rows))), Some(whole)))
     }
 
@@ -158,11 +167,12 @@ impl FragmentRun {
         let common = Arc::new(StringUnifier::try_new(spec, aside)?);
         let shard = {
             let common = Arc::clone(&common);
-            move |number: usize| common.number_shard(number)
+            move |number: usize| common.unify_strings(number)
         };
-        let shards = workers::run_numbered_tasks(common.shard_count(), tasks, &self.stop, shard).await?;
+        let shards = pipeline_workers::run_numbered_tasks(common.task_count(), tasks, &self.stop, shard).await?;
         let shards = shards.into_iter().collect::<engine::Result<_>>()?;
-        let common = Arc::into_inner(common).ok_or(engine::Error::Internal("the string numbering is in use"))?;
+        let common = Arc::into_inner(common)
+            .ok_or(engine::Error::Internal("the string dictionaries of the workers are still being unified"))?;
         Ok(Arc::new(run_long(|| common.partition_groups(shards))?))
     }
 
@@ -179,7 +189,7 @@ impl FragmentRun {
             let make = || make(&divided, part, &stop);
             if is_long { run_long(make) } else { make() }
         });
-        let made = workers::run_numbered_tasks(parts, tasks, &self.stop, of_part).await?;
+        let made = pipeline_workers::run_numbered_tasks(parts, tasks, &self.stop, of_part).await?;
         Ok(made.into_iter().collect::<engine::Result<_>>()?)
     }
 
@@ -196,9 +206,10 @@ impl FragmentRun {
         while let Some(coarser) = levels.next_derivation()? {
             let coarser = Arc::new(coarser);
             let (parts, of_part) = (coarser.partitions(), Arc::clone(&coarser));
-            let pieces =
-                workers::run_numbered_tasks(parts, tasks, &self.stop, move |part| of_part.group_partition(part))
-                    .await?;
+            let pieces = pipeline_workers::run_numbered_tasks(parts, tasks, &self.stop, move |part| {
+                of_part.group_partition(part)
+            })
+            .await?;
             let divided = Arc::new(coarser.partition_groups(pieces.into_iter().collect::<engine::Result<_>>()?));
             let made = self.for_each_partition(&divided, tasks, PartitionedGroups::merge_partition).await?;
             levels.add_set(&coarser, made);
@@ -207,9 +218,9 @@ impl FragmentRun {
         let count = parts.len();
         let rows = move |number: usize| {
             let part: Option<SetPartition> = parts[number].lock().take();
-            part.ok_or(engine::Error::Internal("groups taken twice"))?.into_rows()
+            part.ok_or(engine::Error::Internal("the groups of a partition were taken a second time"))?.into_rows()
         };
-        let rows = workers::run_numbered_tasks(count, tasks, &self.stop, rows).await?;
+        let rows = pipeline_workers::run_numbered_tasks(count, tasks, &self.stop, rows).await?;
         Ok(rows.into_iter().collect::<engine::Result<_>>()?)
     }
 
@@ -232,9 +243,18 @@ impl FragmentRun {
             }
             held.push(member.resources);
         }
-        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::OutOfMemory("a hash table or groups"));
+        let reserve = |bytes| {
+            whole
+                .try_resize(bytes)
+                .map_err(|_| engine::Error::OutOfMemory("a join's hash table or the groups of an aggregation"))
+        };
         let built = match sink {
-            Sink::Output | Sink::Sort(_) => return Err(engine::Error::Internal("rows are not merged").into()),
+            Sink::Output | Sink::Sort(_) => {
+                return Err(engine::Error::Internal(
+                    "a sink was to be merged that collects neither groups nor a build side",
+                )
+                .into());
+            }
             Sink::Build(spec) => {
                 let table = JoinHashTable::finish(Arc::clone(spec), builds, self.filter_bytes_max(number), &self.stop)?;
                 drop(held);
@@ -260,11 +280,11 @@ impl FragmentRun {
     /// scan uses them.
     fn filter_bytes_max(&self, number: usize) -> usize {
         let asks = |input: &Input| matches!(input, Input::Scan(scan) if scan.keys.iter().any(|(_, built_by, _)| *built_by == number));
-        if !self.lowered.inputs.iter().any(asks) {
+        if !self.compiled.inputs.iter().any(asks) {
             return 0;
         }
         match self.context.memory_pool().memory_limit() {
-            MemoryLimit::Finite(bytes) => bytes / FILTER_SHARE,
+            MemoryLimit::Finite(bytes) => bytes / KEY_FILTER_MEMORY_SHARE,
             _ => usize::MAX / 8,
         }
     }

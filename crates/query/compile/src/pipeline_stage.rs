@@ -19,9 +19,9 @@ pub(super) struct PipelineStage {
 impl PipelineStage {
     /// Returns the stages of a pipeline. `is_in_parts` returns whether the build side of a pipeline is partitioned on
     /// disk.
-    pub(super) fn split(pipeline: &Pipeline, is_in_parts: impl Fn(usize) -> bool) -> Vec<Self> {
+    pub(super) fn split(pipeline: &Pipeline, is_build_side_spilled: impl Fn(usize) -> bool) -> Vec<Self> {
         let cut = |(place, step): (usize, &Step)| match step {
-            Step::Probe { build_pipeline: built_by, spec, .. } if is_in_parts(*built_by) => {
+            Step::Probe { build_pipeline: built_by, spec, .. } if is_build_side_spilled(*built_by) => {
                 Some((place, Arc::clone(spec)))
             }
             _ => None,

@@ -19,19 +19,19 @@ use scan::{PageRun, ShardScanExec};
 use shards::{Datum, Predicate, Test};
 
 use crate::fragment_cache::CachedShards;
-use crate::pipelines::{FragmentRun, PipelineResult};
 use crate::plan::{Input, ScanInput};
 use crate::run_error::RunError;
-use crate::source::{ScanReader, SharedScan, SourceItem};
+use crate::run_pipelines::{FragmentRun, PipelineResult};
+use crate::scan_reader::{ScanReader, SharedScan, SourceItem};
 use crate::spill::{MergedReader, SpilledGroupReader, SpilledGroups, SpilledJoin, SpilledJoinReader};
 
 /// Source of a pipeline, shared by its workers.
 pub(super) enum SharedSource {
     Scan(Arc<SharedScan>, PageRun),
-    Foreign(Mutex<Vec<SendableRecordBatchStream>>),
+    Operators(Mutex<Vec<SendableRecordBatchStream>>),
     Groups(Arc<GroupRows>, AtomicUsize),
-    Joined(Arc<SpilledJoin>),
-    Regrouped(Arc<SpilledGroups>),
+    SpilledJoin(Arc<SpilledJoin>),
+    SpilledGroups(Arc<SpilledGroups>),
     Sorted(Arc<SortedRows>, AtomicUsize),
     /// Merged runs of a sort, all of which one worker reads.
     Merged(Mutex<Option<Box<MergedReader>>>),
@@ -40,10 +40,10 @@ pub(super) enum SharedSource {
 /// One worker's reader of a source.
 pub(super) enum SourceReader {
     Scan(Box<ScanReader>),
-    Foreign(Arc<SharedSource>, Option<SendableRecordBatchStream>),
+    Operators(Arc<SharedSource>, Option<SendableRecordBatchStream>),
     Groups(Arc<SharedSource>),
-    Joined(SpilledJoinReader),
-    Regrouped(SpilledGroupReader),
+    SpilledJoin(SpilledJoinReader),
+    SpilledGroups(SpilledGroupReader),
     Sorted(Arc<SharedSource>),
     Merged(Option<Box<MergedReader>>),
 }
@@ -65,11 +65,11 @@ impl FragmentRun {
                     let parts = groups.rows().div_ceil(BATCH_ROWS * 4).clamp(1, most);
                     Ok((SharedSource::Groups(groups, AtomicUsize::new(0)), parts))
                 }
-                Some(PipelineResult::GroupParts(spec, parts)) => {
+                Some(PipelineResult::GroupPartitions(spec, parts)) => {
                     let spills = self.spills_of_sink(number);
                     let parts = SpilledGroups::new(&self.context, &self.stop, &spec, &parts, spills);
                     let count = parts.len().clamp(1, most);
-                    Ok((SharedSource::Regrouped(Arc::new(parts)), count))
+                    Ok((SharedSource::SpilledGroups(Arc::new(parts)), count))
                 }
                 _ => Err(engine::Error::Internal("a pipeline reads groups that no pipeline has built").into()),
             },
@@ -86,18 +86,18 @@ impl FragmentRun {
                 }
                 _ => Err(engine::Error::Internal("a pipeline reads sorted rows that no pipeline has built").into()),
             },
-            Source::Input(number) => match &self.lowered.inputs[number] {
+            Source::Input(number) => match &self.compiled.inputs[number] {
                 Input::Scan(input) => {
                     let (work, pages) = self.prepare_scan(input, scan_of(input)?, has_top, reuse);
                     let parts = pages.part_count().clamp(1, most);
                     Ok((SharedSource::Scan(Arc::new(work), pages), parts))
                 }
-                Input::Foreign(input) => {
+                Input::Operators(input) => {
                     let partitions = input.operators.properties().output_partitioning().partition_count();
                     let execute = |number| input.operators.execute(number, Arc::clone(&self.context));
                     let streams = (0..partitions).map(execute);
                     let streams = streams.collect::<DfResult<Vec<_>>>()?;
-                    Ok((SharedSource::Foreign(Mutex::new(streams)), partitions.max(1)))
+                    Ok((SharedSource::Operators(Mutex::new(streams)), partitions.max(1)))
                 }
             },
         }
@@ -141,7 +141,7 @@ impl FragmentRun {
         };
         let (filters, wanted) = (input.filters.clone(), input.late_columns.clone());
         let (passed, removed) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (calls, now) = (Mutex::default(), Arc::clone(&self.now));
+        let (calls, now) = (Mutex::default(), Arc::clone(&self.clock));
         let schema = scan.schema();
         let work = SharedScan {
             schema,
@@ -150,17 +150,20 @@ impl FragmentRun {
             string_keys: texts,
             late_columns: wanted,
             reports_shards: tells_shards,
-            passed,
-            removed,
+            passed_rows: passed,
+            removed_rows: removed,
             arrow_calls: calls,
-            now,
+            clock: now,
         };
         (work, pages)
     }
 }
 
 fn scan_of(input: &ScanInput) -> Result<&ShardScanExec, RunError> {
-    input.scan.downcast_ref::<ShardScanExec>().ok_or_else(|| engine::Error::Internal("an input that is no scan").into())
+    input
+        .scan
+        .downcast_ref::<ShardScanExec>()
+        .ok_or_else(|| engine::Error::Internal("the scan input of a pipeline is not a ShardScanExec").into())
 }
 
 impl SourceReader {
@@ -168,10 +171,10 @@ impl SourceReader {
     pub(super) fn new(share: &Arc<SharedSource>, number: usize) -> Self {
         match &**share {
             SharedSource::Scan(work, pages) => Self::Scan(Box::new(ScanReader::new(work, pages.worker_reader(number)))),
-            SharedSource::Foreign(_) => Self::Foreign(Arc::clone(share), None),
+            SharedSource::Operators(_) => Self::Operators(Arc::clone(share), None),
             SharedSource::Groups(..) => Self::Groups(Arc::clone(share)),
-            SharedSource::Joined(parts) => Self::Joined(SpilledJoinReader::new(parts)),
-            SharedSource::Regrouped(parts) => Self::Regrouped(SpilledGroupReader::new(parts)),
+            SharedSource::SpilledJoin(parts) => Self::SpilledJoin(SpilledJoinReader::new(parts)),
+            SharedSource::SpilledGroups(parts) => Self::SpilledGroups(SpilledGroupReader::new(parts)),
             SharedSource::Sorted(..) => Self::Sorted(Arc::clone(share)),
             SharedSource::Merged(rows) => Self::Merged(rows.lock().take()),
         }
@@ -181,8 +184,8 @@ impl SourceReader {
     pub(super) async fn next(&mut self) -> Result<Option<SourceItem>, RunError> {
         match self {
             Self::Scan(batches) => Ok(batches.next().await??),
-            Self::Foreign(share, current) => {
-                let SharedSource::Foreign(streams) = &**share else { return Ok(None) };
+            Self::Operators(share, current) => {
+                let SharedSource::Operators(streams) = &**share else { return Ok(None) };
                 loop {
                     if current.is_none() {
                         *current = streams.lock().pop();
@@ -202,8 +205,8 @@ impl SourceReader {
                 let SharedSource::Groups(groups, next) = &**share else { return Ok(None) };
                 Ok(groups.batch(next.fetch_add(1, Ordering::Relaxed)).map(SourceItem::Rows))
             }
-            Self::Joined(batches) => batches.next().await,
-            Self::Regrouped(batches) => batches.next().await,
+            Self::SpilledJoin(batches) => batches.next().await,
+            Self::SpilledGroups(batches) => batches.next().await,
             Self::Merged(Some(batches)) => batches.next().await,
             Self::Merged(None) => Ok(None),
             Self::Sorted(share) => {

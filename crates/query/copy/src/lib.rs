@@ -4,14 +4,14 @@
 //!
 //! Start at [`CopyService`], then at `from/` for loading and `to/` for unloading.
 
+mod copy_service;
 mod files;
 mod from;
-mod service;
 mod to;
 
 #[cfg(test)]
 mod fixtures;
 
+pub use copy_service::CopyService;
 pub use from::CopyFromOutcome;
-pub use service::CopyService;
 pub use to::{CopyChunk, CopyOut};

@@ -2,8 +2,8 @@
 //!
 //! Never commits and knows no session: the changes of a statement are staged in its transaction.
 //!
-//! Start at [`DmlExecutor`]; `write/` inserts rows (`collected.rs` with ON CONFLICT), `modify/` changes existing rows and runs
-//! referential actions.
+//! Start at [`DmlExecutor`]; `write/` inserts rows (`collected_rows.rs` with ON CONFLICT), `modify/` changes existing
+//! rows and runs referential actions.
 
 mod dml;
 mod modify;

@@ -26,14 +26,14 @@ use futures::StreamExt;
 use shards::{BUCKET_COUNT, compute_buckets};
 use url::Url;
 
-use crate::assign::{Cluster, assign_buckets};
 use crate::local_exchange::LocalExchangeExec;
+use crate::task_assignment::{Cluster, assign_buckets};
 
 #[cfg(test)]
 mod tests;
 
 /// Name of the extra column.
-const TASK: &str = "task";
+const TASK_COLUMN: &str = "task";
 
 /// Assignment of buckets to tasks, for a stage with one task per worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl BucketOwners {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let (schema, partitions) = (plan.schema(), self.partitions);
         let led: Arc<dyn ExecutionPlan> = Arc::new(RouteToOwnersExec::try_new(plan, keys, Arc::clone(&self.numbers))?);
-        let task: Arc<dyn PhysicalExpr> = Arc::new(Column::new(TASK, schema.fields().len()));
+        let task: Arc<dyn PhysicalExpr> = Arc::new(Column::new(TASK_COLUMN, schema.fields().len()));
         let sent = Arc::new(RepartitionExec::try_new(led, Partitioning::Hash(vec![task], partitions))?);
         let column = |(at, field): (usize, &Arc<Field>)| {
             ProjectionExpr::new(Arc::new(Column::new(field.name(), at)), field.name())
@@ -130,7 +130,7 @@ impl RouteToOwnersExec {
             return internal_err!("bucket keys are columns of the input, with a number for each bucket");
         }
         let mut fields: Vec<Arc<Field>> = schema.fields().to_vec();
-        fields.push(Arc::new(Field::new(TASK, DataType::Int16, false)));
+        fields.push(Arc::new(Field::new(TASK_COLUMN, DataType::Int16, false)));
         let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         let partitions = Partitioning::UnknownPartitioning(input.output_partitioning().partition_count());
         let properties = PlanProperties::new(

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use shards::{ColumnDef, FETCH_ROWS_MIN, ShardMeta};
 use types::{CachePolicy, Oid};
 
-use crate::worker::Worker;
+use crate::worker_runtime::Worker;
 
 /// Shards that are opened concurrently.
 const CONCURRENT_OPENS: usize = 4;
@@ -132,7 +132,9 @@ impl Worker {
         let reader = match self.scans().open_shard(&shard).await {
             Ok(reader) => reader,
             // Compaction may have removed it.
-            Err(error) => return tracing::debug!(%error, "could not open a new shard to warm the cache"),
+            Err(error) => {
+                return tracing::debug!(%error, "could not open a new shard to warm the cache; reads fill the cache");
+            }
         };
         counts.shards.fetch_add(1, Ordering::Relaxed);
         if columns.is_empty() {
@@ -148,7 +150,9 @@ impl Worker {
             Ok(_) => {
                 counts.dropped.fetch_add(1, Ordering::Relaxed);
             }
-            Err(error) => tracing::debug!(%error, "could not cache blocks of a new shard"),
+            Err(error) => {
+                tracing::debug!(%error, "could not cache blocks of a new shard; reads fill the cache")
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
-use operators::portable::PortableOperator;
+use operators::portable_operator::PortableOperator;
 use scan::{RowDistribution, ShardScanExec};
 use types::ColumnId;
 

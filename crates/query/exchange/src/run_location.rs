@@ -4,7 +4,7 @@ use std::fmt;
 
 use url::Url;
 
-use crate::reason::LocalReason;
+use crate::check_distributable::LocalReason;
 
 /// Execution location of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use optimizer::OptimizedPlan;
 use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
 
+use crate::check_distributable::LocalReason;
+use crate::distributed_planner::DistributedPlanner;
 use crate::local_plan::{compile_local, is_planned_undivided};
-use crate::plan::DistributedPlanner;
 use crate::prepared_query::PreparedQuery;
-use crate::reason::LocalReason;
 use crate::run_location::RunLocation;
 
 impl DistributedPlanner<'_> {

@@ -15,8 +15,8 @@ use functions::error::to_datafusion;
 use scan::{RowDistribution, ShardScanExec};
 use url::Url;
 
-use crate::assign::{Cluster, assign_buckets, assign_parts, assign_tasks, choose_readers, owner_count};
 use crate::error_transport::worker_lost_error;
+use crate::task_assignment::{Cluster, assign_buckets, assign_parts, assign_tasks, choose_readers, owner_count};
 
 /// Registers handlers that answer from `cluster`, with the workers of one query.
 pub(super) fn register_handlers(config: &mut SessionConfig, cluster: &Arc<dyn Cluster>, workers: &Arc<[Url]>) {
@@ -126,7 +126,7 @@ fn preferred_workers(plan: &Arc<dyn ExecutionPlan>, tasks: usize) -> Option<Vec<
         let scans: Vec<_> = leaf.variants().iter().filter_map(|it| it.downcast_ref::<ShardScanExec>()).collect();
         let parts = scans.iter().map(|scan| scan.part_count()).sum();
         if scans.len() == tasks && largest.as_ref().is_none_or(|(most, _)| *most < parts) {
-            largest = Some((parts, scans.iter().map(|scan| Url::parse(scan.home()?).ok()).collect()));
+            largest = Some((parts, scans.iter().map(|scan| Url::parse(scan.reader_process()?).ok()).collect()));
         }
         Ok(TreeNodeRecursion::Continue)
     });

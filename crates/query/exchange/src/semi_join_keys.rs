@@ -10,7 +10,7 @@ use optimizer::{OptimizedPlan, ReductionState, SemiJoinReduction};
 use tracing::Instrument;
 use types::SqlResult;
 
-use crate::plan::DistributedPlanner;
+use crate::distributed_planner::DistributedPlanner;
 
 impl DistributedPlanner<'_> {
     /// Returns the query with the key sets that are worth computing first; `None` if there are none.
@@ -30,7 +30,7 @@ impl DistributedPlanner<'_> {
     /// Computes the keys of one join side on workers; `None` if that cannot be distributed or the keys are too many.
     async fn compute_keys(&self, question: &SemiJoinReduction) -> SqlResult<Option<KeySet>> {
         let optimized = question.optimize(&self.plan.state).map_err(from_datafusion)?;
-        let Ok(ready) = Box::pin(self.for_subplan().plan_stages_of(optimized)).await? else { return Ok(None) };
+        let Ok(ready) = Box::pin(self.for_subplan().plan_subquery_stages(optimized)).await? else { return Ok(None) };
         let _step = Step::Run.span();
         let mut rows = execute_stream(ready.operators, ready.task).map_err(from_datafusion)?;
         let mut keys = Vec::new();

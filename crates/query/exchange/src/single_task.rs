@@ -11,7 +11,7 @@ use scan::ShardScanExec;
 use url::Url;
 use uuid::Uuid;
 
-use crate::assign::{Cluster, assign_parts};
+use crate::task_assignment::{Cluster, assign_parts};
 
 /// Returns the worker that owns most parts of what a plan scans; `None` if the plan scans no stored parts.
 pub(super) fn preferred_worker(plan: &Arc<dyn ExecutionPlan>, workers: &[Url], cluster: &dyn Cluster) -> Option<Url> {

@@ -51,7 +51,7 @@ impl TaskReports {
     }
 
     /// Returns the reports of a stage, in the order of its tasks.
-    pub fn of_stage(&self, stage: usize) -> Vec<TaskReport> {
+    pub fn stage_reports(&self, stage: usize) -> Vec<TaskReport> {
         let reports = self.0.lock();
         reports.range((stage, 0)..=(stage, usize::MAX)).map(|(_, report)| report.clone()).collect()
     }
@@ -101,9 +101,9 @@ mod tests {
             let key = TaskKey { query_id: Uuid::nil(), stage_id, task_number };
             reports.record(key, &worker(7000 + rows as u16), &told);
         }
-        let rows: Vec<_> = reports.of_stage(2).iter().map(|report| report.rows).collect();
+        let rows: Vec<_> = reports.stage_reports(2).iter().map(|report| report.rows).collect();
         assert_eq!(rows, [3, 7]);
-        assert_eq!(reports.of_stage(1)[0].worker, worker(7005));
-        assert!(reports.of_stage(3).is_empty());
+        assert_eq!(reports.stage_reports(1)[0].worker, worker(7005));
+        assert!(reports.stage_reports(3).is_empty());
     }
 }

@@ -30,7 +30,7 @@ pub struct Execution {
     explainer: Arc<Explainer>,
     throttle: Arc<WriteThrottle>,
     maintenance: Arc<Maintenance>,
-    cache_keeper: Arc<CacheRetentionService>,
+    cache_retention: Arc<CacheRetentionService>,
 }
 
 impl Execution {
@@ -64,7 +64,7 @@ impl Execution {
             Arc::clone(&throttle),
             Arc::clone(&clock),
         );
-        let cache_keeper =
+        let cache_retention =
             CacheRetentionService::new(transactions, Arc::clone(&external), blocks, fragments, Arc::clone(&clock));
         let explainer = Explainer::new(Arc::clone(&executor), Arc::clone(&dml), Arc::clone(&clock));
         let copier = CopyService::new(Arc::clone(&executor), Arc::clone(&dml), clock, random);
@@ -79,7 +79,7 @@ impl Execution {
             explainer: Arc::new(explainer),
             throttle,
             maintenance: Arc::new(maintenance),
-            cache_keeper: Arc::new(cache_keeper),
+            cache_retention: Arc::new(cache_retention),
         }))
     }
 
@@ -157,8 +157,8 @@ impl Execution {
 
     /// Returns the service that informs caches about changed tables.
     #[must_use]
-    pub fn cache_keeper(&self) -> &Arc<CacheRetentionService> {
-        &self.cache_keeper
+    pub fn cache_retention(&self) -> &Arc<CacheRetentionService> {
+        &self.cache_retention
     }
 }
 

@@ -93,7 +93,7 @@ impl Warehouse {
                 batch_rows: 8_192,
                 fetched_bytes: Arc::default(),
                 removed_rows: Arc::default(),
-                order: Arc::default(),
+                predicate_order: Arc::default(),
             };
             let rows = reader.read(&read).unwrap();
             batches.extend(futures::TryStreamExt::try_collect::<Vec<_>>(rows.batches).await.unwrap());

@@ -33,7 +33,7 @@ async fn rows_that_settle_are_in_the_sample_and_few_more_leave_it_alone() {
         let sample = state.shards(table).sample.clone().expect("a table with shards has a sample");
         let batch = sample.batch().expect("it is a stream of rows");
         assert_eq!((batch.num_rows() as u64, batch.num_columns()), (sample.rows, 2));
-        (sample.rows, sample.of)
+        (sample.rows, sample.table_rows)
     };
     assert_eq!(settled(1_000).await, (1_000, 1_000));
     sql.run("insert into t values (0, 'one more')").await.unwrap();

@@ -159,11 +159,11 @@ async fn the_sample_grows_with_the_table() {
     warehouse.create(&table).await;
     let sample = || warehouse.transactions.current().state.shards(TABLE).sample.clone().unwrap();
     warehouse.load(&table, vec![vec![batch(0..1_000)]]).await.unwrap();
-    assert_eq!((sample().rows, sample().of), (1_000, 1_000));
+    assert_eq!((sample().rows, sample().table_rows), (1_000, 1_000));
     warehouse.load(&table, vec![vec![batch(0..1)]]).await.unwrap();
-    assert_eq!(sample().of, 1_000, "one row more changes little");
+    assert_eq!(sample().table_rows, 1_000, "one row more changes little");
     warehouse.load(&table, vec![vec![batch(0..9_000)]]).await.unwrap();
-    assert_eq!((sample().rows, sample().of), (4_096, 10_001));
+    assert_eq!((sample().rows, sample().table_rows), (4_096, 10_001));
     let read = arrow::ipc::reader::StreamReader::try_new(std::io::Cursor::new(sample().ipc.clone()), None).unwrap();
     let rows: usize = read.map(|batch| batch.unwrap().num_rows()).sum();
     assert_eq!(rows, 4_096);

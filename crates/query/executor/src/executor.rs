@@ -23,9 +23,9 @@ use tracing::{Instrument, Span};
 use types::interrupt::canceled_error;
 use types::{Clock, DiskReserve, ServiceHealth, SqlResult};
 
-use crate::context::RunContext;
-use crate::prepare::prepare;
+use crate::prepare_plan::prepare;
 use crate::row_stream::{BATCHES_AHEAD, ResultReader, RowStream, run_operators, task_error};
+use crate::run_context::RunContext;
 
 /// Service that plans queries and runs their operators on the query threads.
 pub struct Executor {
@@ -122,8 +122,8 @@ impl Executor {
         Box::pin(async move { self.start_query_unboxed(plan, context).await.map(|(rows, _)| rows) })
     }
 
-    /// Plans and starts a query like [`Executor::start_query`], and returns where it runs, if its statement may use remote
-    /// workers.
+    /// Plans and starts a query like [`Executor::start_query`], and returns where it runs, if its statement may use
+    /// remote workers.
     ///
     /// # Errors
     /// As [`Executor::start_query`].

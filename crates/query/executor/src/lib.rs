@@ -4,22 +4,22 @@
 //! retries; the session does.
 //!
 //! - `executor.rs`: [`Executor`], the entry point,
-//! - `context.rs`: the resources and settings of one run,
-//! - `prepare.rs`: chooses where a query runs and makes its operators,
+//! - `run_context.rs`: the resources and settings of one run,
+//! - `prepare_plan.rs`: chooses where a query runs and makes its operators,
 //! - `row_stream.rs`: the stream of a running query's batches,
 //! - `first_plan.rs`: the first plan that a statement ran, for EXPLAIN ANALYZE,
-//! - `progress.rs`: counters of a running COPY.
+//! - `statement_progress.rs`: counters of a running COPY.
 
-mod context;
 mod executor;
 mod first_plan;
-mod prepare;
-pub mod progress;
+mod prepare_plan;
 mod row_stream;
+mod run_context;
+pub mod statement_progress;
 
-pub use context::RunContext;
 pub use executor::Executor;
 pub use first_plan::FirstPlan;
-pub use prepare::prepare_local;
-pub use progress::StatementProgress;
+pub use prepare_plan::prepare_local;
 pub use row_stream::RowStream;
+pub use run_context::RunContext;
+pub use statement_progress::StatementProgress;

@@ -6,7 +6,7 @@ use compile::estimate::ShownOperators;
 use compile::{FragmentExec, OperatorId};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::node::Property;
+use crate::plan_node::Property;
 
 /// Such expressions as SQL, by the operator that they belong to.
 #[derive(Debug, Default)]

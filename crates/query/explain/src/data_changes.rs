@@ -16,7 +16,7 @@ use types::{SqlError, SqlResult};
 use crate::explainer::{Explainer, Explanation};
 use crate::key_lookup_tree;
 use crate::measurements::ActualRun;
-use crate::node::{Node, NodeKind, Property, Value};
+use crate::plan_node::{Node, NodeKind, Property, Value};
 use crate::text::milliseconds;
 use crate::tree;
 

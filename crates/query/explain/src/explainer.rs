@@ -13,7 +13,7 @@ use row_locks::AttemptOutcome;
 use txn::Transaction;
 use types::{Clock, SqlError, SqlResult};
 
-use crate::node::Node;
+use crate::plan_node::Node;
 use crate::{json, key_lookup_tree, text, tree};
 
 /// Tree and timings of an explained statement.

@@ -4,7 +4,7 @@ use binder::{ExplainPlan, PlanningPhase};
 use serde_json::{Map, Value as Json, json};
 
 use crate::explainer::Explanation;
-use crate::node::{Node, Value};
+use crate::plan_node::{Node, Value};
 use crate::text::milliseconds;
 
 pub(crate) fn to_document(explained: &Explanation, plan: &ExplainPlan) -> String {

@@ -5,7 +5,7 @@ use binder::StatementPlan;
 use executor::RunContext;
 use key_lookup::{CompiledKeyLookup, IndexUse};
 
-use crate::node::{Node, NodeKind, Property};
+use crate::plan_node::{Node, NodeKind, Property};
 
 /// Shows index scans in place of table scans, if the statement takes the fast path. With ANALYZE it does not: operators
 /// run then, because they measure.

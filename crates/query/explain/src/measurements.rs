@@ -12,7 +12,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
 use scan::{ShardScanExec, counter};
 
-use crate::node::{Property, Value};
+use crate::plan_node::{Property, Value};
 
 /// Measurements of one operator, all of its partitions together.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use binder::{ExplainPlan, PlanningPhase};
 
 use crate::explainer::Explanation;
-use crate::node::{EngineUse, Node, Property, Value};
+use crate::plan_node::{EngineUse, Node, Property, Value};
 
 pub(crate) fn to_lines(explained: &Explanation, plan: &ExplainPlan) -> Vec<String> {
     let mut lines = Vec::new();

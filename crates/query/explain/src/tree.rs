@@ -24,8 +24,8 @@ use settings::Settings;
 
 use crate::arrow_expressions::ArrowExpressions;
 use crate::measurements::{ActualRun, Measurements};
-use crate::node::{EngineUse, Node, NodeKind, Property, Value};
-use crate::{description, exchange, expressions, measurements};
+use crate::plan_node::{EngineUse, Node, NodeKind, Property, Value};
+use crate::{exchange_properties, expressions, measurements, operator_description};
 
 /// Returns the tree of a query's operators, with measurements if they were run.
 pub(crate) fn build_tree(prepared: &PreparedQuery, plan: &ExplainPlan, settings: &Settings) -> Node {
@@ -154,13 +154,13 @@ impl TreeBuilder<'_> {
 
     /// Creates the node of an exchange between processes, over the stage that sends the rows.
     fn exchange_node(&self, name: &str, stage: usize, tasks: usize, input: Node) -> Node {
-        let reports = self.reports.map(|reports| reports.of_stage(stage)).unwrap_or_default();
+        let reports = self.reports.map(|reports| reports.stage_reports(stage)).unwrap_or_default();
         let rows = (!reports.is_empty()).then(|| reports.iter().map(|report| report.rows).sum());
         Node {
             name: name.to_owned(),
             kind: NodeKind::Other,
             relation: None,
-            properties: exchange::stage_properties(stage, tasks, &reports, self.plan),
+            properties: exchange_properties::stage_properties(stage, tasks, &reports, self.plan),
             estimate: input.estimate,
             engine: None,
             actual: rows.map(|rows| ActualRun { rows, time_ms: None }),
@@ -170,7 +170,7 @@ impl TreeBuilder<'_> {
     }
 
     fn operator_node(&self, operator: &Arc<dyn ExecutionPlan>, children: Vec<Node>) -> Node {
-        let shown = description::describe(operator.as_ref());
+        let shown = operator_description::describe(operator.as_ref());
         let mut properties = shown.properties;
         if let Some(removed) = self.removed_by_filter(operator) {
             properties.push(removed);

@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use scan::column_defs;
 use session_context::{FileColumn, ListedFiles};
-use shards::foreign::{conversion, table_of};
-use shards::{ColumnDef, ForeignFile, ForeignLocation, ShardReader};
+use shards::external::{conversion, table_of_cache_id};
+use shards::{ColumnDef, ExternalFile, ExternalFileLocation, ShardReader};
 use storage_error::from_shards;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Clock, Condition, Random, ShardId, SqlError, SqlResult};
@@ -49,15 +49,17 @@ impl ExternalFiles {
     }
 
     async fn list_unboxed(&self, table: &Arc<Table>) -> SqlResult<ListedFiles> {
-        let external =
-            table.external.as_ref().ok_or_else(|| SqlError::internal("an external table has no location"))?;
+        let external = table
+            .external
+            .as_ref()
+            .ok_or_else(|| SqlError::internal("the catalog has no file location for an external table"))?;
         let places = self.resolve_location(&external.location).await?;
         let columns: Arc<[ColumnDef]> = column_defs(table).into();
         let readers =
             stream::iter(places).map(|place| self.open_file(table, &columns, place)).buffered(CONCURRENT_OPENS);
         let readers: Vec<ShardReader> = readers.try_collect().await?;
         let ids = readers.iter().map(|reader| reader.meta().id);
-        self.cache.record_listing(table.oid, ids.filter(|id| table_of(*id).is_some()).collect());
+        self.cache.record_listing(table.oid, ids.filter(|id| table_of_cache_id(*id).is_some()).collect());
         Ok(ListedFiles::new(readers))
     }
 
@@ -73,7 +75,10 @@ impl ExternalFiles {
         let places = self.resolve_location(location).await?;
         let schemas = stream::iter(places).map(read_columns).buffered(CONCURRENT_OPENS);
         let mut schemas: Vec<(String, Vec<FileColumn>)> = schemas.try_collect().await?;
-        let (first_name, first) = schemas.drain(..1).next().ok_or_else(|| SqlError::internal("no file listed"))?;
+        let (first_name, first) = schemas
+            .drain(..1)
+            .next()
+            .ok_or_else(|| SqlError::internal("the location of an external table resolved to no file"))?;
         for (name, columns) in schemas {
             let other = |column: &FileColumn| columns.iter().find(|other| other.name == column.name);
             for column in &first {
@@ -100,7 +105,7 @@ impl ExternalFiles {
         &self,
         table: &Arc<Table>,
         columns: &Arc<[ColumnDef]>,
-        place: ForeignLocation,
+        place: ExternalFileLocation,
     ) -> SqlResult<ShardReader> {
         if let Some(known) = self.cache.get(table.oid, &place) {
             return Ok(known);
@@ -109,15 +114,15 @@ impl ExternalFiles {
         // A file that may still change unnoticed gets a new id each time, so that nothing of it is reused from caches.
         let id = if is_settled { place.id(table.oid, columns) } else { ShardId(self.random.uuid()) };
         let (opened, columns) = (place.clone(), Arc::clone(columns));
-        let reader = run_isolated(async move { ShardReader::open_foreign(opened, id, &columns).await }).await?;
+        let reader = run_isolated(async move { ShardReader::open_external_file(opened, id, &columns).await }).await?;
         Ok(if is_settled { self.cache.put(table.oid, place, reader) } else { reader })
     }
 }
 
 /// Returns the name of a file, and its columns as those of a table.
-async fn read_columns(place: ForeignLocation) -> SqlResult<(String, Vec<FileColumn>)> {
+async fn read_columns(place: ExternalFileLocation) -> SqlResult<(String, Vec<FileColumn>)> {
     let name = place.name();
-    let file = run_isolated(async move { ForeignFile::open_location(&place).await }).await?;
+    let file = run_isolated(async move { ExternalFile::open_location(&place).await }).await?;
     let column = |field: &arrow::datatypes::FieldRef| match conversion::suggest_sql_type(field) {
         Some(sql_type) => Ok(FileColumn { name: field.name().clone(), sql_type }),
         None => {
@@ -142,7 +147,9 @@ async fn run_isolated<T: Send + 'static>(
     let done = AbortOnDropHandle::new(tokio::spawn(work)).await;
     match done {
         Ok(result) => result.map_err(from_shards),
-        Err(error) => Err(SqlError::internal(format!("the task that reads a file failed: {error}"))),
+        Err(error) => {
+            Err(SqlError::internal(format!("the task that reads a file of an external table failed: {error}")))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use objects::Objects;
 use parking_lot::Mutex;
-use shards::{ForeignLocation, RetentionPolicy, ShardReader};
+use shards::{ExternalFileLocation, RetentionPolicy, ShardReader};
 use types::{Oid, ShardId, SqlResult};
 
 /// Maximum memory of opened files.
@@ -40,7 +40,7 @@ struct ListedIds {
 #[derive(Debug)]
 struct CachedFile {
     /// Identity and version of the file when it was opened.
-    place: ForeignLocation,
+    location: ExternalFileLocation,
     reader: ShardReader,
     /// Value of the clock at the last use.
     last_use: u64,
@@ -49,25 +49,25 @@ struct CachedFile {
 
 impl FileCache {
     /// Returns the opened file, if it is unchanged.
-    pub(crate) fn get(&self, table: Oid, place: &ForeignLocation) -> Option<ShardReader> {
+    pub(crate) fn get(&self, table: Oid, place: &ExternalFileLocation) -> Option<ShardReader> {
         let mut files = self.files.lock();
         files.clock += 1;
         let clock = files.clock;
-        let entry = files.entries.get_mut(&(table, place.name())).filter(|entry| entry.place.is_same(place))?;
+        let entry = files.entries.get_mut(&(table, place.name())).filter(|entry| entry.location.is_same(place))?;
         entry.last_use = clock;
         Some(entry.reader.clone())
     }
 
     /// Caches an opened file and returns it, or the one that another statement has cached meanwhile, so that all share
     /// its blocks.
-    pub(crate) fn put(&self, table: Oid, place: ForeignLocation, reader: ShardReader) -> ShardReader {
+    pub(crate) fn put(&self, table: Oid, place: ExternalFileLocation, reader: ShardReader) -> ShardReader {
         if let Some(known) = self.get(table, &place) {
             return known;
         }
         let mut files = self.files.lock();
         let (used, bytes) = (files.clock, reader.memory_bytes());
-        let entry = CachedFile { reader: reader.clone(), last_use: used, bytes, place };
-        let replaced = files.entries.insert((table, entry.place.name()), entry);
+        let entry = CachedFile { reader: reader.clone(), last_use: used, bytes, location: place };
+        let replaced = files.entries.insert((table, entry.location.name()), entry);
         files.bytes += bytes;
         files.bytes -= replaced.map_or(0, |replaced| replaced.bytes);
         files.evict_to(MEMORY_BYTES_MAX);

@@ -9,7 +9,7 @@ use catalog::{Column, Distribution, External, Role, Schema, Storage, Table, Tabl
 use plan::schema_of;
 use scan::column_defs;
 use session_context::ListedFiles;
-use shards::foreign::table_of;
+use shards::external::table_of_cache_id;
 use shards::{ColumnDef, Encoder, WriteOptions};
 use types::{CachePolicy, Clock, ColumnId, Condition, Oid, SqlResult, SqlType, SystemClock, SystemRandom};
 
@@ -145,10 +145,10 @@ async fn the_id_of_a_file_follows_from_what_it_is() {
     let table = Table::clone(&external(location));
     let first = id(table.clone()).await;
     assert_eq!(id(table.clone()).await, first);
-    assert_eq!(table_of(first), Some(table.oid));
+    assert_eq!(table_of_cache_id(first), Some(table.oid));
     let other = Oid(table.oid.0 + 1);
     let of_other = id(Table { oid: other, ..table.clone() }).await;
-    assert_eq!((of_other == first, table_of(of_other)), (false, Some(other)));
+    assert_eq!((of_other == first, table_of_cache_id(of_other)), (false, Some(other)));
     let mut wider = table.clone();
     wider.columns[0].sql_type = SqlType::Int8;
     assert_ne!(id(wider).await, first, "its values are others");
@@ -162,24 +162,24 @@ async fn files_are_wanted_in_the_cache_as_they_were_listed_last() {
     put(&path, 0..5).await;
     let table = external(location);
     let known = files.cache();
-    let wishes = || {
-        let mut wishes = shards::RetentionPolicy::default();
-        known.add_retained_shards(&mut wishes, &[table.oid].into());
-        wishes
+    let policy = || {
+        let mut policy = shards::RetentionPolicy::default();
+        known.add_retained_shards(&mut policy, &[table.oid].into());
+        policy
     };
-    assert_eq!((wishes().live_shards.len(), wishes().unlisted_tables.len(), known.listing_changes()), (0, 1, 0));
+    assert_eq!((policy().live_shards.len(), policy().unlisted_tables.len(), known.listing_changes()), (0, 1, 0));
     let found = files.list(&table).await.unwrap();
     files.list(&table).await.unwrap();
-    assert_eq!(wishes().live_shards, HashSet::from([found.readers[0].meta().id]));
-    assert_eq!((wishes().unlisted_tables.len(), known.listing_changes()), (0, 1));
+    assert_eq!(policy().live_shards, HashSet::from([found.readers[0].meta().id]));
+    assert_eq!((policy().unlisted_tables.len(), known.listing_changes()), (0, 1));
     std::fs::remove_file(&path).unwrap();
     put(&folder.path().join("b.parquet"), 0..5).await;
     let now = files.list(&table).await.unwrap();
-    assert_eq!(wishes().live_shards, HashSet::from([now.readers[0].meta().id]));
+    assert_eq!(policy().live_shards, HashSet::from([now.readers[0].meta().id]));
     assert_eq!(known.listing_changes(), 2);
     // The table is dropped and created anew.
     known.add_retained_shards(&mut shards::RetentionPolicy::default(), &[].into());
-    assert_eq!((wishes().live_shards.len(), wishes().unlisted_tables.len()), (0, 1));
+    assert_eq!((policy().live_shards.len(), policy().unlisted_tables.len()), (0, 1));
 }
 
 fn now() -> std::time::SystemTime {

@@ -8,16 +8,16 @@ use rowstore::StoredColumn;
 use types::SqlResult;
 
 use super::IndexUse;
-use super::chain::{Chain, Source, Step, StepKind};
-use super::expression::{parameter_fields, step_input_schema};
+use super::compiled_steps::{CompiledStep, LimitOffset};
 use super::index_join::IndexJoinSource;
 use super::index_range::IndexRangeSource;
+use super::lookup_chain::{Chain, Source, Step, StepKind};
 use super::row_projection::RowProjection;
 use super::row_update::RowUpdate;
-use super::steps::{CompiledStep, LimitOffset};
 use super::stored_columns;
 use super::unnest::UnnestSource;
 use super::values_source::ValuesSource;
+use super::vectorized_expression::{parameter_fields, step_input_schema};
 
 /// Compiled chain: a source of rows and the steps applied to them.
 #[derive(Debug)]

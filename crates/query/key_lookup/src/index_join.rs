@@ -21,9 +21,11 @@ use storage_error::from_rowstore;
 use types::{ColumnId, SqlError, SqlResult, SqlType};
 
 use super::IndexUse;
-use super::chain::{Step, StepKind};
-use super::expression::{Expression, compile, evaluate, is_constant, new_batch, repeat_parameters, show_expression};
 use super::index_range::{KeyRangeRead, input_position, needed_columns};
+use super::lookup_chain::{Step, StepKind};
+use super::vectorized_expression::{
+    Expression, compile, evaluate, is_constant, new_batch, repeat_parameters, show_expression,
+};
 
 /// Maximum number of rows that a run joins; a statement that joins more is run by its plan.
 const ROWS_MAX: usize = 2048;
@@ -99,8 +101,9 @@ impl IndexJoinSource {
         let width = tables.iter().map(|table| table.columns.len()).sum();
         let needed = needed_columns(steps, width);
         let column = |position: &usize| {
-            let (named, at) = table_column_at(tables, *position)
-                .ok_or_else(|| SqlError::internal("key lookup: column of no table"))?;
+            let (named, at) = table_column_at(tables, *position).ok_or_else(|| {
+                SqlError::internal("key lookup: a join condition names a column of none of the joined tables")
+            })?;
             Ok((named, stored_column(&column_defs(&tables[named])[at])?))
         };
         let columns = needed.iter().map(column).collect::<SqlResult<Vec<_>>>()?;
@@ -114,7 +117,11 @@ impl IndexJoinSource {
                     ConditionOperand::Constant(constant) => Operand::Constant(constant),
                     ConditionOperand::Column { named, at } => {
                         let before = read.iter().position(|table| table.from_position == named);
-                        let before = before.ok_or_else(|| SqlError::internal("key lookup: join with a later table"))?;
+                        let before = before.ok_or_else(|| {
+                            SqlError::internal(
+                                "key lookup: an index condition uses a table that is read later in the join order",
+                            )
+                        })?;
                         Operand::Column { read: before, column: stored_column(&column_defs(&tables[named])[at])? }
                     }
                 };
@@ -226,7 +233,9 @@ impl JoinedTable {
             for found in &found {
                 debug_assert_eq!(found.place, RowPosition::Fresh, "no shard was asked");
                 let fresh = rows.fresh_row(found.row);
-                let fresh = fresh.ok_or_else(|| SqlError::internal("key lookup: an indexed row is missing"))?;
+                let fresh = fresh.ok_or_else(|| {
+                    SqlError::internal("key lookup: an index names a row that the snapshot does not have")
+                })?;
                 let mut longer = Vec::with_capacity(row.len() + 1);
                 longer.extend_from_slice(&row);
                 longer.push(&fresh.tuple);

@@ -19,8 +19,10 @@ use storage_error::from_rowstore;
 use txn::KeyRead;
 use types::{ColumnId, Oid, SqlError, SqlResult};
 
-use super::chain::{Step, StepKind};
-use super::expression::{Expression, compile, evaluate, is_constant, new_batch, repeat_parameters, show_expression};
+use super::lookup_chain::{Step, StepKind};
+use super::vectorized_expression::{
+    Expression, compile, evaluate, is_constant, new_batch, repeat_parameters, show_expression,
+};
 use super::{IndexUse, ROWS_MAX};
 
 /// Maximum number of shard blocks of 1,024 rows that a run reads.
@@ -72,8 +74,8 @@ impl KeyRangeRead {
         KeyRead {
             table: self.table,
             index: self.index,
-            from: self.range.from,
-            to: self.range.to,
+            from_key: self.range.from,
+            to_key: self.range.to,
             rows: self.found.iter().map(|found| found.row).collect(),
             positions: self.found.iter().filter_map(place).collect(),
         }
@@ -85,7 +87,7 @@ pub(super) struct RangeRows {
     pub(super) tuples: Vec<Tuple>,
     pub(super) found: Vec<LocatedRow>,
     /// True if the range has no more rows.
-    pub(super) is_all: bool,
+    pub(super) is_complete: bool,
 }
 
 impl IndexRangeSource {
@@ -212,11 +214,12 @@ impl IndexRangeSource {
             return Ok(None);
         }
         // Rows are cached for other statements too: with all columns of the table, not only those that this one names.
-        let whole =
-            view.table(self.table.oid).ok_or_else(|| SqlError::internal("key lookup: the catalog lacks its table"))?;
+        let whole = view
+            .table(self.table.oid)
+            .ok_or_else(|| SqlError::internal("key lookup: the catalog snapshot does not have the table"))?;
         let tuples = lookup.fetch(whole, rows, &found).await?;
-        let is_all = found.len() < count_max;
-        Ok(Some(RangeRows { tuples, found, is_all }))
+        let is_complete = found.len() < count_max;
+        Ok(Some(RangeRows { tuples, found, is_complete }))
     }
 
     /// Converts the rows to a batch with the parameters.

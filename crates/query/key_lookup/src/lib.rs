@@ -4,20 +4,20 @@
 //! Never changes rows: it returns the rows that a statement reads and computes their new values; locking and writing
 //! are done by the caller.
 //!
-//! Start at [`CompiledKeyLookup`] and [`KeyLookupRun`]. A statement's plan is compiled once into a program, and the program's
-//! expressions once per combination of parameter types. Parameters are columns beside those of the rows, so that new
-//! values need no new compilation. Whatever the fast path cannot run is run by the plan's operators.
+//! Start at [`CompiledKeyLookup`] and [`KeyLookupRun`]. A statement's plan is compiled once into a program, and the
+//! program's expressions once per combination of parameter types. Parameters are columns beside those of the rows, so
+//! that new values need no new compilation. Whatever the fast path cannot run is run by the plan's operators.
 //!
-//! - `chain.rs`: the logical plan as one source of rows and a list of steps,
+//! - `lookup_chain.rs`: the logical plan as one source of rows and a list of steps,
 //! - `compiled_chain.rs`: a chain with its expressions compiled for certain parameter types,
-//! - `run.rs`, `nonblocking.rs`: runs of a compiled chain, the latter over unflushed rows alone and therefore without
-//!   waiting,
-//! - `index_range.rs`, `index_join.rs`, `values_source.rs`, `unnest.rs`: the sources of rows: index ranges, inner joins by index,
-//!   VALUES, UNNEST,
-//! - `steps.rs`, `expression.rs`: evaluation of the steps, on Arrow arrays,
+//! - `run_lookup.rs`, `nonblocking.rs`: runs of a compiled chain, the latter over unflushed rows alone and therefore
+//!   without waiting,
+//! - `index_range.rs`, `index_join.rs`, `values_source.rs`, `unnest.rs`: the sources of rows: index ranges, inner joins
+//!   by index, VALUES, UNNEST,
+//! - `compiled_steps.rs`, `vectorized_expression.rs`: evaluation of the steps, on Arrow arrays,
 //! - `row_projection.rs`, `value_expression.rs`: evaluation of projections value by value, without arrays,
-//! - `stored_columns.rs`, `row_update.rs`: SELECTs that return stored columns unchanged, and UPDATEs that replace columns of stored
-//!   rows.
+//! - `stored_columns.rs`, `row_update.rs`: SELECTs that return stored columns unchanged, and UPDATEs that replace
+//!   columns of stored rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -36,23 +36,23 @@ use session_context::EvaluationContext;
 use txn::Transaction;
 use types::{ColumnId, SqlError, SqlResult};
 
-use self::chain::Chain;
 use self::compiled_chain::CompiledChain;
+use self::lookup_chain::Chain;
 
-mod chain;
 mod compiled_chain;
-mod expression;
+mod compiled_steps;
 mod index_join;
 mod index_range;
+mod lookup_chain;
 mod nonblocking;
 mod row_projection;
 mod row_update;
-mod run;
-mod steps;
+mod run_lookup;
 mod stored_columns;
 mod unnest;
 mod value_expression;
 mod values_source;
+mod vectorized_expression;
 
 pub use stored_columns::StoredRows;
 
@@ -151,7 +151,7 @@ impl ChainCache {
     }
 
     fn depends_on_statement(&self) -> bool {
-        self.chain.settled == ValueLifetime::Statement
+        self.chain.value_lifetime == ValueLifetime::Statement
     }
 
     /// Returns the compiled chain for a statement together with its parameters.
@@ -166,7 +166,7 @@ impl ChainCache {
                 .chain
                 .statement_constants
                 .iter()
-                .map(|moment| expression::evaluate_statement_constant(moment, session));
+                .map(|moment| vectorized_expression::evaluate_statement_constant(moment, session));
             let moments = moments.collect::<SqlResult<Vec<_>>>()?;
             values.to_mut().splice(0..0, moments);
         }
@@ -239,7 +239,9 @@ impl KeyLookupRun<'_> {
     /// Errors of the statement's expressions.
     pub fn compute_conflict_update(&self, conflicting_rows: &RecordBatch) -> SqlResult<RecordBatch> {
         let update = self.lookup.conflict_update.as_ref();
-        let update = update.ok_or_else(|| SqlError::internal("key lookup: the statement has no DO UPDATE"))?;
+        let update = update.ok_or_else(|| {
+            SqlError::internal("key lookup: an INSERT without ON CONFLICT DO UPDATE was asked for its update")
+        })?;
         let PreparedRun { compiled, parameters: values } = update.prepare(self.parameters, self.session)?;
         compiled.run_on_batch(conflicting_rows, &values)
     }

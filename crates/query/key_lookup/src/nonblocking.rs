@@ -9,11 +9,11 @@ use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use super::compiled_chain::{CompiledChain, RowSource};
-use super::expression::Expression;
+use super::compiled_steps::{CompiledStep, LimitOffset};
 use super::index_join::IndexJoinSource;
 use super::index_range::{IndexRangeSource, KeyRangeRead, RangeRows};
-use super::run::RunResult;
-use super::steps::{CompiledStep, LimitOffset};
+use super::run_lookup::RunResult;
+use super::vectorized_expression::Expression;
 use super::{KeyLookupRows, KeyLookupRun, PreparedRun, value_expression};
 
 /// Maximum number of rows and of bytes that such a run returns: they are buffered before any is sent.
@@ -21,8 +21,8 @@ const ROWS_MAX: usize = 1024;
 const BYTES_MAX: usize = 256 << 10;
 
 impl KeyLookupRun<'_> {
-    /// Returns the rows of the plan, like [`KeyLookupRun::read_rows`], without waiting; `None` if a shard may hold matching
-    /// rows, or the result is too large.
+    /// Returns the rows of the plan, like [`KeyLookupRun::read_rows`], without waiting; `None` if a shard may hold
+    /// matching rows, or the result is too large.
     ///
     /// # Errors
     /// Errors of the statement's expressions.
@@ -67,9 +67,11 @@ impl CompiledChain {
         if ROWS_MAX < found.len() {
             return Ok(None);
         }
-        let is_all = found.len() < count_max;
+        let is_complete = found.len() < count_max;
         let row = |found: &LocatedRow| {
-            let row = fresh.fresh_row(found.row).ok_or_else(|| SqlError::internal("an indexed row is missing"))?;
+            let row = fresh.fresh_row(found.row).ok_or_else(|| {
+                SqlError::internal("key lookup: an index names a row that the snapshot does not have")
+            })?;
             Ok(row.tuple.clone())
         };
         let tuples = found.iter().map(row).collect::<SqlResult<Vec<Tuple>>>()?;
@@ -79,9 +81,9 @@ impl CompiledChain {
         if let Some(rows) = self.limit_and_project(tuples.clone(), counts, values)? {
             return Ok(Some((KeyLookupRows::Stored(rows), Some(keyed.key_range_read(range, found)))));
         }
-        let (one, read) = (self.parameter_row(values)?, RangeRows { tuples, found, is_all });
+        let (one, read) = (self.parameter_row(values)?, RangeRows { tuples, found, is_complete });
         let rows = self.apply_steps(keyed.to_batch(&read, view, &one)?, &one, counts)?;
-        if limit.is_some() && !self.needs_first_row_only() && !is_all && Some(rows.num_rows()) != counts.fetch {
+        if limit.is_some() && !self.needs_first_row_only() && !is_complete && Some(rows.num_rows()) != counts.fetch {
             return Ok(None);
         }
         Ok(Some((KeyLookupRows::Batch(self.without_parameters(&rows)), Some(keyed.key_range_read(range, read.found)))))

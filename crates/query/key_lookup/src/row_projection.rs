@@ -12,11 +12,11 @@ use types::numeric::NumericPrecision;
 use types::{ColumnId, SqlResult, SqlType};
 
 use super::compiled_chain::{CompiledChain, RowSource};
-use super::expression::Expression;
-use super::steps::CompiledStep;
+use super::compiled_steps::CompiledStep;
 use super::stored_columns::StoredRows;
 use super::value_expression::{ValueExpression, evaluate_all, scalars_to_values};
 use super::values_source::ValuesSource;
+use super::vectorized_expression::Expression;
 
 /// Projections of a chain in a form that is computed value by value.
 #[derive(Debug)]

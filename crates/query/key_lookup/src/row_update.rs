@@ -16,11 +16,11 @@ use scan::{column_defs, stored_column};
 use storage_error::from_rowstore;
 use types::{ColumnId, SqlResult, SqlType};
 
-use super::chain::{Step, StepKind};
-use super::expression::{Expression, compile, evaluate, new_batch, repeat_parameters, step_input_schema};
 use super::index_range::{column_values, input_position};
+use super::lookup_chain::{Step, StepKind};
 use super::row_projection::stored_type;
 use super::value_expression::{ValueExpression, evaluate_all, scalars_to_values};
+use super::vectorized_expression::{Expression, compile, evaluate, new_batch, repeat_parameters, step_input_schema};
 
 /// Number of columns that precede those of the table in the rows of a [`ModifyPlan`].
 const LEADING_COLUMNS: usize = 3;
@@ -60,7 +60,7 @@ struct ValueUpdate {
 #[derive(Debug)]
 struct NewValue {
     value: Expression,
-    is_required: bool,
+    is_not_null: bool,
 }
 
 /// Returns true if the plan only sets columns, checks NOT NULL and computes RETURNING.
@@ -120,7 +120,7 @@ impl RowUpdate {
             if value.data_type(over.as_arrow()).map_err(from_datafusion)? != column.sql_type.arrow_type() {
                 return Ok(None);
             }
-            set.push(NewValue { value, is_required: column.not_null });
+            set.push(NewValue { value, is_not_null: column.not_null });
         }
         let returning = returning.iter().map(|expr| compile(expr, &over)).collect::<SqlResult<Vec<_>>>()?;
         let field = |expr: &Expression| {
@@ -170,7 +170,7 @@ impl RowUpdate {
         let mut values: Vec<ArrayRef> = Vec::with_capacity(self.set.len());
         for set in &self.set {
             let value = evaluate(&set.value, &over)?;
-            if set.is_required && value.null_count() != 0 {
+            if set.is_not_null && value.null_count() != 0 {
                 return Ok(None);
             }
             values.push(value);
@@ -198,7 +198,7 @@ impl RowUpdate {
             let mut fields = column_values(&self.input_columns, row)?;
             fields.extend_from_slice(&parameters);
             let Some(made) = evaluate_all(&cells.set, &fields)? else { return Ok(None) };
-            if self.set.iter().zip(&made).any(|(set, value)| set.is_required && value.is_null()) {
+            if self.set.iter().zip(&made).any(|(set, value)| set.is_not_null && value.is_null()) {
                 return Ok(None);
             }
             patched.push(row.with_changes(self.columns.iter().copied().zip(made)).map_err(from_rowstore)?);

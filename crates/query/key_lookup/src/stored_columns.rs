@@ -10,9 +10,9 @@ use storage_error::from_rowstore;
 use types::{SessionZone, SqlResult};
 use value_codec::encode::{Format, StoredEncoder};
 
-use super::chain::{Step, StepKind};
-use super::expression::arrow_error;
 use super::index_range::{IndexRangeSource, input_position};
+use super::lookup_chain::{Step, StepKind};
+use super::vectorized_expression::arrow_error;
 
 /// Stored rows with the columns that are returned.
 #[derive(Debug)]

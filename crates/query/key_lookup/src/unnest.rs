@@ -11,7 +11,7 @@ use functions::error::from_datafusion;
 use types::SqlResult;
 
 use super::ROWS_MAX;
-use super::expression::{Expression, arrow_error, compile, evaluate, new_batch, repeat_parameters};
+use super::vectorized_expression::{Expression, arrow_error, compile, evaluate, new_batch, repeat_parameters};
 
 /// UNNEST of arrays that are computed from parameters alone.
 #[derive(Debug)]

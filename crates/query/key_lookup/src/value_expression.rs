@@ -9,7 +9,7 @@ use functions::{SingleValueCall, single_value_call};
 use rowstore::Value;
 use types::SqlResult;
 
-use super::expression::Expression;
+use super::vectorized_expression::Expression;
 
 /// Expression that can be computed value by value.
 #[derive(Debug, Clone)]
@@ -113,8 +113,8 @@ pub(super) fn scalars_to_values(scalars: &[ScalarValue]) -> Option<Vec<Value<'_>
 
 #[cfg(test)]
 mod tests {
-    use rowstore::samples::{all_samples, sample_value};
-    use types::samples::{all_types, samples};
+    use rowstore::sample_values::{all_samples, sample_value};
+    use types::sample_values::{all_types, samples};
 
     use super::super::row_projection::stored_type;
     use super::*;

@@ -12,8 +12,8 @@ use functions::error::from_datafusion;
 use types::numeric::NumericPrecision;
 use types::{SqlError, SqlResult};
 
-use super::chain::parameter_column;
-use super::expression::{Expression, arrow_error, compile, evaluate, new_batch, repeat_parameters};
+use super::lookup_chain::parameter_column;
+use super::vectorized_expression::{Expression, arrow_error, compile, evaluate, new_batch, repeat_parameters};
 
 /// Rows of VALUES, each value an expression over parameters.
 #[derive(Debug)]
@@ -46,8 +46,10 @@ impl ValuesSource {
         let fields = schema.fields().iter().enumerate().map(|(column, field)| {
             let forms = rows.iter().map(|row| row[column].data_type(over.as_arrow()).map_err(from_datafusion));
             let forms = forms.collect::<SqlResult<Vec<_>>>()?;
-            let widest =
-                forms.into_iter().reduce(common_type).ok_or_else(|| SqlError::internal("VALUES without rows"))?;
+            let widest = forms
+                .into_iter()
+                .reduce(common_type)
+                .ok_or_else(|| SqlError::internal("key lookup: a VALUES list has no rows"))?;
             Ok(Field::new(field.name(), widest, true))
         });
         let schema = Arc::new(Schema::new(fields.collect::<SqlResult<Vec<_>>>()?));

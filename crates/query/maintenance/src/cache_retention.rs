@@ -45,10 +45,10 @@ impl CacheRetentionService {
     async fn run_unboxed(&self) {
         let mut looked_at = None;
         loop {
-            if let Some(wishes) = self.changed_retention(&mut looked_at) {
-                let wishes = Arc::new(wishes);
-                self.blocks.apply_retention(&wishes);
-                self.fragments.apply_retention(&wishes);
+            if let Some(retention) = self.changed_retention(&mut looked_at) {
+                let retention = Arc::new(retention);
+                self.blocks.apply_retention(&retention);
+                self.fragments.apply_retention(&retention);
             }
             self.clock.sleep(CHECK_INTERVAL).await;
         }
@@ -61,10 +61,10 @@ impl CacheRetentionService {
         let now = (snapshot.ts, self.external.cache().listing_changes());
         let is_new = looked_at.replace(now) != Some(now);
         is_new.then(|| {
-            let mut wishes = collect_retention(&snapshot.state);
+            let mut retention = collect_retention(&snapshot.state);
             let external = snapshot.state.tables().filter(|table| table.external.is_some());
-            self.external.cache().add_retained_shards(&mut wishes, &external.map(|table| table.oid).collect());
-            wishes
+            self.external.cache().add_retained_shards(&mut retention, &external.map(|table| table.oid).collect());
+            retention
         })
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bulk_load::sample;
+use bulk_load::table_sample;
 use catalog::{Change, CompactedShards, FlushedRows, Storage, Table, TableRows, TableShards};
 use futures::future::BoxFuture;
 use scan::bucket_keys;
@@ -28,7 +28,7 @@ impl Maintenance {
     }
 
     async fn flush_unboxed(self: &Arc<Self>, table: Oid) -> SqlResult<u64> {
-        let _alone = self.turn.lock().await;
+        let _alone = self.maintenance_lock.lock().await;
         let Some(snapshot) = self.seal_fresh_rows(table).await? else { return Ok(0) };
         let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
         let rows = snapshot.state.rows(table);
@@ -43,9 +43,9 @@ impl Maintenance {
         Failpoint::SettleWritten.pass();
         transaction.refresh().map_err(from_txn)?;
         let view = transaction.view();
-        let sample = sample::next_sample(view.state.shards(table), &rewritten.sample, count, &definition)?;
-        let settled = Arc::new(FlushedRows { generation, shards: rewritten.shards, positions: places, sample });
-        match transaction.stage(vec![Change::Flush { table, settled }]) {
+        let sample = table_sample::next_sample(view.state.shards(table), &rewritten.sample, count, &definition)?;
+        let flushed = Arc::new(FlushedRows { generation, shards: rewritten.shards, positions: places, sample });
+        match transaction.stage(vec![Change::Flush { table, flushed }]) {
             // Dropped or truncated meanwhile: there is nothing to flush.
             Err(txn::Error::Catalog(_)) => return Ok(0),
             staged => staged.map_err(from_txn)?,
@@ -104,7 +104,7 @@ impl Maintenance {
         table: Oid,
         choose: impl FnOnce(&Table, &TableShards) -> Vec<ShardId>,
     ) -> SqlResult<usize> {
-        let _alone = self.turn.lock().await;
+        let _alone = self.maintenance_lock.lock().await;
         let snapshot = self.transactions.current();
         let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
         let chosen = choose(&definition, &snapshot.state.rows(table).shards);
@@ -116,7 +116,7 @@ impl Maintenance {
     }
 
     /// Rewrites all shards of `rows` and commits the replacement; returns the number of replaced shards, 0 after a
-    /// conflict. The caller holds `turn`.
+    /// conflict. The caller holds `maintenance_lock`.
     pub(crate) async fn compact_shards(self: &Arc<Self>, table: &Arc<Table>, rows: TableRows) -> SqlResult<usize> {
         let old: Vec<ShardId> = rows.shards.shards.ids().collect();
         let removed = old.iter().map(|shard| {

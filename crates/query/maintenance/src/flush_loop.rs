@@ -79,12 +79,16 @@ impl Maintenance {
         match done {
             Ok(()) => {
                 if patience.record_success(table) {
-                    tracing::info!(table = table.0, "flushing fresh rows works again after failures");
+                    tracing::info!(table = table.0, "flushing the table's rows to Parquet works again after failures");
                 }
             }
             Err(error) => {
                 if patience.record_failure(table, &error.message, self.clock.monotonic()) {
-                    tracing::warn!(table = table.0, error = %error.message, "could not flush fresh rows; will retry");
+                    tracing::warn!(
+                        table = table.0,
+                        error = %error.message,
+                        "could not flush the table's rows to Parquet; will retry"
+                    );
                 }
             }
         }

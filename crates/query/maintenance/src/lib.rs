@@ -4,13 +4,15 @@
 //!
 //! In reading order:
 //! - `maintenance.rs`: [`Maintenance`], the service.
-//! - `flush_loop.rs`: the background loop that decides which tables are due; `backoff.rs` delays retries after failures.
+//! - `flush_loop.rs`: the background loop that decides which tables are due; `backoff.rs` delays retries after
+//!   failures.
 //! - `flush.rs`: one flush or one compaction of a table, as a transaction.
-//! - `rewrite.rs`: writes rows to new shards and keeps their row ids.
+//! - `rewrite_rows.rs`: writes rows to new shards and keeps their row ids.
 //! - `compaction_choice.rs`: selects the shards to compact.
 //! - `redistribute.rs`: rewrites shards that were written before the table was distributed on its present key.
 //! - `write_throttle.rs`: [`WriteThrottle`], the backpressure on writers while flushing falls behind.
-//! - `cache_retention.rs`: [`CacheRetentionService`], which tells the caches the shards and retention policies of all tables.
+//! - `cache_retention.rs`: [`CacheRetentionService`], which tells the caches the shards and retention policies of all
+//!   tables.
 
 mod backoff;
 mod cache_retention;
@@ -19,7 +21,7 @@ mod flush;
 mod flush_loop;
 mod maintenance;
 mod redistribute;
-mod rewrite;
+mod rewrite_rows;
 mod write_throttle;
 
 pub use cache_retention::CacheRetentionService;

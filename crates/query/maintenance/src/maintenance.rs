@@ -21,7 +21,7 @@ pub struct Maintenance {
     pub(crate) throttle: Arc<WriteThrottle>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Lock held while a table is flushed or compacted.
-    pub(crate) turn: Mutex<()>,
+    pub(crate) maintenance_lock: Mutex<()>,
 }
 
 impl Maintenance {
@@ -35,6 +35,6 @@ impl Maintenance {
         throttle: Arc<WriteThrottle>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { transactions, scans, executor, loader, throttle, clock, turn: Mutex::default() }
+        Self { transactions, scans, executor, loader, throttle, clock, maintenance_lock: Mutex::default() }
     }
 }

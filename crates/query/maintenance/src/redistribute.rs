@@ -22,7 +22,7 @@ impl Maintenance {
     async fn redistribute_unboxed(self: &Arc<Self>, table: Oid) -> SqlResult<usize> {
         let mut count = 0;
         loop {
-            let _alone = self.turn.lock().await;
+            let _alone = self.maintenance_lock.lock().await;
             let snapshot = self.transactions.current();
             let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(count) };
             let Some(keys) = bucket_keys(&definition) else { return Ok(count) };

@@ -61,7 +61,7 @@ pub struct WriteThrottle {
     clock: Arc<dyn Clock>,
     /// Limits of the server; no writer is delayed before they are set.
     limits: OnceLock<FreshLimits>,
-    seen: Mutex<FreshRowCount>,
+    last_count: Mutex<FreshRowCount>,
 }
 
 /// Verdicts of the last count of fresh rows.
@@ -70,7 +70,7 @@ struct FreshRowCount {
     /// Moment of the count; `None` before the first.
     counted_at: Option<Duration>,
     /// Verdict for every table, from the memory of all tables.
-    all: ThrottleVerdict,
+    all_tables: ThrottleVerdict,
     /// Verdicts from a table's own rows, for tables whose writers they delay.
     tables: HashMap<Oid, ThrottleVerdict>,
     log_state: LogState,
@@ -81,17 +81,17 @@ struct FreshRowCount {
 struct LogState {
     is_behind: bool,
     /// Moment since which no writer has been delayed.
-    free_since: Option<Duration>,
+    caught_up_since: Option<Duration>,
 }
 
 impl LogState {
     /// Records whether no writer is delayed at the moment `now`; returns whether flushing is behind if that changed.
     fn update(&mut self, is_free: bool, now: Duration) -> Option<bool> {
         if !is_free {
-            self.free_since = None;
+            self.caught_up_since = None;
             return (!std::mem::replace(&mut self.is_behind, true)).then_some(true);
         }
-        let since = *self.free_since.get_or_insert(now);
+        let since = *self.caught_up_since.get_or_insert(now);
         let is_over = self.is_behind && CAUGHT_UP_AFTER <= now.saturating_sub(since);
         self.is_behind &= !is_over;
         is_over.then_some(false)
@@ -111,12 +111,12 @@ impl FreshRowCount {
                 seen.tables.insert(table.oid, pace);
             }
         }
-        seen.all = verdict_for(bytes, limits.bytes);
+        seen.all_tables = verdict_for(bytes, limits.bytes);
         seen
     }
 
     fn is_free(&self) -> bool {
-        self.all == ThrottleVerdict::Proceed && self.tables.is_empty()
+        self.all_tables == ThrottleVerdict::Proceed && self.tables.is_empty()
     }
 }
 
@@ -124,12 +124,12 @@ impl WriteThrottle {
     /// Creates a throttle that delays no writer before it has limits.
     #[must_use]
     pub fn new(transactions: Arc<Transactions>, clock: Arc<dyn Clock>) -> Self {
-        Self { transactions, clock, limits: OnceLock::new(), seen: Mutex::default() }
+        Self { transactions, clock, limits: OnceLock::new(), last_count: Mutex::default() }
     }
 
     /// Returns whether writers were delayed within the last [`CAUGHT_UP_AFTER`].
     pub(crate) fn is_behind(&self) -> bool {
-        self.seen.lock().log_state.is_behind
+        self.last_count.lock().log_state.is_behind
     }
 
     /// Sets the limits from which on writers are delayed; only the first call has an effect.
@@ -144,7 +144,7 @@ impl WriteThrottle {
         let Some(limits) = self.limits.get().filter(|_| table.storage != Storage::Row) else {
             return ThrottleVerdict::Proceed;
         };
-        let mut seen = self.seen.lock();
+        let mut seen = self.last_count.lock();
         let now = self.clock.monotonic();
         // A delayed statement can afford a new count.
         if !seen.is_free() || seen.counted_at.is_none_or(|at| COUNT_INTERVAL <= now.saturating_sub(at)) {
@@ -156,12 +156,12 @@ impl WriteThrottle {
             };
             let is_free = seen.is_free();
             match seen.log_state.update(is_free, now) {
-                Some(true) => tracing::warn!("flushing of fresh rows falls behind: delaying writers"),
-                Some(false) => tracing::info!("flushing of fresh rows has caught up: writers are not delayed"),
+                Some(true) => tracing::warn!("flushing rows to Parquet falls behind: delaying writers"),
+                Some(false) => tracing::info!("flushing rows to Parquet has caught up: writers are not delayed"),
                 None => {}
             }
         }
-        seen.all.max(seen.tables.get(&table.oid).copied().unwrap_or_default())
+        seen.all_tables.max(seen.tables.get(&table.oid).copied().unwrap_or_default())
     }
 }
 

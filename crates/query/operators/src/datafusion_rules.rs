@@ -37,8 +37,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
+use crate::bounded_filter_pushdown::BoundedFilterPushdownRule;
 use crate::fenced_rule::{FencedRule, is_limit};
-use crate::filter_size::BoundedFilterPushdownRule;
 
 pub(crate) type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 

@@ -29,7 +29,7 @@ use plan::plan_limits;
 use tokio_util::sync::CancellationToken;
 
 use crate::fenced_rule::is_limit;
-use crate::rules::runs_for_partitions;
+use crate::optimizer_rules::runs_for_partitions;
 use crate::shared_rows::SharedScanExec;
 
 /// Predicate that is true if compiled fragments run the entire plan, so that more partitions gain nothing.

@@ -8,7 +8,7 @@ use scan::KeyLookup;
 use txn::Transaction;
 use types::{ColumnId, RowId, SqlResult};
 
-use super::{AttemptOutcome, LockWaits, foreign, unique};
+use super::{AttemptOutcome, LockWaits, foreign_keys, unique_keys};
 
 /// Row to be written to a table, or a row that is replaced or deleted, with its keys.
 #[derive(Debug, Clone)]
@@ -33,8 +33,8 @@ pub async fn check_constraints(
     transaction: &Transaction,
     waits: &LockWaits,
 ) -> SqlResult<AttemptOutcome<()>> {
-    unique::check_unique(lookup, table, new, old, set, transaction, waits).await?;
-    foreign::check_references(lookup, table, new, set, transaction, waits).await?;
+    unique_keys::check_unique(lookup, table, new, old, set, transaction, waits).await?;
+    foreign_keys::check_references(lookup, table, new, set, transaction, waits).await?;
     Ok(AttemptOutcome::Done(()))
 }
 

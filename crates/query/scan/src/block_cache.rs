@@ -10,6 +10,7 @@ use types::{Condition, SqlError, SqlResult};
 /// `58030` if its folder cannot be used.
 pub fn block_cache(config: &ResourceConfig) -> SqlResult<BlockCache> {
     let Some(disk) = &config.cache_disk else { return Ok(BlockCache::new(config.cache_bytes)) };
-    BlockCache::with_disk(config.cache_bytes, disk.clone())
-        .map_err(|error| SqlError::new(Condition::IoError, format!("could not use the cache's folder: {error}")))
+    BlockCache::with_disk(config.cache_bytes, disk.clone()).map_err(|error| {
+        SqlError::new(Condition::IoError, format!("could not use the folder of the block cache: {error}"))
+    })
 }

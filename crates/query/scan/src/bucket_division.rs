@@ -15,11 +15,11 @@ use storage_error::from_shards;
 use types::{ColumnId, SqlResult};
 use url::Url;
 
-use crate::exec::ShardScanExec;
-use crate::parts::{Part, Parts};
 use crate::scan::{Scan, ScanShard};
+use crate::scan_parts::{Part, Parts};
+use crate::shard_scan_exec::ShardScanExec;
 use crate::table_columns::{bucket_keys, column_def};
-use crate::unflushed;
+use crate::unflushed_batch;
 use crate::unflushed_by_index::UnflushedRows;
 
 /// Distribution of a scan's rows over processes.
@@ -77,7 +77,7 @@ impl ShardScanExec {
         let mut places = vec![None; self.scan.shards.len()];
         let own: Vec<Vec<Range<u64>>> = self.scan.shards.iter().map(|shard| owned_rows(shard, keys, &is_own)).collect();
         for part in self.parts() {
-            let Part::Settled { shard, row_group, rows } = part else { continue };
+            let Part::Flushed { shard, row_group, rows } = part else { continue };
             let scanned = &self.scan.shards[*shard];
             let first: u64 = scanned.meta.row_groups[..*row_group].iter().map(|group| group.rows).sum();
             for (pages, of_others) in owned_pages(&own[*shard], first, rows) {
@@ -85,8 +85,8 @@ impl ShardScanExec {
                     shards.push(scanned.clone());
                     shards.len() - 1
                 });
-                shards[place].rows_of_others.extend(of_others);
-                parts.extend(cut_at_segments(pages).map(|rows| Part::Settled {
+                shards[place].rows_read_elsewhere.extend(of_others);
+                parts.extend(cut_at_segments(pages).map(|rows| Part::Flushed {
                     shard: place,
                     row_group: *row_group,
                     rows,
@@ -107,7 +107,7 @@ impl Scan {
         let rows = self.unflushed();
         let column = |id: ColumnId| self.table.columns.iter().find(|column| column.id == id).map(column_def);
         let columns: Vec<ColumnDef> = keys.columns().filter_map(column).collect();
-        let batch: RecordBatch = unflushed::unflushed_batch(rows, &columns, &ShardReader::schema(&columns))?;
+        let batch: RecordBatch = unflushed_batch::unflushed_batch(rows, &columns, &ShardReader::schema(&columns))?;
         let values: Vec<ArrayRef> = batch.columns().to_vec();
         keys.buckets(&values).map_err(from_shards)
     }

@@ -31,7 +31,7 @@ struct OpenShardCacheState {
 #[derive(Debug)]
 struct Entry {
     reader: Arc<OnceCell<ShardReader>>,
-    used: u64,
+    last_use: u64,
     /// Memory of the reader; 0 until the shard is open.
     bytes: usize,
 }
@@ -52,9 +52,9 @@ impl OpenShardCache {
 impl OpenShardCacheState {
     fn touch(&mut self, id: ShardId) -> Arc<OnceCell<ShardReader>> {
         self.clock += 1;
-        let fresh = || Entry { reader: Arc::default(), used: 0, bytes: 0 };
+        let fresh = || Entry { reader: Arc::default(), last_use: 0, bytes: 0 };
         let entry = self.shards.entry(id).or_insert_with(fresh);
-        entry.used = self.clock;
+        entry.last_use = self.clock;
         Arc::clone(&entry.reader)
     }
 
@@ -63,7 +63,8 @@ impl OpenShardCacheState {
         entry.bytes = bytes;
         self.bytes += bytes;
         while MEMORY_BYTES_MAX < self.bytes {
-            let oldest = self.shards.iter().filter(|(_, entry)| 0 < entry.bytes).min_by_key(|(_, entry)| entry.used);
+            let oldest =
+                self.shards.iter().filter(|(_, entry)| 0 < entry.bytes).min_by_key(|(_, entry)| entry.last_use);
             let Some(oldest) = oldest.map(|(id, _)| *id) else { return };
             let gone = self.shards.remove(&oldest).expect("the oldest entry was found in the map");
             self.bytes -= gone.bytes;

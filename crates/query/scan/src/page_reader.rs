@@ -11,8 +11,8 @@ use shards::Predicate;
 use shards::cache::ScanBatch;
 
 use crate::partition_scan::{OpenPart, PartitionScan, PartsReader, counter, shard_error};
-use crate::parts::{PartQueue, Parts};
 use crate::scan::Scan;
+use crate::scan_parts::{PartQueue, Parts};
 
 /// One run of a scan, divided among the engine's workers.
 pub struct PageRun {

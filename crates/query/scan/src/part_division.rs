@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use shards::FETCH_ROWS_MIN;
 use types::ShardId;
 
-use crate::exec::ShardScanExec;
-use crate::parts::{Part, Parts};
 use crate::scan::{Scan, ScanShard};
+use crate::scan_parts::{Part, Parts};
+use crate::shard_scan_exec::ShardScanExec;
 use crate::unflushed_by_index::UnflushedRows;
 
 /// Location of a part in its shard, which determines the part's owner.
@@ -34,11 +34,11 @@ impl ShardScanExec {
     /// Returns the locations of its parts, in order; `None` for unflushed rows, which no worker owns.
     pub fn part_locations(&self) -> Vec<Option<PartLocation>> {
         let key = |part: &Part| match part {
-            Part::Settled { shard, row_group, rows } => {
+            Part::Flushed { shard, row_group, rows } => {
                 let shard = self.scan.shards[*shard].meta.id;
                 Some(PartLocation { shard, row_group: *row_group, row: rows.start })
             }
-            Part::Fresh(_) => None,
+            Part::Unflushed(_) => None,
         };
         self.parts.iter().map(key).collect()
     }
@@ -49,17 +49,17 @@ impl ShardScanExec {
         let mut places = vec![None; self.scan.shards.len()];
         let all: Vec<&Part> = self.parts.iter().collect();
         let part = |number: &usize| match all[*number] {
-            Part::Settled { shard, row_group, rows } => {
+            Part::Flushed { shard, row_group, rows } => {
                 let place = *places[*shard].get_or_insert_with(|| {
                     shards.push(self.scan.shards[*shard].clone());
                     shards.len() - 1
                 });
-                Part::Settled { shard: place, row_group: *row_group, rows: rows.clone() }
+                Part::Flushed { shard: place, row_group: *row_group, rows: rows.clone() }
             }
-            Part::Fresh(rows) => Part::Fresh(rows.clone()),
+            Part::Unflushed(rows) => Part::Unflushed(rows.clone()),
         };
         let parts: Parts = numbers.iter().map(part).collect();
-        let reads_fresh = parts.iter().any(|part| matches!(part, Part::Fresh(_)));
+        let reads_fresh = parts.iter().any(|part| matches!(part, Part::Unflushed(_)));
         let fresh = if reads_fresh { self.scan.unflushed().to_vec() } else { Vec::new() };
         self.with_shards(shards, parts, fresh, home)
     }
@@ -68,7 +68,7 @@ impl ShardScanExec {
     pub(super) fn with_shards(&self, shards: Vec<ScanShard>, parts: Parts, fresh: UnflushedRows, home: &str) -> Self {
         let scan = Arc::new(self.scan.with_shards(shards, fresh));
         let scan = Self::new(scan, parts, self.partitions(), self.row_limit());
-        scan.with_dynamic_filters(self.dynamic_filters().to_vec()).with_home(home)
+        scan.with_dynamic_filters(self.dynamic_filters().to_vec()).with_reader_process(home)
     }
 }
 

@@ -21,10 +21,10 @@ use shards::prune::Pruning;
 use shards::{ORDINAL_COLUMN, Predicate, RowGroupRead, ShardReader, prune};
 use storage_error::from_shards;
 
-use crate::parts::{Part, PartQueue};
 use crate::scan::Scan;
+use crate::scan_parts::{Part, PartQueue};
 use crate::unflushed_by_index::rows_by_listed_keys;
-use crate::{predicates, unflushed};
+use crate::{predicates, unflushed_batch};
 
 /// Names of a scan's metrics.
 pub mod counter {
@@ -185,8 +185,8 @@ impl PartsReader {
         let scan = Arc::clone(&self.scan.scan);
         while let Some(part) = self.scan.queue.take_next() {
             let (place, row_group, rows) = match part {
-                Part::Settled { shard, row_group, rows } => (shard, row_group, rows),
-                Part::Fresh(rows) => return Ok(Some(OpenPart::Unflushed(rows))),
+                Part::Flushed { shard, row_group, rows } => (shard, row_group, rows),
+                Part::Unflushed(rows) => return Ok(Some(OpenPart::Unflushed(rows))),
             };
             let is_first = rows.start == 0;
             self.counters.row_groups.add(usize::from(is_first));
@@ -212,7 +212,7 @@ impl PartsReader {
                 batch_rows: self.scan.batch_rows,
                 fetched_bytes: Arc::clone(&self.counters.pending_bytes),
                 removed_rows: Arc::clone(&self.counters.pending_removed),
-                order: Arc::clone(&self.order),
+                predicate_order: Arc::clone(&self.order),
             };
             return Ok(Some(OpenPart::Flushed { reader, read, shard: shard.table_position, scan_position: place }));
         }
@@ -237,7 +237,7 @@ impl PartsReader {
         let pieces = (rows.start..end).step_by(step).map(move |start| start..end.min(start + step));
         let batches = pieces.map(move |piece| {
             let all = queue.few_unflushed.get().and_then(Option::as_deref).unwrap_or_else(|| scan.unflushed());
-            unflushed::unflushed_batch(&all[piece], &scan.columns, &schema).map_err(to_datafusion)
+            unflushed_batch::unflushed_batch(&all[piece], &scan.columns, &schema).map_err(to_datafusion)
         });
         stream::iter(batches).boxed()
     }

@@ -15,7 +15,7 @@ use types::{ColumnId, RowId};
 
 use crate::fragment_cache::FragmentCache;
 use crate::open_shards::OpenShardCache;
-use crate::parts::Parts;
+use crate::scan_parts::Parts;
 use crate::unflushed_by_index::{UnflushedIndexRange, UnflushedRows};
 
 /// Minimum number of parts per thread, so that all threads end at about the same time.
@@ -72,7 +72,7 @@ pub struct ScanShard {
     /// Deleted rows.
     pub deleted: Option<Arc<RoaringBitmap>>,
     /// Rows that other processes read, as far as they lie in parts of this scan.
-    pub rows_of_others: Vec<Range<u32>>,
+    pub rows_read_elsewhere: Vec<Range<u32>>,
     /// Bit set of the buckets that its rows may belong to; all bits are set if they are unknown.
     pub buckets: u64,
     /// Reader of a file of an external table, opened when the file was listed.
@@ -82,11 +82,11 @@ pub struct ScanShard {
 impl ScanShard {
     /// Returns all rows to leave out: deleted ones and those that other processes read.
     pub fn excluded_rows(&self) -> Option<Arc<RoaringBitmap>> {
-        if self.rows_of_others.is_empty() {
+        if self.rows_read_elsewhere.is_empty() {
             return self.deleted.clone();
         }
         let mut all = self.deleted.as_deref().cloned().unwrap_or_default();
-        for rows in &self.rows_of_others {
+        for rows in &self.rows_read_elsewhere {
             all.insert_range(rows.clone());
         }
         Some(Arc::new(all))

@@ -14,11 +14,11 @@ use plan::{ShardTable, TableScanPlanner};
 use shards::{BlockCache, BucketKeys, ColumnDef, Predicate, ShardMeta, ShardReader, TierStats};
 
 use crate::bucket_division::PlanForWorkers;
-use crate::exec::ShardScanExec;
 use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
 use crate::open_shards::OpenShardCache;
 use crate::predicates;
 use crate::scan::{OpaquePin, Scan, ScanShard};
+use crate::shard_scan_exec::ShardScanExec;
 use crate::table_columns::{bucket_keys, column_defs, row_locator_columns};
 use crate::unflushed_by_index::UnflushedIndexRange;
 
@@ -95,7 +95,7 @@ impl TableScanPlanner for ScanPlanner {
             meta: Arc::clone(shard),
             table_position: *number,
             deleted: rows.deleted_positions(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
-            rows_of_others: Vec::new(),
+            rows_read_elsewhere: Vec::new(),
             buckets: buckets(shard).unwrap_or(u64::MAX),
             file: table.files.as_ref().and_then(|files| files.get(*number).cloned()),
         };

@@ -38,5 +38,5 @@ pub fn slice_columns(batch: &RecordBatch, start: usize, count: usize) -> SqlResu
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = batch.columns()[start..start + count].to_vec();
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
-        .map_err(|error| SqlError::internal(format!("could not select columns of a batch: {error}")))
+        .map_err(|error| SqlError::internal(format!("could not select columns of a batch to encode its rows: {error}")))
 }

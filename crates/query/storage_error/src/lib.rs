@@ -16,7 +16,7 @@ pub use transaction::from_transaction;
 pub fn from_shards(error: shards::Error) -> SqlError {
     match error {
         shards::Error::Objects(error) => from_objects(error),
-        shards::Error::Damaged { .. } | shards::Error::Foreign { .. } | shards::Error::Decode { .. } => {
+        shards::Error::Damaged { .. } | shards::Error::NotReadable { .. } | shards::Error::Decode { .. } => {
             SqlError::new(Condition::DataCorrupted, with_causes(&error))
         }
         shards::Error::NoColumn { ref column, .. } => {

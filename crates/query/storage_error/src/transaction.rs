@@ -39,14 +39,15 @@ pub fn from_transaction(error: txn::Error) -> SqlError {
         txn::Error::Damaged { .. } => SqlError::new(Condition::DataCorrupted, error.to_string()),
         txn::Error::Store(source) => {
             let condition = if source.is_damage() { Condition::DataCorrupted } else { Condition::IoError };
-            SqlError::new(condition, "failed to read the store").with_detail(source.to_string())
+            SqlError::new(condition, "failed to read the storage of the catalog and of unflushed rows")
+                .with_detail(source.to_string())
         }
-        txn::Error::Ended { .. }
-        | txn::Error::Committer(_)
+        txn::Error::TransactionEnded { .. }
+        | txn::Error::StartCommitter(_)
         | txn::Error::OpenHistory(_)
-        | txn::Error::List(_)
-        | txn::Error::Claim(_)
-        | txn::Error::History(_) => SqlError::internal(error.to_string()),
+        | txn::Error::ListObjects(_)
+        | txn::Error::ClaimNotVerified(_)
+        | txn::Error::ArchiveLog(_) => SqlError::internal(error.to_string()),
     }
 }
 

@@ -8,13 +8,13 @@
 //!
 //! - `rewrite/` rewrites syntax that DataFusion cannot plan, before names are resolved,
 //! - `bind/` resolves names (`resolve/`), views and parameters, and has DataFusion build a plan (`query.rs`),
-//! - `semantics/` has analyzer rules for that plan, which resolve the types of expressions (`resolve.rs`) with
+//! - `semantics/` has analyzer rules for that plan, which resolve the types of expressions (`type_resolution.rs`) with
 //!   PostgreSQL's semantics,
 //! - `write/` plans INSERT, UPDATE, DELETE, MERGE and COPY,
 //! - `statement_plan.rs` has the plans of statements, `query_plan.rs` the plan of a query and its optimization,
 //!   `session_command.rs` commands to the session,
-//! - `value_lifetime.rs` tells how long an expression's value stays valid, `planning_timings.rs` measures planning, and `step.rs` has
-//!   the steps of a statement as log spans.
+//! - `value_lifetime.rs` tells how long an expression's value stays valid, `planning_timings.rs` measures planning, and
+//!   `statement_step.rs` has the steps of a statement as log spans.
 
 mod bind;
 mod planning_timings;
@@ -23,7 +23,7 @@ mod rewrite;
 mod semantics;
 mod session_command;
 mod statement_plan;
-mod step;
+mod statement_step;
 mod value_lifetime;
 pub mod write;
 
@@ -38,5 +38,5 @@ pub use self::statement_plan::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
     ExplainPlan, ModifyPlan, NoRowCheck, Password, ReferencePlan, ReferencePlans, StatementPlan, WritePlan,
 };
-pub use self::step::Step;
+pub use self::statement_step::Step;
 pub use self::value_lifetime::{expression_lifetime, is_fixed_at_planning, rebind_to_session};

@@ -16,11 +16,11 @@ use optimizer::common_subplans::{self, OptimizedPlan, WithQueryReference};
 use optimizer::correlated_subqueries::CorrelatedSubqueryRule;
 use plan::{ShardTable, StreamTable};
 use tokio_util::sync::CancellationToken;
-use types::stack::{PlanningStackFuture, with_planning_stack};
+use types::stack_limit::{PlanningStackFuture, with_planning_stack};
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
 use crate::planning_timings::{PlanningPhase, PlanningTimings};
-use crate::step::Step;
+use crate::statement_step::Step;
 
 /// Column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,8 +84,8 @@ impl OuterLimit {
     /// # Errors
     /// SQLSTATE 2201X and 2201W for negative counts.
     pub fn counts(&self) -> SqlResult<(u64, Option<u64>)> {
-        let offset = count(self.offset.as_ref(), "OFFSET", Condition::InvalidRowCountInOffset)?;
-        let limit = count(self.limit.as_ref(), "LIMIT", Condition::InvalidRowCountInLimit)?;
+        let offset = literal_count(self.offset.as_ref(), "OFFSET", Condition::InvalidRowCountInOffset)?;
+        let limit = literal_count(self.limit.as_ref(), "LIMIT", Condition::InvalidRowCountInLimit)?;
         Ok((offset.unwrap_or(0), limit))
     }
 
@@ -99,7 +99,7 @@ impl OuterLimit {
     }
 }
 
-fn count(expr: Option<&Expr>, clause: &str, negative: Condition) -> SqlResult<Option<u64>> {
+fn literal_count(expr: Option<&Expr>, clause: &str, negative: Condition) -> SqlResult<Option<u64>> {
     match expr {
         None | Some(Expr::Literal(ScalarValue::Int64(None) | ScalarValue::Null, _)) => Ok(None),
         Some(Expr::Literal(ScalarValue::Int64(Some(count)), _)) => match u64::try_from(*count) {

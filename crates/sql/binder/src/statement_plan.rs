@@ -141,9 +141,9 @@ pub struct DefinePlan {
     /// Update to run after the changes are staged: gives existing rows their values of new columns.
     pub backfill: Option<Box<ModifyPlan>>,
     /// Name for the error message if the statement cannot run in a transaction block.
-    pub forbidden_in_block: Option<&'static str>,
+    pub forbidden_in_transaction_block: Option<&'static str>,
     /// Pins on the historical snapshots whose rows `changes` copy.
-    pub pins: Vec<SnapshotPin>,
+    pub snapshot_pins: Vec<SnapshotPin>,
     /// Table whose current rows `changes` copy.
     pub copied_table: Option<Oid>,
 }

@@ -13,7 +13,7 @@ use types::{CommitTs, Condition, SqlError, SqlResult, TimeTravelTarget};
 
 use super::constraint_name::{choose_sequence_name, is_relation};
 use super::create_table::already_exists_notice;
-use super::name::{self, ResolvedRelation};
+use super::name_resolution::{self, ResolvedRelation};
 
 /// Creates a table with the columns, keys, checks, indexes and rows of another, at present or at an earlier snapshot.
 /// Foreign keys are left out.
@@ -27,15 +27,15 @@ pub fn clone_table(
     version: Option<&TableVersion>,
 ) -> SqlResult<DefinePlan> {
     let context = binder.context();
-    let name::CreationTarget { schema, name: new_name, temporary, .. } =
-        name::creation_target(context, &create.name, false)?;
+    let name_resolution::CreationTarget { schema, name: new_name, temporary, .. } =
+        name_resolution::creation_target(context, &create.name, false)?;
     if temporary {
-        return Err(SqlError::unsupported("a clone among temporary tables"));
+        return Err(SqlError::unsupported("CLONE into a temporary table"));
     }
     let mut plan = DefinePlan { command_tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
-    if name::find_relation_in(&context.snapshot, &schema.name, new_name).is_some() {
+    if name_resolution::find_relation_in(&context.snapshot, &schema.name, new_name).is_some() {
         if !create.if_not_exists {
-            return Err(name::duplicate_relation(new_name));
+            return Err(name_resolution::duplicate_relation(new_name));
         }
         plan.notices.push(already_exists_notice(new_name));
         return Ok(plan);
@@ -43,23 +43,25 @@ pub fn clone_table(
     let historical = match version {
         Some(version) => {
             let (past, pin) = context_at_snapshot(context, time_travel_target(binder, version)?)?;
-            plan.pins.push(pin);
+            plan.snapshot_pins.push(pin);
             Some(past)
         }
         None => None,
     };
     let then = historical.as_deref().unwrap_or(context);
-    let old = match name::resolve_relation(then, source)?.ok_or_else(|| name::undefined_relation(source))? {
+    let old = match name_resolution::resolve_relation(then, source)?
+        .ok_or_else(|| name_resolution::undefined_relation(source))?
+    {
         ResolvedRelation::Table(table) => table,
-        ResolvedRelation::SystemTable => return Err(name::system_table_error(source)),
-        _ => return Err(name::wrong_kind_error(name::split_name(context, source)?.1, "table")),
+        ResolvedRelation::SystemTable => return Err(name_resolution::system_table_error(source)),
+        _ => return Err(name_resolution::wrong_kind_error(name_resolution::split_name(context, source)?.1, "table")),
     };
     if !context.owns(old.owner) {
         let message = format!("permission denied for table {}", old.name);
         return Err(SqlError::new(Condition::InsufficientPrivilege, message));
     }
     if then.snapshot.schema(old.schema).is_some_and(|schema| schema.is_temporary()) {
-        return Err(SqlError::unsupported("a clone of a temporary table"));
+        return Err(SqlError::unsupported("CLONE of a temporary table"));
     }
     let mut table = Table {
         oid: (context.new_oid)(),
@@ -168,7 +170,8 @@ fn continue_sequence(
 /// # Errors
 /// Errors of an invalid name, and errors of the storage.
 pub fn last_drop(context: &StatementContext, written: &ObjectName) -> SqlResult<Option<LastDrop>> {
-    let name::CreationTarget { schema, name, .. } = name::creation_target(context, written, false)?;
+    let name_resolution::CreationTarget { schema, name, .. } =
+        name_resolution::creation_target(context, written, false)?;
     let last = context.time_travel.last_drop(schema.oid, name)?;
     Ok(last.filter(|last| context.snapshot.table(last.table).is_none()))
 }
@@ -185,13 +188,13 @@ pub fn time_before_drop(drop: &LastDrop) -> TimeTravelTarget {
 /// `42P01` if none was dropped within the retention period, `42P07` for an existing name, `42501` for a table of
 /// another owner.
 pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResult<DefinePlan> {
-    let name::CreationTarget { schema, name: table_name, temporary, .. } =
-        name::creation_target(context, written, false)?;
+    let name_resolution::CreationTarget { schema, name: table_name, temporary, .. } =
+        name_resolution::creation_target(context, written, false)?;
     if temporary {
         return Err(SqlError::unsupported("UNDROP of a temporary table"));
     }
-    if name::find_relation_in(&context.snapshot, &schema.name, table_name).is_some() {
-        return Err(name::duplicate_relation(table_name));
+    if name_resolution::find_relation_in(&context.snapshot, &schema.name, table_name).is_some() {
+        return Err(name_resolution::duplicate_relation(table_name));
     }
     let nothing = || {
         let message = format!("table \"{table_name}\" was not dropped");
@@ -200,16 +203,17 @@ pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResu
     let drop = context.inputs.last_drop.ok_or_else(nothing)?;
     let (past, pin) = context_at_snapshot(context, time_before_drop(&drop))?;
     let old = past.snapshot.table(drop.table).ok_or_else(nothing)?;
-    name::check_owner(context, old.owner, "table", &old.name)?;
-    let mut plan = DefinePlan { command_tag: "UNDROP TABLE".to_owned(), pins: vec![pin], ..DefinePlan::default() };
+    name_resolution::check_owner(context, old.owner, "table", &old.name)?;
+    let mut plan =
+        DefinePlan { command_tag: "UNDROP TABLE".to_owned(), snapshot_pins: vec![pin], ..DefinePlan::default() };
     let mut table = Table::clone(old);
     if context.snapshot.role(table.owner).is_none() {
         table.owner = context.role.oid;
     }
     let names = table.constraints.iter().filter(|constraint| constraint.kind.is_key()).map(|key| &key.name);
     for name in names.chain(table.indexes.iter().map(|index| &index.name)) {
-        if name::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
-            return Err(name::duplicate_relation(name));
+        if name_resolution::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
+            return Err(name_resolution::duplicate_relation(name));
         }
     }
     table.constraints.retain(|constraint| {

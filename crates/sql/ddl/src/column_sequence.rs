@@ -10,7 +10,7 @@ use system_catalog::nextval_default;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::constraint_name::choose_sequence_name;
-use super::name;
+use super::name_resolution;
 use super::sequence_options::{self, SequenceUse, refuse_non_integer_type};
 
 /// New sequence that has no name or owning column yet.
@@ -34,14 +34,14 @@ pub(super) fn make_serial(context: &StatementContext, column: &mut Column) -> Sq
     let oid = (context.new_oid)();
     let mut sequence = sequence_options::new_sequence(oid, &[], SequenceUse::Plain)?;
     if column.sql_type != SqlType::Int8 {
-        sequence = Sequence { max: limit(&column.sql_type), sql_type: column.sql_type.clone(), ..sequence };
+        sequence = Sequence { max: serial_max(&column.sql_type), sql_type: column.sql_type.clone(), ..sequence };
     }
     column.default = Some(nextval_default(oid));
     column.sequences = vec![oid];
     Ok(NewSequence { sequence, name: None })
 }
 
-fn limit(sql_type: &SqlType) -> i64 {
+fn serial_max(sql_type: &SqlType) -> i64 {
     if *sql_type == SqlType::Int2 { i64::from(i16::MAX) } else { i64::from(i32::MAX) }
 }
 
@@ -115,14 +115,14 @@ pub(super) fn attach_sequence(
         .collect();
     sequence.name = match &name {
         Some(name) => {
-            let (schema, bare) = name::split_name(context, name)?;
+            let (schema, bare) = name_resolution::split_name(context, name)?;
             let own = context.snapshot.schema(table.schema);
             if schema.is_some_and(|schema| own.is_none_or(|own| own.name != schema)) {
                 let message = "sequence must be in same schema as table it is linked to";
                 return Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message));
             }
             if context.snapshot.relation(table.schema, bare).is_some() || taken.contains(&bare) {
-                return Err(name::duplicate_relation(bare));
+                return Err(name_resolution::duplicate_relation(bare));
             }
             bare.to_owned()
         }

@@ -11,7 +11,7 @@ use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use super::constraint_name::{choose_name, is_relation};
 use super::key_type::{has_order, keys_match, unordered_type};
-use super::name::{self, ResolvedRelation};
+use super::name_resolution::{self, ResolvedRelation};
 
 /// Converts a column constraint to a table constraint; `None` for kinds that are properties of the column.
 pub(super) fn from_column_constraint(column: &Ident, written: &ColumnConstraint) -> Option<TableConstraint> {
@@ -87,7 +87,7 @@ fn build_constraint(binder: &Binder<'_>, table: &mut Table, constraint: &TableCo
     let name = match &constraint.name {
         Some(name) => {
             if kind.is_key() && is_relation(state, table, &name.value) {
-                return Err(name::duplicate_relation(&name.value));
+                return Err(name_resolution::duplicate_relation(&name.value));
             }
             name.value.clone()
         }
@@ -119,10 +119,10 @@ pub(super) fn duplicate_constraint(constraint: &str, table: &str) -> SqlError {
     SqlError::new(Condition::DuplicateObject, message)
 }
 
-type Suggestion = (Option<String>, &'static str);
+type DefaultNameParts = (Option<String>, &'static str);
 
 /// Binds a CHECK; returns it with the parts of its default name: the column, if it uses exactly one, and the label.
-fn build_check(binder: &Binder<'_>, table: &Table, expression: &Expr) -> SqlResult<(ConstraintKind, Suggestion)> {
+fn build_check(binder: &Binder<'_>, table: &Table, expression: &Expr) -> SqlResult<(ConstraintKind, DefaultNameParts)> {
     let bound = binder.bind_column_expression(expression, &table.columns, &SqlType::Bool)?;
     let used = bound.column_refs();
     let uses = |column: &&Column| used.iter().any(|reference| reference.name == column.name);
@@ -260,10 +260,10 @@ pub(super) fn key_not_enforced(table: &Table) -> SqlError {
 fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References) -> SqlResult<Option<Arc<Table>>> {
     let context = binder.context();
     let name = &references.table;
-    let (schema, bare) = name::split_name(context, name)?;
+    let (schema, bare) = name_resolution::split_name(context, name)?;
     let own_schema = context.snapshot.schema(table.schema).map(|schema| schema.name.as_str());
     let is_own = bare == table.name && schema.is_none_or(|schema| Some(schema) == own_schema);
-    match name::resolve_relation(context, name)? {
+    match name_resolution::resolve_relation(context, name)? {
         Some(ResolvedRelation::Table(found)) if found.oid == table.oid => Ok(None),
         // A new table that refers to itself is not in the catalog yet, unless its name resolves to another table.
         None if is_own => Ok(None),
@@ -274,7 +274,7 @@ fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References)
             }
             Ok(Some(found))
         }
-        Some(ResolvedRelation::SystemTable) => Err(name::system_table_error(name)),
+        Some(ResolvedRelation::SystemTable) => Err(name_resolution::system_table_error(name)),
         Some(
             ResolvedRelation::External(_)
             | ResolvedRelation::View(_)
@@ -285,7 +285,7 @@ fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References)
             let message = format!("referenced relation \"{bare}\" is not a table");
             Err(SqlError::new(Condition::WrongObjectType, message))
         }
-        None => Err(name::undefined_relation(name)),
+        None => Err(name_resolution::undefined_relation(name)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use catalog::{CatalogState, Table};
 
-use super::name;
+use super::name_resolution;
 
 /// Maximum length of a name in bytes, as in PostgreSQL.
 const NAME_BYTES_MAX: usize = 63;
@@ -60,5 +60,5 @@ fn join_truncated(table: &str, column: Option<&str>, label: &str) -> String {
 /// Whether a relation of the table's schema, or the table itself, has the name; keys share the namespace, as indexes.
 pub(super) fn is_relation(state: &CatalogState, table: &Table, name: &str) -> bool {
     let schema = state.schema(table.schema).map_or("", |schema| schema.name.as_str());
-    name == table.name || name::find_relation_in(state, schema, name).is_some()
+    name == table.name || name_resolution::find_relation_in(state, schema, name).is_some()
 }

@@ -9,7 +9,7 @@ use syntax::statement::{CreateTable, TableSource};
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use crate::create_table::{already_exists_notice, apply_placement, new_table, on_commit};
-use crate::name::{creation_target, duplicate_relation, find_relation_in};
+use crate::name_resolution::{creation_target, duplicate_relation, find_relation_in};
 use crate::storage_parameter;
 
 /// Plans the new table and the insert of its rows. With IF NOT EXISTS and an existing table, the plan changes nothing.

@@ -8,7 +8,7 @@ use session_context::StatementContext;
 use syntax::statement::CreateSchema;
 use types::{Condition, SqlError, SqlResult};
 
-use super::name;
+use super::name_resolution;
 
 /// Creates a schema, owned by the role of AUTHORIZATION or else by the statement's role.
 ///
@@ -17,7 +17,7 @@ use super::name;
 /// an unknown role.
 pub fn create_schema(context: &StatementContext, create: &CreateSchema) -> SqlResult<DefinePlan> {
     let owner = match &create.owner {
-        Some(role) => name::resolve_new_owner(context, role)?,
+        Some(role) => name_resolution::resolve_new_owner(context, role)?,
         None => Arc::clone(&context.role),
     };
     let name = create.name.as_ref().map_or(&owner.name, |name| &name.value);

@@ -11,7 +11,9 @@ use syntax::statement::{
 use types::{CachePolicy, ColumnId, Condition, OnCommit, SqlError, SqlResult};
 
 use super::column_sequence::{self, NewSequence};
-use super::{column, constraint, index, like, name, placement, storage_parameter};
+use super::{
+    column_definition, constraint, distribution_clauses, index, like_clause, name_resolution, storage_parameter,
+};
 
 /// Creates a table with the columns that the statement lists.
 ///
@@ -19,23 +21,23 @@ use super::{column, constraint, index, like, name, placement, storage_parameter}
 /// `42P07` for an existing name, `42701` for a duplicate column, `54011` for too many columns, and errors of a type, an
 /// expression, a constraint or a key.
 pub fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResult<DefinePlan> {
-    let TableSource::Columns { columns, likes, constraints } = &create.source else {
+    let TableSource::Columns { columns, like_tables, constraints } = &create.source else {
         return Err(SqlError::internal("create_table was called for a CREATE TABLE without a column list"));
     };
     let context = binder.context();
-    let name::CreationTarget { schema, name, temporary, schema_change: made } =
-        name::creation_target(context, &create.name, create.temporary)?;
+    let name_resolution::CreationTarget { schema, name, temporary, schema_change: made } =
+        name_resolution::creation_target(context, &create.name, create.temporary)?;
     let on_commit = on_commit(create, temporary)?;
     let mut plan = DefinePlan { command_tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
-    if name::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
+    if name_resolution::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
         if !create.if_not_exists {
-            return Err(name::duplicate_relation(name));
+            return Err(name_resolution::duplicate_relation(name));
         }
         plan.notices.push(already_exists_notice(name));
         return Ok(plan);
     }
     let mut parts = TableElements::default();
-    parts.collect(binder, name, columns, likes)?;
+    parts.collect(binder, name, columns, like_tables)?;
     let mut table = new_table(binder, &schema, name, parts.columns)?;
     storage_parameter::apply_to_table(&mut table, &create.parameters)?;
     table.temporary = on_commit;
@@ -109,8 +111,8 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
             let message = format!("column \"{}\" specified more than once", column.name);
             return Err(SqlError::new(Condition::DuplicateColumn, message));
         }
-        column::refuse_system_name(&column.name)?;
-        column::refuse_too_many(table.columns.len() + 1)?;
+        column_definition::refuse_system_name(&column.name)?;
+        column_definition::refuse_too_many(table.columns.len() + 1)?;
         column.id = ColumnId(table.next_column);
         table.next_column += 1;
         table.columns.push(column);
@@ -129,10 +131,10 @@ pub(crate) fn apply_placement(
     order: Option<&statement::OrderClause>,
 ) -> SqlResult<()> {
     if let Some(distribution) = distribution {
-        table.distribution = placement::resolve_distribution(table, distribution)?;
+        table.distribution = distribution_clauses::resolve_distribution(table, distribution)?;
     }
     if let Some(order) = order {
-        table.order = placement::resolve_order(table, order)?;
+        table.order = distribution_clauses::resolve_order(table, order)?;
     }
     Ok(())
 }
@@ -157,11 +159,11 @@ impl TableElements {
         binder: &Binder<'_>,
         table: &str,
         columns: &[ColumnDefinition],
-        likes: &[LikeTable],
+        like_tables: &[LikeTable],
     ) -> SqlResult<()> {
         for position in 0..=columns.len() {
-            for like in likes.iter().filter(|like| like.position == position) {
-                let copied = like::copy_like(binder, like, self.columns.len())?;
+            for like in like_tables.iter().filter(|like| like.position == position) {
+                let copied = like_clause::copy_like(binder, like, self.columns.len())?;
                 let position = self.columns.len();
                 self.sequences.extend(copied.sequences.into_iter().map(|(at, sequence)| (position + at, sequence)));
                 self.columns.extend(copied.columns);
@@ -170,7 +172,7 @@ impl TableElements {
                 self.indexes.extend(copied.indexes);
             }
             let Some(definition) = columns.get(position) else { continue };
-            let defined = column::build_column(binder, table, definition)?;
+            let defined = column_definition::build_column(binder, table, definition)?;
             self.sequences.extend(defined.sequence.map(|sequence| (self.columns.len(), sequence)));
             self.columns.push(defined.column);
             self.constraints.extend(column_constraints(definition));

@@ -12,8 +12,8 @@ use syntax::{Walk, statement::CreateView};
 use system_catalog::SEQUENCE_COLUMNS;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
-use super::name::{self, ResolvedRelation};
-use super::{column, view_text};
+use super::name_resolution::{self, ResolvedRelation};
+use super::{column_definition, view_text};
 
 /// Creates a view whose definition has all names resolved, so that it reads the same relations whatever is created or
 /// renamed later.
@@ -35,13 +35,13 @@ pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<Define
     let used = ViewDependencies::collect(&context.snapshot, &resolved);
     let reads_temporary = used.relations.iter().any(|relation| is_temporary(&context.snapshot, *relation));
     let temporary = create.temporary || reads_temporary;
-    let name::CreationTarget { schema, name, schema_change: made, .. } =
-        name::creation_target(context, &create.name, temporary)?;
-    let old = match name::find_relation_in(&context.snapshot, &schema.name, name) {
+    let name_resolution::CreationTarget { schema, name, schema_change: made, .. } =
+        name_resolution::creation_target(context, &create.name, temporary)?;
+    let old = match name_resolution::find_relation_in(&context.snapshot, &schema.name, name) {
         None => None,
-        Some(_) if !create.or_replace => return Err(name::duplicate_relation(name)),
+        Some(_) if !create.or_replace => return Err(name_resolution::duplicate_relation(name)),
         Some(ResolvedRelation::View(view)) => Some(view),
-        Some(_) => return Err(name::wrong_kind_error(name, "view")),
+        Some(_) => return Err(name_resolution::wrong_kind_error(name, "view")),
     };
     let mut view = View {
         oid: Oid(0),
@@ -58,7 +58,7 @@ pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<Define
     match old {
         None => view.oid = (context.new_oid)(),
         Some(old) => {
-            name::check_owner(context, old.owner, "view", &old.name)?;
+            name_resolution::check_owner(context, old.owner, "view", &old.name)?;
             check_replacement(&old, &view)?;
             refuse_recursion(&context.snapshot, &old, &view)?;
             view.oid = old.oid;
@@ -85,8 +85,8 @@ fn is_temporary(state: &CatalogState, relation: Oid) -> bool {
 }
 
 fn uses_time_travel(query: &Query) -> bool {
-    struct AsOf;
-    impl Visitor for AsOf {
+    struct AsOfFinder;
+    impl Visitor for AsOfFinder {
         type Break = ();
 
         fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
@@ -96,7 +96,7 @@ fn uses_time_travel(query: &Query) -> bool {
             }
         }
     }
-    query.walk(&mut AsOf).is_break()
+    query.walk(&mut AsOfFinder).is_break()
 }
 
 /// Returns the names and types of the view's columns; the statement's column names replace the first ones of the query.
@@ -105,7 +105,7 @@ fn columns(create: &CreateView, query: &QueryPlan) -> SqlResult<Vec<(String, Sql
         let message = "CREATE VIEW specifies more column names than columns";
         return Err(SqlError::new(Condition::SyntaxError, message));
     }
-    column::refuse_too_many(query.columns.len())?;
+    column_definition::refuse_too_many(query.columns.len())?;
     let mut columns: Vec<(String, SqlType)> = Vec::with_capacity(query.columns.len());
     for (index, output) in query.columns.iter().enumerate() {
         let name = create.columns.get(index).map_or(&output.name, |name| &name.value);

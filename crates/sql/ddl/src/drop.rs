@@ -9,8 +9,8 @@ use session_context::StatementContext;
 use syntax::statement::{Drop, DropKind};
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use super::name::{self, ResolvedRelation};
-use super::{dependency, index, role, sequence};
+use super::name_resolution::{self, ResolvedRelation};
+use super::{drop_dependents, index, role, sequence};
 
 /// Drops objects, and with CASCADE their dependants.
 ///
@@ -43,14 +43,14 @@ pub fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
             Err(missing) => return Err(missing),
         }
     }
-    let dependencies = dependency::dependants_of_objects(context, &named);
+    let dependencies = drop_dependents::dependants_of_objects(context, &named);
     if !drop.cascade && !dependencies.is_empty() {
         return Err(match named.as_slice() {
-            [one] => dependency::drop_refusal(&dependency::describe_object(context, *one), &dependencies),
-            _ => for_several_objects(dependency::drop_refusal("", &dependencies)),
+            [one] => drop_dependents::drop_refusal(&drop_dependents::describe_object(context, *one), &dependencies),
+            _ => for_several_objects(drop_dependents::drop_refusal("", &dependencies)),
         });
     }
-    plan.notices.extend(dependency::cascade_notice(&dependencies));
+    plan.notices.extend(drop_dependents::cascade_notice(&dependencies));
     let dropped = context.snapshot.drop_plan(&named, true);
     plan.changes = dropped.map_err(|error| SqlError::internal(error.to_string()))?.changes;
     Ok(plan)
@@ -66,11 +66,16 @@ pub(super) fn find_index(
     context: &StatementContext,
     name: &ObjectName,
 ) -> SqlResult<Result<(Arc<Table>, Oid), SqlError>> {
-    match name::resolve_relation(context, name)? {
+    match name_resolution::resolve_relation(context, name)? {
         Some(ResolvedRelation::Index(table, oid)) => {
             let owns_schema = context.snapshot.schema(table.schema).is_some_and(|schema| context.owns(schema.owner));
             if !owns_schema {
-                name::check_owner(context, table.owner, "index", name::split_name(context, name)?.1)?;
+                name_resolution::check_owner(
+                    context,
+                    table.owner,
+                    "index",
+                    name_resolution::split_name(context, name)?.1,
+                )?;
             }
             Ok(Ok((table, oid)))
         }
@@ -86,15 +91,15 @@ pub(super) fn find_index(
 
 /// Finds a table, view or sequence; the inner error becomes a notice with IF EXISTS.
 fn find_relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlResult<Result<Oid, SqlError>> {
-    let (schema, bare) = name::split_name(context, name)?;
-    let Some(found) = name::resolve_relation(context, name)? else {
+    let (schema, bare) = name_resolution::split_name(context, name)?;
+    let Some(found) = name_resolution::resolve_relation(context, name)? else {
         if let Some(schema) = schema
-            && let Err(missing) = name::existing_schema(context, schema)
+            && let Err(missing) = name_resolution::existing_schema(context, schema)
         {
             return Ok(Err(missing));
         }
         let condition = if kind == "index" { Condition::UndefinedObject } else { Condition::UndefinedTable };
-        let message = format!("{kind} \"{}\" does not exist", name::join_name(name));
+        let message = format!("{kind} \"{}\" does not exist", name_resolution::join_name(name));
         return Ok(Err(SqlError::new(condition, message)));
     };
     let (oid, schema, owner) = match (&found, kind) {
@@ -106,7 +111,7 @@ fn find_relation(context: &StatementContext, name: &ObjectName, kind: &str) -> S
             sequence::refuse_identity(context, sequence)?;
             (sequence.oid, sequence.schema, sequence.owner)
         }
-        (ResolvedRelation::SystemTable, _) => return Err(name::system_table_error(name)),
+        (ResolvedRelation::SystemTable, _) => return Err(name_resolution::system_table_error(name)),
         (ResolvedRelation::Key, "index") => {
             let message = format!("cannot drop index {bare} because a constraint requires it");
             return Err(SqlError::new(Condition::DependentObjectsStillExist, message)
@@ -122,23 +127,23 @@ fn find_relation(context: &StatementContext, name: &ObjectName, kind: &str) -> S
             };
             let article = if matches!(right, "index" | "external table") { "an" } else { "a" };
             let hint = format!("Use DROP {} to remove {article} {right}.", right.to_uppercase());
-            return Err(name::wrong_kind_error(bare, kind).with_hint(hint));
+            return Err(name_resolution::wrong_kind_error(bare, kind).with_hint(hint));
         }
     };
     let owns_schema = context.snapshot.schema(schema).is_some_and(|schema| context.owns(schema.owner));
     if !owns_schema {
-        name::check_owner(context, owner, kind, bare)?;
+        name_resolution::check_owner(context, owner, kind, bare)?;
     }
     Ok(Ok(oid))
 }
 
 /// Finds a schema; the inner error becomes a notice with IF EXISTS.
 fn find_schema(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<Oid, SqlError>> {
-    let schema = match name::existing_schema(context, &name::join_name(name)) {
+    let schema = match name_resolution::existing_schema(context, &name_resolution::join_name(name)) {
         Ok(schema) => schema,
         Err(missing) => return Ok(Err(missing)),
     };
-    name::check_owner(context, schema.owner, "schema", &schema.name)?;
+    name_resolution::check_owner(context, schema.owner, "schema", &schema.name)?;
     refuse_system(&schema)?;
     Ok(Ok(schema.oid))
 }

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{Expr, VisitorMut};
 use syntax::{Walk, parse_stored_expr, to_sql_text};
 use types::SqlResult;
 
-use super::name;
+use super::name_resolution;
 
 /// Renames a column in the text of an expression over one table's columns.
 ///
@@ -15,16 +15,16 @@ use super::name;
 pub(super) fn rename_column(text: &str, from: &str, to: &str) -> SqlResult<String> {
     let mut expression = parse_stored_expr(text)?;
     // The visitor never breaks.
-    let _: ControlFlow<()> = expression.walk_mut(&mut Renamer { from, to });
+    let _: ControlFlow<()> = expression.walk_mut(&mut ExpressionColumnRenamer { from, to });
     Ok(to_sql_text(&expression))
 }
 
-struct Renamer<'a> {
+struct ExpressionColumnRenamer<'a> {
     from: &'a str,
     to: &'a str,
 }
 
-impl VisitorMut for Renamer<'_> {
+impl VisitorMut for ExpressionColumnRenamer<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -34,7 +34,7 @@ impl VisitorMut for Renamer<'_> {
             _ => None,
         };
         if let Some(column) = column.filter(|column| column.value == self.from) {
-            *column = name::ident(self.to);
+            *column = name_resolution::ident(self.to);
         }
         ControlFlow::Continue(())
     }

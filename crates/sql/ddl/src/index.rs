@@ -9,12 +9,12 @@ use session_context::StatementContext;
 use syntax::statement::{CreateIndex, Drop};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
-use super::column::check_collation;
+use super::column_definition::check_collation;
 use super::constraint_name::choose_name;
 use super::create_table::already_exists_notice;
 use super::key_check;
 use super::key_type::{has_order, unordered_type};
-use super::name::{self, ResolvedRelation};
+use super::name_resolution::{self, ResolvedRelation};
 use super::{operator_class, storage_parameter};
 
 /// Creates an index of a table; for UNIQUE, the plan has a check of the existing rows.
@@ -24,26 +24,27 @@ use super::{operator_class, storage_parameter};
 /// `42704` for one whose type has no order, `42P07` for an existing name.
 pub fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResult<DefinePlan> {
     let context = binder.context();
-    let table =
-        match name::resolve_relation(context, &create.table)?.ok_or_else(|| name::undefined_relation(&create.table))? {
-            ResolvedRelation::Table(table) => table,
-            ResolvedRelation::SystemTable => return Err(name::system_table_error(&create.table)),
-            ResolvedRelation::External(table) => return Err(not_indexable(&table.name, "external tables")),
-            ResolvedRelation::View(view) => return Err(not_indexable(&view.name, "views")),
-            ResolvedRelation::Sequence(sequence) => return Err(not_indexable(&sequence.name, "sequences")),
-            ResolvedRelation::Key | ResolvedRelation::Index(..) => {
-                return Err(not_indexable(name::split_name(context, &create.table)?.1, "indexes"));
-            }
-        };
-    name::check_owner(context, table.owner, "table", &table.name)?;
+    let table = match name_resolution::resolve_relation(context, &create.table)?
+        .ok_or_else(|| name_resolution::undefined_relation(&create.table))?
+    {
+        ResolvedRelation::Table(table) => table,
+        ResolvedRelation::SystemTable => return Err(name_resolution::system_table_error(&create.table)),
+        ResolvedRelation::External(table) => return Err(not_indexable(&table.name, "external tables")),
+        ResolvedRelation::View(view) => return Err(not_indexable(&view.name, "views")),
+        ResolvedRelation::Sequence(sequence) => return Err(not_indexable(&sequence.name, "sequences")),
+        ResolvedRelation::Key | ResolvedRelation::Index(..) => {
+            return Err(not_indexable(name_resolution::split_name(context, &create.table)?.1, "indexes"));
+        }
+    };
+    name_resolution::check_owner(context, table.owner, "table", &table.name)?;
     let schema = context.snapshot.schema(table.schema).map(Arc::clone);
     let schema =
         schema.ok_or_else(|| SqlError::internal("the schema of the indexed table is missing in the catalog"))?;
     let mut plan = DefinePlan { command_tag: "CREATE INDEX".to_owned(), ..DefinePlan::default() };
     let name = match &create.name {
-        Some(name) if name::find_relation_in(&context.snapshot, &schema.name, &name.value).is_some() => {
+        Some(name) if name_resolution::find_relation_in(&context.snapshot, &schema.name, &name.value).is_some() => {
             if !create.if_not_exists {
-                return Err(name::duplicate_relation(&name.value));
+                return Err(name_resolution::duplicate_relation(&name.value));
             }
             plan.notices.push(already_exists_notice(&name.value));
             return Ok(plan);
@@ -55,13 +56,13 @@ pub fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResult<Defi
             default_index_name(context, &table, &columns.into_iter().chain(included).collect::<Vec<_>>())
         }
     };
-    name::check_can_create_in(context, &schema, &name)?;
+    name_resolution::check_can_create_in(context, &schema, &name)?;
     let mut index = build_index(&table, create)?;
     if create.unique {
         plan.checks.push(key_check::unique_check(binder, context, &table, &name, &index.columns)?);
     }
     if create.concurrently {
-        plan.forbidden_in_block = Some("CREATE INDEX CONCURRENTLY");
+        plan.forbidden_in_transaction_block = Some("CREATE INDEX CONCURRENTLY");
     }
     (index.oid, index.name) = ((context.new_oid)(), name);
     let mut altered = Table::clone(&table);
@@ -92,7 +93,7 @@ fn build_index(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
         if !has_order(&column.sql_type) {
             return Err(unordered_type(&column.sql_type));
         }
-        let collation = written.collation.as_ref().map(name::join_name);
+        let collation = written.collation.as_ref().map(name_resolution::join_name);
         let collation = collation.map(|it| it.strip_prefix("pg_catalog.").unwrap_or(&it).to_owned());
         let operators = written.operator_class.as_ref();
         index.columns.push(column.id);
@@ -138,8 +139,11 @@ fn not_indexable(relation: &str, kind: &str) -> SqlError {
 /// another kind of relation.
 pub(super) fn drop_index(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
     let outside_block = drop.concurrently.then_some("DROP INDEX CONCURRENTLY");
-    let mut plan =
-        DefinePlan { command_tag: "DROP INDEX".to_owned(), forbidden_in_block: outside_block, ..DefinePlan::default() };
+    let mut plan = DefinePlan {
+        command_tag: "DROP INDEX".to_owned(),
+        forbidden_in_transaction_block: outside_block,
+        ..DefinePlan::default()
+    };
     let mut snapshot = Arc::clone(&context.snapshot);
     for name in &drop.names {
         let found = super::drop::find_index(context, name)?;

@@ -8,7 +8,7 @@ use session_context::StatementContext;
 use syntax::Statement;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
-use super::name;
+use super::name_resolution;
 
 /// Checks that no two rows of `table`, as of `context`, share the columns; NULLs are distinct.
 pub(super) fn unique_check(
@@ -22,13 +22,13 @@ pub(super) fn unique_check(
     let known: Vec<String> = names.iter().map(|name| format!("{name} IS NOT NULL")).collect();
     let text = format!(
         "SELECT 1 FROM {} WHERE {} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
-        relation(context, table),
+        qualified_name(context, table),
         known.join(" AND "),
         names.join(", ")
     );
     let violation = SqlError::new(Condition::UniqueViolation, format!("could not create unique index \"{key}\""))
         .with_detail(format!("Values of ({}) are duplicated.", names.join(", ")))
-        .with_table(schema(context, table), &table.name)
+        .with_table(schema_name(context, table), &table.name)
         .with_constraint(key);
     Ok(NoRowCheck { query: plan_query(binder, context, &text)?, violation })
 }
@@ -66,31 +66,31 @@ fn foreign_key_check(
     let equal: Vec<String> = own.iter().zip(&others).map(|(own, other)| format!("t.{other} = r.{own}")).collect();
     let text = format!(
         "SELECT 1 FROM {} AS r WHERE {} AND NOT EXISTS (SELECT 1 FROM {} AS t WHERE {}) LIMIT 1",
-        relation(context, table),
+        qualified_name(context, table),
         known.join(" AND "),
-        relation(context, target),
+        qualified_name(context, target),
         equal.join(" AND ")
     );
     let message = format!("insert or update on table \"{}\" violates foreign key constraint \"{key}\"", table.name);
     let detail = format!("A value of ({}) is not present in table \"{}\".", own.join(", "), target.name);
     let violation = SqlError::new(Condition::ForeignKeyViolation, message)
         .with_detail(detail)
-        .with_table(schema(context, table), &table.name)
+        .with_table(schema_name(context, table), &table.name)
         .with_constraint(key);
     Ok(NoRowCheck { query: plan_query(binder, context, &text)?, violation })
 }
 
 fn quoted_names(table: &Table, columns: &[ColumnId]) -> Vec<String> {
     let names = columns.iter().filter_map(|id| table.column(*id));
-    names.map(|column| name::ident(&column.name).to_string()).collect()
+    names.map(|column| name_resolution::ident(&column.name).to_string()).collect()
 }
 
-fn schema<'a>(context: &'a StatementContext, table: &Table) -> &'a str {
+fn schema_name<'a>(context: &'a StatementContext, table: &Table) -> &'a str {
     context.snapshot.schema(table.schema).map_or("", |schema| schema.name.as_str())
 }
 
-fn relation(context: &StatementContext, table: &Table) -> String {
-    name::qualified(schema(context, table), &table.name).to_string()
+fn qualified_name(context: &StatementContext, table: &Table) -> String {
+    name_resolution::qualified(schema_name(context, table), &table.name).to_string()
 }
 
 /// Plans a query over the catalog of `context`.

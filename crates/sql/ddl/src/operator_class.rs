@@ -4,7 +4,7 @@
 use datafusion::sql::sqlparser::ast::ObjectName;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::name;
+use super::name_resolution;
 
 /// Returns the default btree operator class of a type.
 #[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until it has an operator class")]
@@ -75,7 +75,7 @@ const NON_DEFAULT_CLASSES: [&str; 19] = [
 /// # Errors
 /// `42704` for an unknown class, `42804` for one of another type.
 pub(super) fn check_class(class: &ObjectName, sql_type: &SqlType) -> SqlResult<Option<String>> {
-    let plain = name::join_name(class);
+    let plain = name_resolution::join_name(class);
     let class = plain.strip_prefix("pg_catalog.").unwrap_or(&plain);
     if class == default_class(sql_type) {
         return Ok(None);

@@ -10,7 +10,7 @@ use settings::Settings;
 use syntax::statement::{AlterDatabase, AlterRole, AlterRoleAction, CreateRole, Drop, RoleOption};
 use types::{Condition, SqlError, SqlResult};
 
-use super::name;
+use super::name_resolution;
 
 /// Creates a role; CREATE USER creates one that may log in.
 ///
@@ -53,7 +53,7 @@ pub fn create_role(context: &StatementContext, create: &CreateRole) -> SqlResult
 /// # Errors
 /// The errors of [`create_role`]; `42704` for an unknown role or setting.
 pub fn alter_role(context: &StatementContext, alter: &AlterRole) -> SqlResult<DefinePlan> {
-    let old = name::resolve_role(context, &alter.role)?;
+    let old = name_resolution::resolve_role(context, &alter.role)?;
     let mut role = Role::clone(&old);
     let mut passwords = Vec::new();
     match &alter.action {
@@ -98,7 +98,7 @@ pub(crate) fn drop_role(context: &StatementContext, drop: &Drop) -> SqlResult<De
         return Err(permission_denied("permission denied to drop role"));
     }
     for name in &drop.names {
-        let name = name::join_name(name);
+        let name = name_resolution::join_name(name);
         let Some(role) = context.snapshot.role_by_name(&name) else {
             if !drop.if_exists {
                 return Err(SqlError::new(Condition::UndefinedObject, format!("role \"{name}\" does not exist")));
@@ -135,9 +135,11 @@ fn check_droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
         .dependants(role.oid)
         .iter()
         .map(|dependant| match dependant {
-            Dependant::Table { oid, .. } => format!("owner of table {}", name::display_name(context, *oid)),
-            Dependant::View { oid, .. } => format!("owner of view {}", name::display_name(context, *oid)),
-            Dependant::Sequence { oid, .. } => format!("owner of sequence {}", name::display_name(context, *oid)),
+            Dependant::Table { oid, .. } => format!("owner of table {}", name_resolution::display_name(context, *oid)),
+            Dependant::View { oid, .. } => format!("owner of view {}", name_resolution::display_name(context, *oid)),
+            Dependant::Sequence { oid, .. } => {
+                format!("owner of sequence {}", name_resolution::display_name(context, *oid))
+            }
             other => format!("owner of {other}"),
         })
         .collect();
@@ -155,7 +157,7 @@ fn check_droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
 pub fn alter_database(context: &StatementContext, alter: &AlterDatabase) -> SqlResult<DefinePlan> {
     check_database_name(context, &alter.name.value)?;
     let mut database = Database::clone(context.snapshot.database());
-    name::check_owner(context, database.owner, "database", &database.name)?;
+    name_resolution::check_owner(context, database.owner, "database", &database.name)?;
     match &alter.setting {
         Some((name, value)) => set_setting(&mut database.settings, name, value.as_deref())?,
         None => database.settings.clear(),

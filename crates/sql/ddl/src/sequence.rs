@@ -9,7 +9,7 @@ use session_context::StatementContext;
 use syntax::statement::{AlterSequence, AlterSequenceAction, CreateSequence, SequenceOption};
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use super::name::{self, ResolvedRelation};
+use super::name_resolution::{self, ResolvedRelation};
 use super::sequence_options::{self, SequenceUse};
 use super::view_text;
 
@@ -18,12 +18,12 @@ use super::view_text;
 /// # Errors
 /// `42P07` for an existing name, `22023` for contradictory options, and errors of OWNED BY.
 pub fn create_sequence(context: &StatementContext, create: &CreateSequence) -> SqlResult<DefinePlan> {
-    let name::CreationTarget { schema, name, schema_change: made, .. } =
-        name::creation_target(context, &create.name, create.temporary)?;
+    let name_resolution::CreationTarget { schema, name, schema_change: made, .. } =
+        name_resolution::creation_target(context, &create.name, create.temporary)?;
     let mut plan = DefinePlan { command_tag: "CREATE SEQUENCE".to_owned(), ..DefinePlan::default() };
-    if name::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
+    if name_resolution::find_relation_in(&context.snapshot, &schema.name, name).is_some() {
         if !create.if_not_exists {
-            return Err(name::duplicate_relation(name));
+            return Err(name_resolution::duplicate_relation(name));
         }
         plan.notices.push(super::create_table::already_exists_notice(name));
         return Ok(plan);
@@ -45,12 +45,12 @@ pub fn create_sequence(context: &StatementContext, create: &CreateSequence) -> S
 /// options, `0A000` for a change that the table which owns the sequence determines.
 pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlResult<DefinePlan> {
     let mut plan = DefinePlan { command_tag: "ALTER SEQUENCE".to_owned(), ..DefinePlan::default() };
-    if alter.if_exists && name::resolve_relation(context, &alter.name)?.is_none() {
-        let message = format!("relation \"{}\" does not exist, skipping", name::join_name(&alter.name));
+    if alter.if_exists && name_resolution::resolve_relation(context, &alter.name)?.is_none() {
+        let message = format!("relation \"{}\" does not exist, skipping", name_resolution::join_name(&alter.name));
         plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
         return Ok(plan);
     }
-    let old = name::owned_sequence(context, &alter.name)?;
+    let old = name_resolution::owned_sequence(context, &alter.name)?;
     let state = &context.snapshot;
     let mut sequence = Sequence::clone(&old);
     match &alter.action {
@@ -66,8 +66,8 @@ pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlR
         AlterSequenceAction::RenameTo(to) => {
             let schema =
                 state.schema(old.schema).ok_or_else(|| SqlError::internal("a sequence's schema is missing"))?;
-            name::check_can_create_in(context, schema, &to.value)?;
-            name::check_name_unused(state, schema, &to.value)?;
+            name_resolution::check_can_create_in(context, schema, &to.value)?;
+            name_resolution::check_name_unused(state, schema, &to.value)?;
             let moved = view_text::RelationName { schema: &schema.name, name: &to.value };
             plan.changes.extend(view_text::rewrite_for_moved_relation(state, old.oid, &moved)?);
             sequence.name.clone_from(&to.value);
@@ -76,12 +76,12 @@ pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlR
             if old.owned_by.is_some() {
                 return Err(linked_sequence(context, &old, "cannot move an owned sequence into another schema"));
             }
-            let schema = name::existing_schema(context, &to.value)?;
+            let schema = name_resolution::existing_schema(context, &to.value)?;
             if schema.oid == old.schema {
                 return Ok(plan);
             }
-            name::refuse_temporary_move(context, old.schema, &schema)?;
-            name::check_can_create_in(context, &schema, &old.name)?;
+            name_resolution::refuse_temporary_move(context, old.schema, &schema)?;
+            name_resolution::check_can_create_in(context, &schema, &old.name)?;
             super::alter_table::refuse_existing_in(context, &schema.name, &old.name)?;
             let moved = view_text::RelationName { schema: &schema.name, name: &old.name };
             plan.changes.extend(view_text::rewrite_for_moved_relation(state, old.oid, &moved)?);
@@ -95,7 +95,7 @@ pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlR
                     &format!("cannot change owner of sequence \"{}\"", old.name),
                 ));
             }
-            sequence.owner = name::resolve_new_owner(context, role)?.oid;
+            sequence.owner = name_resolution::resolve_new_owner(context, role)?.oid;
         }
     }
     plan.changes.push(Change::PutSequence(Arc::new(sequence)));
@@ -105,9 +105,11 @@ pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlR
 /// Refuses to drop the sequence of an identity column (`2BP01`).
 pub(super) fn refuse_identity(context: &StatementContext, sequence: &Sequence) -> SqlResult<()> {
     let Some((table, column)) = identity_column(context, sequence) else { return Ok(()) };
-    let what = format!("column {column} of table {}", name::display_name(context, table));
-    let message =
-        format!("cannot drop sequence {} because {what} requires it", name::display_name(context, sequence.oid));
+    let what = format!("column {column} of table {}", name_resolution::display_name(context, table));
+    let message = format!(
+        "cannot drop sequence {} because {what} requires it",
+        name_resolution::display_name(context, sequence.oid)
+    );
     Err(SqlError::new(Condition::DependentObjectsStillExist, message)
         .with_hint(format!("You can drop {what} instead.")))
 }
@@ -145,10 +147,12 @@ fn apply_owned_by(context: &StatementContext, sequence: &mut Sequence, options: 
             .with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
     }
     let relation = ObjectName(parts);
-    let table = match name::resolve_relation(context, &relation)?.ok_or_else(|| name::undefined_relation(&relation))? {
+    let table = match name_resolution::resolve_relation(context, &relation)?
+        .ok_or_else(|| name_resolution::undefined_relation(&relation))?
+    {
         ResolvedRelation::Table(table) => table,
         _ => {
-            let bare = name::split_name(context, &relation)?.1;
+            let bare = name_resolution::split_name(context, &relation)?.1;
             let message = format!("sequence cannot be owned by relation \"{bare}\"");
             return Err(SqlError::new(Condition::WrongObjectType, message));
         }
@@ -160,7 +164,8 @@ fn apply_owned_by(context: &StatementContext, sequence: &mut Sequence, options: 
     if table.schema != sequence.schema {
         return refused("sequence must be in same schema as table it is linked to");
     }
-    let column = table.column_by_name(&column).ok_or_else(|| super::comment::undefined_column(&column, &table.name))?.1;
+    let column =
+        table.column_by_name(&column).ok_or_else(|| super::comment_on::undefined_column(&column, &table.name))?.1;
     sequence.owned_by = Some(SequenceOwner { table: table.oid, column: column.id });
     Ok(())
 }

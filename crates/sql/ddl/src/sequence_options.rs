@@ -142,7 +142,11 @@ impl UniqueOptions {
     }
 
     fn increment(&self) -> SqlResult<Option<i64>> {
-        if self.increment == Some(0) { Err(invalid("INCREMENT must not be zero")) } else { Ok(self.increment) }
+        if self.increment == Some(0) {
+            Err(invalid_parameter_error("INCREMENT must not be zero"))
+        } else {
+            Ok(self.increment)
+        }
     }
 }
 
@@ -155,7 +159,7 @@ pub(super) fn refuse_non_integer_type(sql_type: &SqlType, of: SequenceUse) -> Sq
         SequenceUse::Plain => "sequence type",
         SequenceUse::Identity => "identity column type",
     };
-    Err(invalid(format!("{what} must be smallint, integer, or bigint")))
+    Err(invalid_parameter_error(format!("{what} must be smallint, integer, or bigint")))
 }
 
 /// Returns the minimum and maximum value of an integer type.
@@ -177,22 +181,30 @@ fn check_limits(sequence: &Sequence) -> SqlResult<()> {
     for (word, limit) in [("MAXVALUE", sequence.max), ("MINVALUE", sequence.min)] {
         if !(min..=max).contains(&limit) {
             let sql_type = &sequence.sql_type;
-            return Err(invalid(format!("{word} ({limit}) is out of range for sequence data type {sql_type}")));
+            return Err(invalid_parameter_error(format!(
+                "{word} ({limit}) is out of range for sequence data type {sql_type}"
+            )));
         }
     }
     if sequence.min >= sequence.max {
         let message = format!("MINVALUE ({}) must be less than MAXVALUE ({})", sequence.min, sequence.max);
-        return Err(invalid(message));
+        return Err(invalid_parameter_error(message));
     }
     Ok(())
 }
 
 fn check_within(sequence: &Sequence, word: &str, value: i64) -> SqlResult<()> {
     if value < sequence.min {
-        return Err(invalid(format!("{word} value ({value}) cannot be less than MINVALUE ({})", sequence.min)));
+        return Err(invalid_parameter_error(format!(
+            "{word} value ({value}) cannot be less than MINVALUE ({})",
+            sequence.min
+        )));
     }
     if value > sequence.max {
-        return Err(invalid(format!("{word} value ({value}) cannot be greater than MAXVALUE ({})", sequence.max)));
+        return Err(invalid_parameter_error(format!(
+            "{word} value ({value}) cannot be greater than MAXVALUE ({})",
+            sequence.max
+        )));
     }
     Ok(())
 }
@@ -201,9 +213,9 @@ fn check_cache(sequence: &Sequence) -> SqlResult<()> {
     if sequence.cache > 0 {
         return Ok(());
     }
-    Err(invalid(format!("CACHE ({}) must be greater than zero", sequence.cache)))
+    Err(invalid_parameter_error(format!("CACHE ({}) must be greater than zero", sequence.cache)))
 }
 
-fn invalid(message: impl Into<String>) -> SqlError {
+fn invalid_parameter_error(message: impl Into<String>) -> SqlError {
     SqlError::new(Condition::InvalidParameterValue, message)
 }

@@ -80,7 +80,7 @@ fn cache(parameter: &StatementOption) -> SqlResult<CachePolicy> {
 }
 
 fn invalid_enum_value(name: &str, word: &str, words: &str) -> SqlError {
-    invalid(format!("invalid value for enum option \"{name}\": {word}"))
+    invalid_parameter_error(format!("invalid value for enum option \"{name}\": {word}"))
         .with_detail(format!("Valid values are {words}."))
 }
 
@@ -150,7 +150,7 @@ fn table_option(parameter: &StatementOption) -> SqlResult<Option<String>> {
     let name = parameter.name.value.as_str();
     match name.split_once('.') {
         Some(("toast", name)) => check_parameter(parameter, name, &[AUTOVACUUM_PARAMETERS]).map(|_| None),
-        Some((space, _)) => Err(invalid(format!("unrecognized parameter namespace \"{space}\""))),
+        Some((space, _)) => Err(invalid_parameter_error(format!("unrecognized parameter namespace \"{space}\""))),
         None => check_parameter(parameter, name, &[TABLE_PARAMETERS, AUTOVACUUM_PARAMETERS]).map(Some),
     }
 }
@@ -158,7 +158,7 @@ fn table_option(parameter: &StatementOption) -> SqlResult<Option<String>> {
 fn refuse_duplicates(written: &[StatementOption]) -> SqlResult<()> {
     let names: Vec<&str> = written.iter().map(|parameter| parameter.name.value.as_str()).collect();
     match (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
-        Some(at) => Err(invalid(format!("parameter \"{}\" specified more than once", names[at]))),
+        Some(at) => Err(invalid_parameter_error(format!("parameter \"{}\" specified more than once", names[at]))),
         None => Ok(()),
     }
 }
@@ -169,14 +169,14 @@ fn check_parameter(parameter: &StatementOption, name: &str, known: &[&[(&str, Va
         .iter()
         .flat_map(|list| list.iter())
         .find(|(known, _)| *known == name)
-        .ok_or_else(|| invalid(format!("unrecognized parameter \"{name}\"")))?;
+        .ok_or_else(|| invalid_parameter_error(format!("unrecognized parameter \"{name}\"")))?;
     let text = value_text(parameter);
-    let wrong = |kind: &str| invalid(format!("invalid value for {kind} option \"{name}\": {text}"));
+    let wrong = |kind: &str| invalid_parameter_error(format!("invalid value for {kind} option \"{name}\": {text}"));
     let bounds = |is_within: bool, least: String, most: String| {
         if is_within {
             return Ok(());
         }
-        Err(invalid(format!("value {text} out of bounds for option \"{name}\""))
+        Err(invalid_parameter_error(format!("value {text} out of bounds for option \"{name}\""))
             .with_detail(format!("Valid values are between \"{least}\" and \"{most}\".")))
     };
     match values {
@@ -193,7 +193,7 @@ fn check_parameter(parameter: &StatementOption, name: &str, known: &[&[(&str, Va
         }
         OneOf(words) => {
             if !words.contains(&text.to_lowercase().as_str()) {
-                return Err(invalid(format!("invalid value for enum option \"{name}\": {text}"))
+                return Err(invalid_parameter_error(format!("invalid value for enum option \"{name}\": {text}"))
                     .with_detail("Valid values are \"on\", \"off\", and \"auto\"."));
             }
         }
@@ -209,6 +209,6 @@ fn value_text(parameter: &StatementOption) -> String {
     if is_word { value.to_lowercase() } else { value.to_owned() }
 }
 
-fn invalid(message: String) -> SqlError {
+fn invalid_parameter_error(message: String) -> SqlError {
     SqlError::new(Condition::InvalidParameterValue, message)
 }

@@ -8,7 +8,7 @@ use session_context::StatementContext;
 use syntax::statement::Truncate;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use super::name;
+use super::name_resolution;
 
 /// Removes all rows from the tables, and with CASCADE from tables with foreign keys to them.
 ///
@@ -53,17 +53,19 @@ fn find_truncatable(
     context: &StatementContext,
     name: &datafusion::sql::sqlparser::ast::ObjectName,
 ) -> SqlResult<Arc<Table>> {
-    match name::resolve_relation(context, name)?.ok_or_else(|| name::undefined_relation(name))? {
-        name::ResolvedRelation::Table(table) => {
+    match name_resolution::resolve_relation(context, name)?.ok_or_else(|| name_resolution::undefined_relation(name))? {
+        name_resolution::ResolvedRelation::Table(table) => {
             check_can_truncate(context, &table)?;
             Ok(table)
         }
-        name::ResolvedRelation::SystemTable => Err(name::system_table_error(name)),
-        name::ResolvedRelation::External(_)
-        | name::ResolvedRelation::View(_)
-        | name::ResolvedRelation::Sequence(_)
-        | name::ResolvedRelation::Key
-        | name::ResolvedRelation::Index(..) => Err(name::wrong_kind_error(name::split_name(context, name)?.1, "table")),
+        name_resolution::ResolvedRelation::SystemTable => Err(name_resolution::system_table_error(name)),
+        name_resolution::ResolvedRelation::External(_)
+        | name_resolution::ResolvedRelation::View(_)
+        | name_resolution::ResolvedRelation::Sequence(_)
+        | name_resolution::ResolvedRelation::Key
+        | name_resolution::ResolvedRelation::Index(..) => {
+            Err(name_resolution::wrong_kind_error(name_resolution::split_name(context, name)?.1, "table"))
+        }
     }
 }
 

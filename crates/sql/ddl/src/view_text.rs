@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, Visi
 use syntax::{Statement, Walk};
 use types::{Oid, SqlError, SqlResult};
 
-use super::name;
+use super::name_resolution;
 
 /// Schema and name of a relation.
 pub(super) struct RelationName<'a> {
@@ -30,7 +30,9 @@ pub(super) fn rewrite_for_moved_relation(
     rewrite_views(
         state,
         |view| view.depends_on.contains(&moved),
-        |relation| (find_relation(state, relation) == Some(moved)).then(|| name::qualified(to.schema, to.name)),
+        |relation| {
+            (find_relation(state, relation) == Some(moved)).then(|| name_resolution::qualified(to.schema, to.name))
+        },
     )
 }
 
@@ -45,7 +47,7 @@ pub(super) fn rewrite_for_renamed_schema(
         state,
         |view| view.depends_on.iter().any(|oid| moved.contains(oid)),
         |relation| match split_qualified(relation) {
-            Some((schema, name)) if schema == from => Some(name::qualified(to, name)),
+            Some((schema, name)) if schema == from => Some(name_resolution::qualified(to, name)),
             _ => None,
         },
     )
@@ -162,7 +164,7 @@ impl VisitorMut for ColumnRenamer<'_> {
             && self.aliases.contains(&relation.value)
             && column.value == self.from
         {
-            *column = name::ident(self.to);
+            *column = name_resolution::ident(self.to);
         }
         ControlFlow::Continue(())
     }

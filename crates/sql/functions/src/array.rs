@@ -7,14 +7,15 @@ use arrow::array::{Array, ArrayRef, AsArray, ByteView};
 use arrow::datatypes::Int32Type;
 use datafusion::functions_nested as nested;
 use datafusion::logical_expr::ScalarUDF;
-use types::value_guard::check_growth;
-use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
+use types::value_memory::check_growth;
+use types::{Condition, SqlError, SqlResult, SqlType, ValueMemoryCounter};
 
+use super::array_value_bytes::value_bytes;
 use super::call::Call;
 use super::cast::TextWriter;
+use super::catalog_entry::catalog_entry;
 use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
-use super::text_array::{ELEMENT_BYTES, build_text_arrays, check_count};
-use super::value_bytes::value_bytes;
+use super::text_array_builder::{ELEMENT_BYTES, build_text_arrays, check_count};
 use crate::type_rules::common_type_of;
 
 const INT4: ResultType = ResultType::fixed(SqlType::Int4);
@@ -42,7 +43,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "array_length",
         "length of an array dimension",
         &[Overload::rows(&[T::AnyArray, T::Int4], INT4, F::Nothing, length)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2176, "anyarray,int4", "int4")]),
     Definition::new(
         "array_upper",
         "upper bound of an array dimension",
@@ -57,12 +59,14 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "array_ndims",
         "number of array dimensions",
         &[Overload::rows(&[T::AnyArray], INT4, F::Nothing, dimensions)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(748, "anyarray", "int4")]),
     Definition::new(
         "cardinality",
         "number of elements of an array",
         &[Overload::rows(&[T::AnyArray], INT4, F::Nothing, cardinality)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3179, "anyarray", "int4")]),
     Definition::new(
         "array_append",
         "append an element to the end of an array",
@@ -102,7 +106,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::AnyArray, T::Text], TEXT, F::Nothing, to_string),
             Overload::rows(&[T::AnyArray, T::Text, T::Text], TEXT, F::Nothing, to_string),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(384, "anyarray,text,text", "text").stable().called_on_null(),
+        catalog_entry(395, "anyarray,text", "text").stable(),
+    ]),
     Definition::new(
         "string_to_array",
         "split delimited text",
@@ -110,7 +118,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text, T::Text], TEXTS, F::Nothing, from_string),
             Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, F::Nothing, from_string),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(376, "text,text,text", "_text").called_on_null(),
+        catalog_entry(394, "text,text", "_text").called_on_null(),
+    ]),
 ];
 
 const ANY_EQUAL_OVERLOADS: &[Overload] = &[Overload::rows(&[T::AnyArray, T::Any], BOOL, F::Nothing, any_equal)];
@@ -241,7 +253,7 @@ fn pick_elements(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<us
     let list = call.arguments[0].values.as_list::<i32>();
     let mut lengths = Vec::with_capacity(call.rows);
     let mut positions = Vec::new();
-    let (mut validity, mut guard) = (Vec::with_capacity(call.rows), ValueGuard::default());
+    let (mut validity, mut guard) = (Vec::with_capacity(call.rows), ValueMemoryCounter::default());
     let element_bytes = ELEMENT_BYTES + value_bytes(list.values().as_ref()) / list.values().len().max(1);
     for index in 0..call.rows {
         let found = row(index)?;
@@ -255,7 +267,7 @@ fn pick_elements(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<us
     let values = arrow::compute::take(list.values(), &arrow::array::UInt32Array::from(positions), None)
         .map_err(|error| SqlError::internal(error.to_string()))?;
     let arrow::datatypes::DataType::List(item) = call.result_type.arrow_type() else {
-        return Err(SqlError::internal("Arrow form of array_remove or array_slice is not a list"));
+        return Err(SqlError::internal("array_remove or array_slice: the Arrow type of the result is not a list"));
     };
     let offsets = arrow::buffer::OffsetBuffer::from_lengths(lengths);
     Ok(Arc::new(arrow::array::ListArray::new(item, offsets, values, Some(validity.into()))))

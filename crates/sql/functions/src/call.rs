@@ -7,7 +7,7 @@ use arrow::array::{
     PrimitiveBuilder, StringViewArray, StringViewBuilder,
 };
 use session_context::EvaluationContext;
-use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
+use types::{Condition, SqlError, SqlResult, SqlType, ValueMemoryCounter};
 
 /// Size limit of a binary array's values: its offsets are 32-bit signed integers.
 const BINARY_BYTES_MAX: usize = i32::MAX as usize;
@@ -113,7 +113,7 @@ impl<'a> Call<'a> {
         mut row: impl FnMut(usize) -> SqlResult<Option<T::Native>>,
     ) -> SqlResult<ArrayRef> {
         let mut builder = PrimitiveBuilder::<T>::with_capacity(self.rows).with_data_type(self.result_type.arrow_type());
-        let mut guard = ValueGuard::default();
+        let mut guard = ValueMemoryCounter::default();
         for index in 0..self.rows {
             builder.append_option(row(index)?);
             guard.add(0)?;
@@ -124,7 +124,7 @@ impl<'a> Call<'a> {
     /// Builds a boolean result row by row.
     pub(crate) fn build_booleans(&self, mut row: impl FnMut(usize) -> SqlResult<Option<bool>>) -> SqlResult<ArrayRef> {
         let mut builder = BooleanBuilder::with_capacity(self.rows);
-        let mut guard = ValueGuard::default();
+        let mut guard = ValueMemoryCounter::default();
         for index in 0..self.rows {
             builder.append_option(row(index)?);
             guard.add(0)?;
@@ -139,7 +139,7 @@ impl<'a> Call<'a> {
         mut row: impl FnMut(usize, &mut String) -> SqlResult<Option<()>>,
     ) -> SqlResult<ArrayRef> {
         let mut builder = StringViewBuilder::with_capacity(self.rows);
-        let (mut buffer, mut guard) = (String::new(), ValueGuard::default());
+        let (mut buffer, mut guard) = (String::new(), ValueMemoryCounter::default());
         for index in 0..self.rows {
             buffer.clear();
             let is_there = row(index, &mut buffer)?.is_some();
@@ -158,7 +158,7 @@ impl<'a> Call<'a> {
         &self,
         mut row: impl FnMut(usize) -> SqlResult<Option<&'t str>>,
     ) -> SqlResult<ArrayRef> {
-        let (mut builder, mut guard) = (StringViewBuilder::with_capacity(self.rows), ValueGuard::default());
+        let (mut builder, mut guard) = (StringViewBuilder::with_capacity(self.rows), ValueMemoryCounter::default());
         for index in 0..self.rows {
             let text = row(index)?;
             guard.add(text.map_or(0, str::len))?;
@@ -172,7 +172,7 @@ impl<'a> Call<'a> {
         &self,
         mut row: impl FnMut(usize) -> SqlResult<Option<Vec<u8>>>,
     ) -> SqlResult<ArrayRef> {
-        let (mut builder, mut guard) = (BinaryBuilder::new(), ValueGuard::default());
+        let (mut builder, mut guard) = (BinaryBuilder::new(), ValueMemoryCounter::default());
         for index in 0..self.rows {
             let bytes = row(index)?;
             check_binary(&builder, bytes.as_deref(), &mut guard)?;
@@ -186,7 +186,11 @@ impl<'a> Call<'a> {
 ///
 /// # Errors
 /// SQLSTATE 53200.
-pub(crate) fn check_binary(builder: &BinaryBuilder, value: Option<&[u8]>, guard: &mut ValueGuard) -> SqlResult<()> {
+pub(crate) fn check_binary(
+    builder: &BinaryBuilder,
+    value: Option<&[u8]>,
+    guard: &mut ValueMemoryCounter,
+) -> SqlResult<()> {
     let bytes = value.map_or(0, <[u8]>::len);
     guard.add_text(bytes)?;
     if BINARY_BYTES_MAX <= builder.values_slice().len() + bytes {

@@ -13,7 +13,8 @@ use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, ScalarUDF};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
-use super::function::{ResolvedFunction, UnresolvedFunction};
+use super::lazy_condition::LazyFunction;
+use super::scalar_udf::{ResolvedFunction, UnresolvedFunction};
 
 /// Limit on the expression nodes of arguments that are written out; arguments with more are hashed.
 const NODES_MAX: usize = 32;
@@ -52,8 +53,11 @@ pub(super) fn name_with_hash(function: &str, ArgumentsHash(hash): ArgumentsHash)
     format!("{function}(… {hash:032x})")
 }
 
+/// Limit on the length in bytes of the names of arguments that [`ArgumentsHash::for_long_names`] does not hash.
+const ARGUMENT_NAMES_BYTES_MAX: usize = 256;
+
 /// Hash of arguments with many nodes, which replaces them in the name of their call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ArgumentsHash(u128);
 
 /// Treatment of casts in a hash: included or ignored.
@@ -70,8 +74,17 @@ impl ArgumentsHash {
     ///
     /// # Errors
     /// The name of an argument cannot be formatted.
-    pub(super) fn for_call(args: &[Expr]) -> Result<Option<Self>> {
+    pub(super) fn from_arguments(args: &[Expr]) -> Result<Option<Self>> {
         Self::try_new(args, CastHashing::Included)
+    }
+
+    /// Computes the hash that a call is built with; `None` if the names of its arguments are short.
+    ///
+    /// # Errors
+    /// The name of an argument cannot be formatted.
+    pub(super) fn for_long_names(args: &[Expr]) -> Result<Option<Self>> {
+        let name = column_name("", args)?;
+        Ok((ARGUMENT_NAMES_BYTES_MAX < name.len()).then(|| Self(xxh3_128(name.as_bytes()))))
     }
 
     fn try_new(args: &[Expr], casts: CastHashing) -> Result<Option<Self>> {
@@ -85,10 +98,13 @@ impl ArgumentsHash {
     }
 
     /// Returns the hash that a call was built with.
-    fn stored_in(function: &ScalarUDF) -> Option<Self> {
+    fn from_function(function: &ScalarUDF) -> Option<Self> {
         let function = function.inner();
         if let Some(named) = function.downcast_ref::<UnresolvedFunction>() {
             return named.arguments_hash();
+        }
+        if let Some(lazy) = function.downcast_ref::<LazyFunction>() {
+            return lazy.arguments_hash();
         }
         function.downcast_ref::<ResolvedFunction>().and_then(ResolvedFunction::arguments_hash)
     }
@@ -104,7 +120,8 @@ fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
             has_few_nodes(left, nodes_left) && has_few_nodes(right, nodes_left)
         }
         Expr::ScalarFunction(call) => {
-            ArgumentsHash::stored_in(&call.func).is_none() && call.args.iter().all(|arg| has_few_nodes(arg, nodes_left))
+            ArgumentsHash::from_function(&call.func).is_none()
+                && call.args.iter().all(|arg| has_few_nodes(arg, nodes_left))
         }
         _ => true,
     }
@@ -140,7 +157,7 @@ impl NameHasher {
             }
             Expr::ScalarFunction(call) => {
                 (3, call.func.name()).hash(hasher);
-                match ArgumentsHash::stored_in(&call.func) {
+                match ArgumentsHash::from_function(&call.func) {
                     Some(ArgumentsHash(kept)) => (5, kept).hash(hasher),
                     None => self.add_all(&call.args)?,
                 }
@@ -209,7 +226,7 @@ mod tests {
         let name = |expr: &Expr| expr.schema_name().to_string();
         let keeps = |expr: &Expr| {
             let Expr::ScalarFunction(call) = expr else { panic!("a call") };
-            ArgumentsHash::stored_in(&call.func).is_some()
+            ArgumentsHash::from_function(&call.func).is_some()
         };
         assert!(!keeps(&sum(1, 10)) && keeps(&sum(1, 20)));
         assert_eq!(name(&sum(1, 500)), name(&sum(1, 500)));
@@ -217,7 +234,7 @@ mod tests {
         assert_ne!(name(&sum(1, 500)), name(&sum(1, 501)));
         assert!(name(&sum(1, 500)).len() < 64);
         let cast = Expr::Cast(Cast::new(Box::new(lit(1)), arrow::datatypes::DataType::Int64));
-        let of = |first: Expr| ArgumentsHash::for_call(&[first, sum(1, 50)]).expect("it can be named");
+        let of = |first: Expr| ArgumentsHash::from_arguments(&[first, sum(1, 50)]).expect("it can be named");
         assert!(of(lit(1)).is_some() && of(lit(1)) != of(cast), "a cast is another call");
     }
 

@@ -10,7 +10,7 @@ use types::{SqlResult, SqlType};
 
 use super::call::Call;
 use super::definition::{Definition, FailsFor as F, Overload, ParameterType, ResultType};
-use super::function::ResolvedFunction;
+use super::scalar_udf::ResolvedFunction;
 use crate::error::from_datafusion;
 use crate::type_rules::common_type_of;
 

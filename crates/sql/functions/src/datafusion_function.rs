@@ -16,13 +16,13 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature,
 };
 use types::interrupt;
-use types::stack::too_complex_error;
-use types::{SqlResult, ValueGuard, value_guard};
+use types::stack_limit::too_complex_error;
+use types::{SqlResult, ValueMemoryCounter, value_memory};
 
+use super::array_value_bytes::value_bytes;
 use super::column_name::column_name;
 use super::fallibility::Fallibility;
-use super::function::external;
-use super::value_bytes::value_bytes;
+use super::scalar_udf::external;
 
 /// Limit on the expression nodes that one rewrite duplicates, where the statement's total is not limited.
 const DUPLICATED_NODES_MAX: usize = 1 << 16;
@@ -77,7 +77,7 @@ pub fn is_coalesce(function: &ScalarUDF) -> bool {
 fn check_result(args: &ScalarFunctionArgs) -> SqlResult<()> {
     let is_long = |data_type: &DataType| data_type.is_nested() || data_type.is_string() || data_type.is_binary();
     if !is_long(args.return_field.data_type()) {
-        return value_guard::check(0);
+        return value_memory::check(0);
     }
     let is_constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
     let rows = if is_constant { 1 } else { args.number_rows };
@@ -86,7 +86,7 @@ fn check_result(args: &ScalarFunctionArgs) -> SqlResult<()> {
         ColumnarValue::Scalar(value) if is_long(&value.data_type()) => value.size().saturating_mul(rows),
         ColumnarValue::Scalar(_) => 0,
     });
-    ValueGuard::default().add(bytes.fold(0, usize::saturating_add))
+    ValueMemoryCounter::default().add(bytes.fold(0, usize::saturating_add))
 }
 
 /// Checks that the expressions which a DataFusion rule duplicates are small enough; constants do not count.

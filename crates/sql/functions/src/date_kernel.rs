@@ -4,7 +4,7 @@ use datafusion::logical_expr::ScalarUDF;
 use types::{DatePart, SqlType};
 
 use super::datetime::DateField;
-use super::function::ResolvedFunction;
+use super::scalar_udf::ResolvedFunction;
 
 /// Call of EXTRACT or `date_part` on a date or a timestamp without time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

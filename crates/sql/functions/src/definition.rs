@@ -9,10 +9,10 @@ use types::numeric::NumericPrecision;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use super::cast::is_text;
+use super::catalog_entry::CatalogEntry;
 pub(crate) use super::fallibility::FailsFor;
 use super::fallibility::Fallibility;
-use crate::special_call::SpecialCall;
+use crate::special_resolution::SpecialCall;
 use crate::type_rules::{is_implicit, is_preferred, plain_type_name, same_base_type, unify_types};
 
 /// Function or operator with all its overloads, in order of preference among overloads that match equally well.
@@ -23,6 +23,8 @@ pub struct Definition {
     /// One line of documentation, in PostgreSQL's words where it has the function.
     pub description: &'static str,
     pub(crate) volatility: Volatility,
+    /// PostgreSQL's functions of this name that the overloads implement.
+    pub(crate) catalog: &'static [CatalogEntry],
     pub overloads: &'static [Overload],
 }
 
@@ -116,11 +118,11 @@ impl std::fmt::Debug for Overload {
 
 impl Definition {
     pub(crate) const fn new(name: &'static str, description: &'static str, overloads: &'static [Overload]) -> Self {
-        Self { name, description, volatility: Volatility::Immutable, overloads }
+        Self { name, description, volatility: Volatility::Immutable, catalog: &[], overloads }
     }
 
     pub(crate) const fn stable(name: &'static str, description: &'static str, overloads: &'static [Overload]) -> Self {
-        Self { name, description, volatility: Volatility::Stable, overloads }
+        Self { name, description, volatility: Volatility::Stable, catalog: &[], overloads }
     }
 
     pub(crate) const fn volatile(
@@ -128,7 +130,13 @@ impl Definition {
         description: &'static str,
         overloads: &'static [Overload],
     ) -> Self {
-        Self { name, description, volatility: Volatility::Volatile, overloads }
+        Self { name, description, volatility: Volatility::Volatile, catalog: &[], overloads }
+    }
+
+    /// Adds PostgreSQL's functions of this name that the overloads implement.
+    pub(crate) const fn in_catalog(mut self, catalog: &'static [CatalogEntry]) -> Self {
+        self.catalog = catalog;
+        self
     }
 
     /// Returns whether a call of `overload` with arguments of these types needs no cast.
@@ -141,11 +149,6 @@ impl Definition {
     pub(crate) fn sample_types(&self, overload: usize) -> Option<Vec<SqlType>> {
         let overload = &self.overloads[overload];
         overload.parameters.iter().map(|takes| takes.sample()).collect()
-    }
-
-    /// Returns whether an overload takes exactly these parameters.
-    pub(crate) fn has_overload(&self, parameters: &[CatalogParameter]) -> bool {
-        self.overloads.iter().any(|overload| overload.takes_parameters(parameters))
     }
 
     /// Returns whether some overload can be called without arguments.
@@ -308,18 +311,6 @@ impl Overload {
         }
     }
 
-    /// Returns whether it takes exactly these parameters. The last parameter of a variadic one may be an array of them, or
-    /// be absent.
-    fn takes_parameters(&self, parameters: &[CatalogParameter]) -> bool {
-        let is_count_right = parameters.len() == self.parameters.len()
-            || (self.is_variadic && parameters.len() + 1 == self.parameters.len());
-        is_count_right
-            && self.parameters.iter().zip(parameters).enumerate().all(|(at, (declared, parameter))| {
-                let repeats = self.is_variadic && at + 1 == self.parameters.len();
-                declared.is_declared_as(parameter) || (repeats && declared.is_element_of(parameter))
-            })
-    }
-
     /// Returns the parameter whose type the result has; `None` for other results.
     pub(crate) fn result_parameter(&self) -> Option<ParameterType> {
         match self.result_type {
@@ -438,39 +429,7 @@ impl Overload {
     }
 }
 
-/// Parameter of a function in PostgreSQL's catalog.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CatalogParameter {
-    Type(SqlType),
-    /// A pseudo-type of any value, such as `anyelement`.
-    Any,
-    /// A pseudo-type of any array.
-    AnyArray,
-}
-
 impl ParameterType {
-    /// Returns whether the parameter has this type in the catalog. One text type stands for all.
-    fn is_declared_as(self, parameter: &CatalogParameter) -> bool {
-        match (self, parameter) {
-            (ParameterType::Any, CatalogParameter::Type(_) | CatalogParameter::Any)
-            | (ParameterType::AnyArray, CatalogParameter::AnyArray) => true,
-            (ParameterType::Numeric, CatalogParameter::Type(sql_type)) => matches!(sql_type, SqlType::Numeric { .. }),
-            (ParameterType::Text, CatalogParameter::Type(sql_type)) => is_text(sql_type),
-            (declared, CatalogParameter::Type(sql_type)) => declared.sample().as_ref() == Some(sql_type),
-            (_, CatalogParameter::Any | CatalogParameter::AnyArray) => false,
-        }
-    }
-
-    /// Returns whether values of the parameter are elements of arrays of this type.
-    fn is_element_of(self, array: &CatalogParameter) -> bool {
-        match array {
-            CatalogParameter::Type(sql_type) => {
-                sql_type.element().is_some_and(|element| self.is_declared_as(&CatalogParameter::Type(element)))
-            }
-            CatalogParameter::Any | CatalogParameter::AnyArray => false,
-        }
-    }
-
     /// Returns a type that is taken without a cast.
     pub(crate) fn sample(self) -> Option<SqlType> {
         match self {

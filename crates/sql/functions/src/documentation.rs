@@ -8,7 +8,7 @@ use types::text::DateOrder;
 use types::{SessionZone, SqlType};
 
 use super::definition::{Body, Definition, ParameterType};
-use super::function::ResolvedFunction;
+use super::scalar_udf::ResolvedFunction;
 use super::{SCALAR_DEFINITIONS, SCALAR_TOPICS, WINDOW_DEFINITIONS, aggregate};
 use crate::type_rules::plain_type_name;
 

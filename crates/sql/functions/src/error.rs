@@ -4,7 +4,7 @@ use std::io;
 
 use datafusion::common::{Column, DataFusionError, Diagnostic, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
-use types::stack::too_complex_error;
+use types::stack_limit::too_complex_error;
 use types::{Condition, SqlError};
 
 #[cfg(test)]
@@ -37,10 +37,10 @@ pub fn from_datafusion_with_position(error: DataFusionError) -> (SqlError, Optio
             (error, inner_place.or_else(|| diagnostic_position(&diagnostic)))
         }
         DataFusionError::Context(_, inner) => from_datafusion_with_position(*inner),
-        DataFusionError::Collection(errors) => errors
-            .into_iter()
-            .next()
-            .map_or_else(|| (SqlError::internal("an empty list of errors"), None), from_datafusion_with_position),
+        DataFusionError::Collection(errors) => errors.into_iter().next().map_or_else(
+            || (SqlError::internal("DataFusion reported a failure with an empty list of errors"), None),
+            from_datafusion_with_position,
+        ),
         DataFusionError::Shared(shared) => match std::sync::Arc::try_unwrap(shared) {
             Ok(inner) => from_datafusion_with_position(inner),
             Err(shared) => (shared_error(&shared), None),
@@ -54,7 +54,7 @@ pub fn from_datafusion_with_position(error: DataFusionError) -> (SqlError, Optio
             };
             (schema_error(&error), place)
         }
-        other => (plain(&other), None),
+        other => (translate_single_error(&other), None),
     }
 }
 
@@ -74,15 +74,16 @@ fn shared_error(error: &DataFusionError) -> SqlError {
         },
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => shared_error(inner),
         DataFusionError::Shared(inner) => shared_error(inner),
-        DataFusionError::Collection(errors) => {
-            errors.first().map_or_else(|| SqlError::internal("an empty list of errors"), shared_error)
-        }
+        DataFusionError::Collection(errors) => errors.first().map_or_else(
+            || SqlError::internal("DataFusion reported a failure with an empty list of errors"),
+            shared_error,
+        ),
         DataFusionError::SchemaError(inner, _) => schema_error(inner),
-        other => plain(other),
+        other => translate_single_error(other),
     }
 }
 
-fn plain(error: &DataFusionError) -> SqlError {
+fn translate_single_error(error: &DataFusionError) -> SqlError {
     match error {
         DataFusionError::ArrowError(inner, _) => arrow_error(inner),
         DataFusionError::IoError(inner) => io_error(inner),
@@ -92,11 +93,13 @@ fn plain(error: &DataFusionError) -> SqlError {
                 SqlError::new(Condition::SyntaxError, text.clone())
             }
         },
-        DataFusionError::NotImplemented(text) => SqlError::new(Condition::FeatureNotSupported, brief(text)),
+        DataFusionError::NotImplemented(text) => {
+            SqlError::new(Condition::FeatureNotSupported, first_line_without_prefix(text))
+        }
         DataFusionError::Plan(text) | DataFusionError::Configuration(text) => plan_error(text),
         DataFusionError::Execution(text) => execution_error(text),
         DataFusionError::ResourcesExhausted(text) => {
-            SqlError::new(Condition::OutOfMemory, "out of memory").with_detail(brief(text))
+            SqlError::new(Condition::OutOfMemory, "out of memory").with_detail(first_line_without_prefix(text))
         }
         DataFusionError::Internal(text) => internal_error(text),
         other => SqlError::internal(other.to_string()),
@@ -143,7 +146,7 @@ fn with_column_hint(error: SqlError, field: &Column, valid: &[Column]) -> SqlErr
     let limit = field.name.chars().count() / 2;
     let nearest = valid
         .iter()
-        .map(|other| (distance(&field.name, &other.name), other))
+        .map(|other| (levenshtein_distance(&field.name, &other.name), other))
         .filter(|(distance, _)| (1..=limit.min(3)).contains(distance))
         .min_by_key(|(distance, _)| *distance);
     match nearest {
@@ -159,7 +162,7 @@ fn with_column_hint(error: SqlError, field: &Column, valid: &[Column]) -> SqlErr
 }
 
 /// Returns the Levenshtein distance of two names.
-fn distance(a: &str, b: &str) -> usize {
+fn levenshtein_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -191,7 +194,7 @@ fn arrow_error(error: &arrow::error::ArrowError) -> SqlError {
             if text.contains("overflow") || text.contains("Can't cast value") || text.contains("too large") {
                 return out_of_range(text);
             }
-            SqlError::new(Condition::InvalidTextRepresentation, brief(text))
+            SqlError::new(Condition::InvalidTextRepresentation, first_line_without_prefix(text))
         }
         ArrowError::InvalidArgumentError(text) if text.contains("too large to store in a Decimal") => {
             SqlError::new(Condition::NumericValueOutOfRange, "numeric field overflow")
@@ -226,7 +229,7 @@ fn is_disk_full(error: &io::Error) -> bool {
 }
 
 fn out_of_range(text: &str) -> SqlError {
-    SqlError::new(Condition::NumericValueOutOfRange, "value out of range").with_detail(brief(text))
+    SqlError::new(Condition::NumericValueOutOfRange, "value out of range").with_detail(first_line_without_prefix(text))
 }
 
 fn plan_error(text: &str) -> SqlError {
@@ -279,7 +282,7 @@ fn plan_error(text: &str) -> SqlError {
         return condition_message(Condition::GroupingError, message.to_owned());
     }
     if text.contains("No function matches the given name and argument types") || text.contains("coerce") {
-        return condition_message(Condition::UndefinedFunction, brief(text)).with_hint(
+        return condition_message(Condition::UndefinedFunction, first_line_without_prefix(text)).with_hint(
             "No function or operator matches the given argument types. You might need to add explicit type casts.",
         );
     }
@@ -289,7 +292,7 @@ fn plan_error(text: &str) -> SqlError {
         );
     }
     if text.contains("require unique expression names") || text.contains("WITH query name") {
-        return condition_message(Condition::DuplicateAlias, brief(text));
+        return condition_message(Condition::DuplicateAlias, first_line_without_prefix(text));
     }
     if text.contains("must have the same number of columns") || text.contains("different number of columns") {
         return condition_message(
@@ -301,15 +304,15 @@ fn plan_error(text: &str) -> SqlError {
         return condition_message(Condition::SyntaxError, "subquery must return only one column".to_owned());
     }
     if text.contains("position") && text.contains("not in select list") {
-        return condition_message(Condition::InvalidColumnReference, brief(text));
+        return condition_message(Condition::InvalidColumnReference, first_line_without_prefix(text));
     }
     if text.contains("Source table contains") || text.contains("columns but only") {
-        return condition_message(Condition::InvalidColumnReference, brief(text));
+        return condition_message(Condition::InvalidColumnReference, first_line_without_prefix(text));
     }
     if text.contains("not supported") || text.contains("Unsupported") || text.contains("unsupported") {
-        return condition_message(Condition::FeatureNotSupported, brief(text));
+        return condition_message(Condition::FeatureNotSupported, first_line_without_prefix(text));
     }
-    condition_message(Condition::SyntaxError, brief(text))
+    condition_message(Condition::SyntaxError, first_line_without_prefix(text))
 }
 
 /// Recognizes the error 42804 of a condition that is not boolean.
@@ -364,13 +367,13 @@ fn grouping_error(text: &str) -> SqlError {
         Some(column) => {
             format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function")
         }
-        None => brief(text),
+        None => first_line_without_prefix(text),
     };
     SqlError::new(Condition::GroupingError, message)
 }
 
 fn operator_message(text: &str) -> String {
-    format!("operator does not exist: {}", brief(text))
+    format!("operator does not exist: {}", first_line_without_prefix(text))
 }
 
 fn execution_error(text: &str) -> SqlError {
@@ -385,20 +388,20 @@ fn execution_error(text: &str) -> SqlError {
         let message = "more than one row returned by a subquery used as an expression";
         return SqlError::new(Condition::CardinalityViolation, message);
     }
-    SqlError::new(Condition::InvalidParameterValue, brief(text))
+    SqlError::new(Condition::InvalidParameterValue, first_line_without_prefix(text))
 }
 
 fn internal_error(text: &str) -> SqlError {
     if text.contains("Physical plan does not support logical expression")
         || text.contains("This feature is not implemented")
     {
-        return SqlError::new(Condition::FeatureNotSupported, brief(text));
+        return SqlError::new(Condition::FeatureNotSupported, first_line_without_prefix(text));
     }
-    SqlError::internal(brief(text))
+    SqlError::internal(first_line_without_prefix(text))
 }
 
 /// Returns the first line without DataFusion's prefixes and final full stop; a sentence starts in lower case.
-fn brief(text: &str) -> String {
+fn first_line_without_prefix(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("Error during planning: ").unwrap_or(line);
     let line = line.strip_prefix("This feature is not implemented: ").unwrap_or(line).trim_end_matches('.');

@@ -19,10 +19,10 @@ use types::numeric::NumericPrecision;
 
 use super::cast::CastFunction;
 use super::datafusion_function::DataFusionFunction;
-use super::function::ResolvedFunction;
-use super::grouping_key::is_hiding_function;
-use super::has_key::HasKey;
+use super::hide_grouping_key::is_hiding_function;
+use super::key_set_membership::HasKey;
 use super::lazy_condition::LazyFunction;
+use super::scalar_udf::ResolvedFunction;
 
 #[cfg(test)]
 mod tests;
@@ -243,7 +243,7 @@ pub fn fallible_parts(expr: &Expr) -> Result<Vec<(&Expr, Fallibility)>> {
             | Expr::InSubquery(_)
             | Expr::SetComparison(_) => continue,
             Expr::Case(case) => {
-                open_case(case, &facts, &mut open);
+                push_case_branches(case, &facts, &mut open);
                 continue;
             }
             _ => {}
@@ -284,10 +284,10 @@ struct NonZeroFact<'e> {
 }
 
 /// Expression that is still to be searched, with the facts that hold where it is evaluated.
-type OpenPart<'e> = (&'e Expr, Rc<Vec<NonZeroFact<'e>>>);
+type PendingExpression<'e> = (&'e Expr, Rc<Vec<NonZeroFact<'e>>>);
 
 /// Opens the parts of a CASE: a result is evaluated only where its condition is true and those before are not.
-fn open_case<'e>(case: &'e Case, facts: &Rc<Vec<NonZeroFact<'e>>>, open: &mut Vec<OpenPart<'e>>) {
+fn push_case_branches<'e>(case: &'e Case, facts: &Rc<Vec<NonZeroFact<'e>>>, open: &mut Vec<PendingExpression<'e>>) {
     let mut facts = Rc::clone(facts);
     if let Some(operand) = &case.expr {
         open.push((operand, Rc::clone(&facts)));

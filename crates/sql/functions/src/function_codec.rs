@@ -17,13 +17,13 @@ use super::aggregate::Filtered;
 use super::cast::{CastFunction, CastKind};
 use super::datafusion_function::DataFusionFunction;
 use super::definition::{Body, Definition};
-use super::function::ResolvedFunction;
-use super::grouping_key::hiding_functions;
-use super::has_key::HasKey;
-use super::key_set::KeySet;
+use super::hide_grouping_key::hiding_functions;
+use super::key_set_membership::HasKey;
 use super::lazy_condition::{LazyFunction, LazyRole};
+use super::scalar_udf::ResolvedFunction;
+use super::semi_join_key_set::KeySet;
 use super::{
-    SCALAR_DEFINITIONS, ValueLifetime, aggregate, array, comparison, conditional, directional_window, is_reversed,
+    SCALAR_DEFINITIONS, ValueLifetime, aggregate, array, comparison, conditional, is_reversed, lag_lead_nth_value,
     string_agg_varying, value_lifetime, window, with_filter_argument,
 };
 
@@ -221,7 +221,7 @@ impl SerializedAggregate {
     #[must_use]
     pub fn encode(function: &AggregateUDF) -> Option<Self> {
         if let Some(filtered) = function.inner().downcast_ref::<Filtered>() {
-            return Self::encode(filtered.plain()).map(|plain| Self::Filtered(Box::new(plain)));
+            return Self::encode(filtered.unfiltered()).map(|plain| Self::Filtered(Box::new(plain)));
         }
         let name = function.name().to_owned();
         [Self::Named(name.clone()), Self::StringAggVarying, Self::BuiltIn(name)]
@@ -253,7 +253,7 @@ impl SerializedWindow {
     #[must_use]
     pub fn decode(&self) -> Option<Arc<WindowUDF>> {
         let function = window(&self.name)?;
-        if self.is_reversed { directional_window::reverse(&function) } else { Some(function) }
+        if self.is_reversed { lag_lead_nth_value::reverse(&function) } else { Some(function) }
     }
 }
 

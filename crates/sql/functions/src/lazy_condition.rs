@@ -18,7 +18,7 @@ use datafusion::physical_expr::expressions::{CaseExpr, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use serde::{Deserialize, Serialize};
 
-use super::column_name::column_name;
+use super::column_name::{ArgumentsHash, column_name, name_with_hash};
 
 #[cfg(test)]
 mod tests;
@@ -46,12 +46,31 @@ pub(crate) enum LazyRole {
 pub(crate) struct LazyFunction {
     role: LazyRole,
     signature: Signature,
+    /// Hash of the arguments of the call, if their names are long.
+    arguments_hash: Option<ArgumentsHash>,
 }
 
 impl LazyFunction {
     /// Creates the function of a role.
     pub(crate) fn udf(role: LazyRole) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self { role, signature: Signature::any(1, Volatility::Immutable) })
+        Self::make(role, None)
+    }
+
+    /// Builds a call. Conditions that guard each other nest, and a name that repeats its arguments' names would be
+    /// written again at every level.
+    fn call(role: LazyRole, argument: Expr) -> Result<Expr> {
+        let arguments_hash = ArgumentsHash::for_long_names(std::slice::from_ref(&argument))?;
+        let function = Arc::new(Self::make(role, arguments_hash));
+        Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![argument])))
+    }
+
+    fn make(role: LazyRole, arguments_hash: Option<ArgumentsHash>) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self { role, signature: Signature::any(1, Volatility::Immutable), arguments_hash })
+    }
+
+    /// Returns the hash of the arguments of the call, if their names are long.
+    pub(crate) fn arguments_hash(&self) -> Option<ArgumentsHash> {
+        self.arguments_hash
     }
 
     /// Returns its role.
@@ -61,16 +80,15 @@ impl LazyFunction {
 }
 
 /// Builds the lazy form of a CASE whose results are conditions.
-#[must_use]
-pub fn lazy_condition(case: Case, purpose: LazyPurpose) -> Expr {
-    let branch_function = Arc::new(LazyFunction::udf(LazyRole::Branch));
-    let branch = |condition: Box<Expr>| {
-        Box::new(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&branch_function), vec![*condition])))
-    };
-    let branches = case.when_then_expr.into_iter().map(|(when, then)| (when, branch(then))).collect();
-    let case = Expr::Case(Case::new(case.expr, branches, case.else_expr.map(branch)));
-    let function = Arc::new(LazyFunction::udf(LazyRole::Condition(purpose)));
-    Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![case]))
+///
+/// # Errors
+/// The name of an expression cannot be formatted.
+pub fn lazy_condition(case: Case, purpose: LazyPurpose) -> Result<Expr> {
+    let branch = |condition: Box<Expr>| LazyFunction::call(LazyRole::Branch, *condition).map(Box::new);
+    let branches = case.when_then_expr.into_iter().map(|(when, then)| Ok((when, branch(then)?)));
+    let branches = branches.collect::<Result<_>>()?;
+    let case = Expr::Case(Case::new(case.expr, branches, case.else_expr.map(branch).transpose()?));
+    LazyFunction::call(LazyRole::Condition(purpose), case)
 }
 
 /// Returns the purpose and the CASE of a lazy condition; `None` for other expressions.
@@ -133,7 +151,10 @@ impl ScalarUDFImpl for LazyFunction {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        column_name(self.name(), args)
+        match self.arguments_hash {
+            Some(hash) => Ok(name_with_hash(self.name(), hash)),
+            None => column_name(self.name(), args),
+        }
     }
 
     fn signature(&self) -> &Signature {

@@ -4,63 +4,67 @@
 //! name that [`scalar`], [`aggregate`] and [`window`] do not find is not a function, because DataFusion's function of
 //! that name would have other semantics.
 //!
-//! Start at `definition.rs`: a function is a [`Definition`], a table of overloads with their bodies. `function.rs`
+//! Start at `definition.rs`: a function is a [`Definition`], a table of overloads with their bodies. `scalar_udf.rs`
 //! makes DataFusion functions of it. Then:
 //!
 //! - arguments and types: `type_rules.rs` (implicit casts, common types), `cast/`, `call.rs` (access to arguments and
 //!   results),
-//! - functions by kind of value: `arithmetic/`, `math.rs`, `text/`, `pattern.rs`, `like.rs`, `datetime/`, `json/`,
-//!   `array.rs`, `comparison.rs`, `conditional.rs`,
-//! - `aggregate/`; window functions in `ranking_window.rs` and `directional_window.rs`; `datafusion_function.rs` (DataFusion's functions under
-//!   shorter column names),
-//! - internal functions: `lazy_condition.rs` (CASE of conditions), `grouping_key.rs`, `has_key.rs` with `key_set.rs`, `row_constraints.rs` (NOT NULL and
-//!   CHECK), `series/` (lists of `generate_series`),
-//! - other forms of a call: `function_codec.rs` (serializable, for other processes), `single_value.rs` (single values, for the
-//!   primary-key fast path), `date_kernel.rs`, `numeric_kernel.rs` and `text_kernel.rs` (kernels of the vectorized engine),
-//! - `special_call.rs` (functions whose calls the binder resolves by rules of their own),
-//! - `documentation.rs` (signatures and descriptions for readers), `fallibility.rs` (whether a call can fail), `value_lifetime.rs` (how long a call's value stays valid), `folding.rs` (size limit of constant folding), `error.rs`
-//!   (DataFusion's errors in PostgreSQL's words).
+//! - functions by kind of value: `arithmetic/`, `math.rs`, `text/`, `regular_expression.rs`, `like.rs`, `datetime/`,
+//!   `json/`, `array.rs`, `comparison.rs`, `conditional.rs`,
+//! - `aggregate/`; window functions in `ranking_window.rs` and `lag_lead_nth_value.rs`; `datafusion_function.rs`
+//!   (DataFusion's functions under shorter column names),
+//! - internal functions: `lazy_condition.rs` (CASE of conditions), `hide_grouping_key.rs`,
+//!   `key_set_membership.rs` with `semi_join_key_set.rs`, `row_constraints.rs` (NOT NULL and CHECK),
+//!   `series/` (lists of `generate_series`),
+//! - other forms of a call: `function_codec.rs` (serializable, for other processes), `single_value.rs` (single values, for
+//!   the primary-key fast path), `date_kernel.rs`, `numeric_kernel.rs` and `text_kernel.rs` (kernels of the vectorized
+//!   engine),
+//! - `special_resolution.rs` (functions whose calls the binder resolves by rules of their own),
+//! - `documentation.rs` (signatures and descriptions for readers), `fallibility.rs` (whether a call can fail),
+//!   `value_lifetime.rs` (how long a call's value stays valid), `constant_folding_limit.rs` (size limit of constant
+//!   folding), `error.rs` (DataFusion's errors in PostgreSQL's words).
 
 mod aggregate;
 mod arithmetic;
 mod array;
+mod array_value_bytes;
 mod call;
 pub mod cast;
+mod catalog_entry;
 mod column_name;
 mod comparison;
 mod conditional;
+mod constant_folding_limit;
 mod datafusion_function;
 mod date_kernel;
 mod datetime;
 mod definition;
-mod directional_window;
 mod documentation;
 pub mod error;
 mod fallibility;
-mod field_type;
-mod folding;
-mod function;
+mod field_sql_type;
 pub mod function_codec;
-mod grouping_key;
-mod has_key;
+mod hide_grouping_key;
 mod json;
-mod key_set;
+mod key_set_membership;
+mod lag_lead_nth_value;
 mod lazy_condition;
 mod like;
 mod math;
 mod numeric_kernel;
-mod pattern;
+mod pg_typeof;
 mod ranking_window;
+mod regular_expression;
 mod row_constraints;
+mod scalar_udf;
+mod semi_join_key_set;
 pub mod series;
 mod single_value;
-mod special_call;
+mod special_resolution;
 mod text;
-mod text_array;
+mod text_array_builder;
 mod text_kernel;
-mod type_name;
 pub mod type_rules;
-mod value_bytes;
 mod value_lifetime;
 
 use std::collections::HashMap;
@@ -75,25 +79,24 @@ use types::SqlType;
 
 pub use self::array::ANY_EQUAL;
 use self::cast::{CastKind, lower_cast};
+pub use self::catalog_entry::{CatalogEntry, CatalogFunction, FunctionKind, catalog_entry, catalog_functions};
 pub use self::conditional::{is_first_not_null, is_first_true};
+pub use self::constant_folding_limit::with_folding_limit;
 pub use self::datafusion_function::{DataFusionFunction, is_coalesce};
 pub use self::date_kernel::{ExtractKernel, IntervalAdditionKernel, extract_kernel, interval_addition_kernel};
 pub use self::datetime::extract_scale;
-pub use self::definition::{Body, CatalogParameter, Definition, NEGATE, missing_function, missing_operator};
-use self::directional_window::DirectionalFunction;
-pub use self::directional_window::is_reversed;
+pub use self::definition::{Body, Definition, NEGATE, missing_function, missing_operator};
 pub use self::documentation::{
     DocumentedSignature, FunctionDocumentation, description, documentation, sample_functions,
 };
 pub use self::fallibility::{
     Fallibility, call_fallibility, fallibility, fallible_parts, may_fail, may_fail_by_row, surely_evaluated_parts,
 };
-pub use self::field_type::field_type;
-pub use self::folding::with_folding_limit;
-pub use self::function::{ResolvedFunction, UnresolvedFunction, external};
-pub use self::grouping_key::{GROUPING_KEY, VOLATILE_NULL, hides_key};
-pub use self::has_key::{HasKey, tested_keys};
-pub use self::key_set::{KEYS_MAX, KeySet};
+pub use self::field_sql_type::field_type;
+pub use self::hide_grouping_key::{GROUPING_KEY, VOLATILE_NULL, hides_key};
+pub use self::key_set_membership::{HasKey, tested_keys};
+use self::lag_lead_nth_value::DirectionalFunction;
+pub use self::lag_lead_nth_value::is_reversed;
 pub use self::lazy_condition::{LazyPurpose, as_lazy_condition, branch_condition, lazy_condition, planned_lazy_case};
 pub use self::like::like_operator;
 pub(crate) use self::like::lower_constant_like;
@@ -102,8 +105,10 @@ pub use self::numeric_kernel::{
 };
 use self::ranking_window::RankingFunction;
 pub use self::row_constraints::{ConstraintCheck, check_constraints, checked_value};
+pub use self::scalar_udf::{ResolvedFunction, UnresolvedFunction, external};
+pub use self::semi_join_key_set::{KEYS_MAX, KeySet};
 pub use self::single_value::{SingleValueCall, single_value_call};
-pub use self::special_call::{SpecialCall, special_call};
+pub use self::special_resolution::{SpecialCall, special_call};
 pub use self::text_kernel::{TextKernel, text_kernel};
 pub use self::value_lifetime::{ValueLifetime, evaluate_nullary_call, value_lifetime};
 
@@ -115,12 +120,12 @@ static SCALAR_TOPICS: [(&str, &[Definition]); 12] = [
     ("Conditional expressions", conditional::DEFINITIONS),
     ("Text and bytes", text::DEFINITIONS),
     ("LIKE", like::DEFINITIONS),
-    ("Regular expressions", pattern::DEFINITIONS),
+    ("Regular expressions", regular_expression::DEFINITIONS),
     ("Dates and times", datetime::DEFINITIONS),
     ("JSON", json::DEFINITIONS),
     ("Arrays", array::DEFINITIONS),
     ("Series", series::DEFINITIONS),
-    ("Types", type_name::DEFINITIONS),
+    ("Types", pg_typeof::DEFINITIONS),
 ];
 
 static SCALAR_DEFINITIONS: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock::new(|| {
@@ -153,6 +158,8 @@ struct WindowDefinition {
     name: &'static str,
     /// One line of documentation, in PostgreSQL's words.
     description: &'static str,
+    /// PostgreSQL's window functions of this name that it implements.
+    catalog: &'static [CatalogEntry],
     function: fn() -> Arc<WindowUDF>,
 }
 
@@ -161,56 +168,75 @@ const WINDOW_DEFINITIONS: &[WindowDefinition] = &[
         name: "row_number",
         description: "row number within partition",
         function: || RankingFunction::udwf(w::row_number::row_number_udwf(), SqlType::Int8),
+        catalog: &[catalog_entry(3100, "", "int8").called_on_null()],
     },
     WindowDefinition {
         name: "rank",
         description: "integer rank with gaps",
         function: || RankingFunction::udwf(w::rank::rank_udwf(), SqlType::Int8),
+        catalog: &[catalog_entry(3101, "", "int8").called_on_null()],
     },
     WindowDefinition {
         name: "dense_rank",
         description: "integer rank without gaps",
         function: || RankingFunction::udwf(w::rank::dense_rank_udwf(), SqlType::Int8),
+        catalog: &[catalog_entry(3102, "", "int8").called_on_null()],
     },
     WindowDefinition {
         name: "percent_rank",
         description: "fractional rank within partition",
         function: w::rank::percent_rank_udwf,
+        catalog: &[catalog_entry(3103, "", "float8").called_on_null()],
     },
     WindowDefinition {
         name: "cume_dist",
         description: "fractional row number within partition",
         function: w::cume_dist::cume_dist_udwf,
+        catalog: &[catalog_entry(3104, "", "float8").called_on_null()],
     },
     WindowDefinition {
         name: "ntile",
         description: "split rows into N groups",
         function: || RankingFunction::udwf(w::ntile::ntile_udwf(), SqlType::Int4),
+        catalog: &[catalog_entry(3105, "int4", "int4")],
     },
     WindowDefinition {
         name: "lag",
         description: "fetch a preceding row value",
+        catalog: &[
+            catalog_entry(3106, "anyelement", "anyelement"),
+            catalog_entry(3107, "anyelement,int4", "anyelement"),
+            catalog_entry(3108, "anycompatible,int4,anycompatible", "anycompatible"),
+        ],
         function: || DirectionalFunction::udwf(w::lead_lag::lag_udwf()),
     },
     WindowDefinition {
         name: "lead",
         description: "fetch a following row value",
+        catalog: &[
+            catalog_entry(3109, "anyelement", "anyelement"),
+            catalog_entry(3110, "anyelement,int4", "anyelement"),
+            catalog_entry(3111, "anycompatible,int4,anycompatible", "anycompatible"),
+        ],
         function: || DirectionalFunction::udwf(w::lead_lag::lead_udwf()),
     },
     WindowDefinition {
         name: "first_value",
         description: "fetch the first row value",
         function: w::nth_value::first_value_udwf,
+        catalog: &[catalog_entry(3112, "anyelement", "anyelement")],
     },
     WindowDefinition {
         name: "last_value",
         description: "fetch the last row value",
         function: w::nth_value::last_value_udwf,
+        catalog: &[catalog_entry(3113, "anyelement", "anyelement")],
     },
     WindowDefinition {
         name: "nth_value",
         description: "fetch the Nth row value",
         function: || DirectionalFunction::udwf(w::nth_value::nth_value_udwf()),
+        catalog: &[catalog_entry(3114, "anyelement,int4", "anyelement")],
     },
 ];
 
@@ -223,13 +249,6 @@ pub fn window(name: &str) -> Option<Arc<WindowUDF>> {
 /// Iterates over the names of all scalar functions, for messages and the catalog.
 pub fn scalar_names() -> impl Iterator<Item = &'static str> {
     SCALAR_DEFINITIONS.keys().copied()
-}
-
-/// Returns whether the scalar function called `name` has an overload of exactly these parameters; `None` if there is no
-/// such function.
-#[must_use]
-pub fn has_overload(name: &str, parameters: &[CatalogParameter]) -> Option<bool> {
-    SCALAR_DEFINITIONS.get(name).map(|definition| definition.has_overload(parameters))
 }
 
 /// Returns whether the scalar function called `name` is volatile: two calls with the same arguments may differ.

@@ -9,6 +9,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::arithmetic::overflow;
 use super::call::Call;
 use super::cast::float_to_numeric;
+use super::catalog_entry::catalog_entry;
 use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 
 #[cfg(test)]
@@ -20,7 +21,7 @@ const INT8: ResultType = ResultType::fixed(SqlType::Int8);
 const FLOAT8: ResultType = ResultType::fixed(SqlType::Float8);
 const NUMERIC16: ResultType = ResultType::fixed(SqlType::Numeric { precision: 38, scale: 16 });
 /// Result type of rounding to an integer, which can carry into one more digit.
-const WHOLE: ResultType = ResultType::Computed(|a| Ok(whole(&a[0]).sql_type()));
+const ROUNDED_TO_INTEGER: ResultType = ResultType::Computed(|a| Ok(rounded_to_integer_precision(&a[0]).sql_type()));
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
@@ -34,40 +35,60 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Float4], ResultType::fixed(SqlType::Float4), F::Nothing, abs_float4),
             Overload::rows(&[T::Numeric], ResultType::SameAs(0), F::Nothing, abs_numeric),
         ],
-    ),
-    Definition::new("ceil", "nearest integer >= value", CEIL),
+    )
+    .in_catalog(&[
+        catalog_entry(1394, "float4", "float4"),
+        catalog_entry(1395, "float8", "float8"),
+        catalog_entry(1396, "int8", "int8"),
+        catalog_entry(1397, "int4", "int4"),
+        catalog_entry(1398, "int2", "int2"),
+        catalog_entry(1705, "numeric", "numeric"),
+    ]),
+    Definition::new("ceil", "nearest integer >= value", CEIL)
+        .in_catalog(&[catalog_entry(1711, "numeric", "numeric"), catalog_entry(2308, "float8", "float8")]),
     Definition::new("ceiling", "nearest integer >= value", CEIL),
     Definition::new(
         "floor",
         "nearest integer <= value",
         &[
             Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.floor()))),
-            Overload::rows(&[T::Numeric], WHOLE, F::Nothing, floor_numeric),
+            Overload::rows(&[T::Numeric], ROUNDED_TO_INTEGER, F::Nothing, floor_numeric),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1712, "numeric", "numeric"), catalog_entry(2309, "float8", "float8")]),
     Definition::new(
         "round",
         "value rounded to a number of decimals, or to an integer",
         &[
             Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.round_ties_even()))),
-            Overload::rows(&[T::Numeric], WHOLE, F::Nothing, round_numeric),
+            Overload::rows(&[T::Numeric], ROUNDED_TO_INTEGER, F::Nothing, round_numeric),
             Overload::rows(
                 &[T::Numeric, T::Int4],
-                ResultType::Computed(|a| Ok(carried(&a[0]).sql_type())),
+                ResultType::Computed(|a| Ok(precision_plus_one_digit(&a[0]).sql_type())),
                 F::Digits,
                 round_to,
             ),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1342, "float8", "float8"),
+        catalog_entry(1707, "numeric,int4", "numeric"),
+        catalog_entry(1708, "numeric", "numeric"),
+    ]),
     Definition::new(
         "trunc",
         "value truncated to a number of decimals, or to an integer",
         &[
             Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.trunc()))),
-            Overload::rows(&[T::Numeric], WHOLE, F::Nothing, trunc_numeric),
+            Overload::rows(&[T::Numeric], ROUNDED_TO_INTEGER, F::Nothing, trunc_numeric),
             Overload::rows(&[T::Numeric, T::Int4], ResultType::SameAs(0), F::Nothing, trunc_to),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1343, "float8", "float8"),
+        catalog_entry(1709, "numeric,int4", "numeric"),
+        catalog_entry(1710, "numeric", "numeric"),
+    ]),
     Definition::new(
         "sign",
         "sign of value",
@@ -82,7 +103,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 sign_numeric,
             ),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1706, "numeric", "numeric"), catalog_entry(2310, "float8", "float8")]),
     Definition::new(
         "sqrt",
         "square root",
@@ -148,7 +170,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             F::SomeValues,
             div,
         )],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1973, "numeric,numeric", "numeric")]),
     Definition::new(
         "gcd",
         "greatest common divisor",
@@ -156,7 +179,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int4, T::Int4], INT4, F::Overflow, gcd_int4),
             Overload::rows(&[T::Int8, T::Int8], INT8, F::Overflow, gcd_int8),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(5044, "int4,int4", "int4"), catalog_entry(5045, "int8,int8", "int8")]),
     Definition::new(
         "lcm",
         "least common multiple",
@@ -164,7 +188,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int4, T::Int4], INT4, F::Overflow, lcm_int4),
             Overload::rows(&[T::Int8, T::Int8], INT8, F::Overflow, lcm_int8),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(5046, "int4,int4", "int4"), catalog_entry(5047, "int8,int8", "int8")]),
     Definition::new(
         "factorial",
         "factorial",
@@ -174,7 +199,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             F::SomeValues,
             factorial,
         )],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1376, "int8", "numeric")]),
     Definition::new(
         "width_bucket",
         "bucket number of operand in equal-width histogram",
@@ -185,7 +211,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "number of decimal digits in the fractional part",
         &[Overload::rows(&[T::Numeric], INT4, F::Nothing, scale)],
     ),
-    Definition::new("pi", "PI", &[Overload::builtin(&[], FLOAT8, F::Nothing, m::pi)]),
+    Definition::new("pi", "PI", &[Overload::builtin(&[], FLOAT8, F::Nothing, m::pi)])
+        .in_catalog(&[catalog_entry(1610, "", "float8")]),
     Definition::new(
         "radians",
         "degrees to radians",
@@ -204,14 +231,14 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "asin",
         "arcsine",
         &[Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| {
-            float(call, |value| within_one(value, f64::asin))
+            float(call, |value| inverse_trigonometric(value, f64::asin))
         })],
     ),
     Definition::new(
         "acos",
         "arccosine",
         &[Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| {
-            float(call, |value| within_one(value, f64::acos))
+            float(call, |value| inverse_trigonometric(value, f64::acos))
         })],
     ),
     Definition::new("atan", "arctangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::atan)]),
@@ -223,24 +250,25 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("sinh", "hyperbolic sine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::sinh)]),
     Definition::new("cosh", "hyperbolic cosine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cosh)]),
     Definition::new("tanh", "hyperbolic tangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::tanh)]),
-    Definition::volatile("random", "random value", &[Overload::rows(&[], FLOAT8, F::Nothing, random)]),
+    Definition::volatile("random", "random value", &[Overload::rows(&[], FLOAT8, F::Nothing, random)])
+        .in_catalog(&[catalog_entry(1598, "", "float8").volatile()]),
 ];
 
 const CEIL: &[Overload] = &[
     Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.ceil()))),
-    Overload::rows(&[T::Numeric], WHOLE, F::Nothing, ceil_numeric),
+    Overload::rows(&[T::Numeric], ROUNDED_TO_INTEGER, F::Nothing, ceil_numeric),
 ];
 
 fn digits(sql_type: &SqlType) -> NumericPrecision {
     NumericPrecision::from_sql_type(sql_type).expect("argument of a numeric overload is not an exact number")
 }
 
-fn whole(sql_type: &SqlType) -> NumericPrecision {
+fn rounded_to_integer_precision(sql_type: &SqlType) -> NumericPrecision {
     let digits = digits(sql_type);
     NumericPrecision::new((digits.precision - digits.scale + 1).min(38), 0)
 }
 
-fn carried(sql_type: &SqlType) -> NumericPrecision {
+fn precision_plus_one_digit(sql_type: &SqlType) -> NumericPrecision {
     let digits = digits(sql_type);
     NumericPrecision::new((digits.precision + 1).min(38), digits.scale)
 }
@@ -289,7 +317,7 @@ fn logarithm(value: f64, apply: impl Fn(f64) -> f64) -> SqlResult<f64> {
     Ok(apply(value))
 }
 
-fn within_one(value: f64, apply: impl Fn(f64) -> f64) -> SqlResult<f64> {
+fn inverse_trigonometric(value: f64, apply: impl Fn(f64) -> f64) -> SqlResult<f64> {
     if 1.0 < value.abs() {
         return Err(SqlError::new(Condition::NumericValueOutOfRange, "input is out of range"));
     }

@@ -7,7 +7,7 @@ use types::numeric::{NumericPrecision, checked_power_of_ten, power_of_ten};
 use types::text::{DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY};
 
 use super::cast::CastFunction;
-use super::function::ResolvedFunction;
+use super::scalar_udf::ResolvedFunction;
 
 /// Kernel of a numeric function. Numerics are unscaled 128-bit integers; `limits` are the least and greatest result,
 /// and a result beyond them fails with SQLSTATE 22003.

@@ -9,8 +9,8 @@ use types::{SqlResult, SqlType};
 use super::arithmetic::Arithmetic;
 use super::cast::{CastFunction, ValueCast, actual_type};
 use super::datetime::micros_from_epoch_seconds;
-use super::function::ResolvedFunction;
 use super::row_constraints::ConstraintCheck;
+use super::scalar_udf::ResolvedFunction;
 
 /// Call that can be evaluated on single values.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use datafusion::logical_expr::ScalarUDF;
 use types::SqlType;
 
-use super::function::ResolvedFunction;
+use super::scalar_udf::ResolvedFunction;
 
 /// String function of the first argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -152,7 +152,7 @@ fn literal_text(value: &ScalarValue) -> Option<&str> {
 /// # Errors
 /// SQLSTATE 22P02 for a literal next to a number that is not a number; 22003 for one with more digits than a numeric
 /// can have.
-pub fn type_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType> {
+pub fn operand_type_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType> {
     match (operand, beside) {
         (Operand::Typed(sql_type), _) => Ok(sql_type.clone()),
         (Operand::Parameter, beside) => Ok(beside.without_modifier()),
@@ -187,7 +187,7 @@ fn digits_of(number: &str) -> SqlResult<NumericPrecision> {
 /// operands have the same type with that modifier. `context` names the construct in the error message.
 ///
 /// # Errors
-/// SQLSTATE 42804 for types without a common one; those of [`type_beside`].
+/// SQLSTATE 42804 for types without a common one; those of [`operand_type_beside`].
 pub fn common_type(operands: &[Operand<'_>], context: &str) -> SqlResult<SqlType> {
     let mut known = operands.iter().filter_map(|operand| match operand {
         Operand::Typed(sql_type) => Some(*sql_type),
@@ -209,7 +209,7 @@ pub fn common_type(operands: &[Operand<'_>], context: &str) -> SqlResult<SqlType
     }
     let untyped = operands.iter().filter(|operand| !matches!(operand, Operand::Typed(_)));
     for operand in untyped {
-        let taken = type_beside(&chosen, *operand)?;
+        let taken = operand_type_beside(&chosen, *operand)?;
         chosen = unify_types(&chosen, &taken).unwrap_or(taken);
     }
     Ok(chosen)

@@ -6,8 +6,8 @@ use session_context::EvaluationContext;
 use types::SqlResult;
 
 use super::cast::CastFunction;
-use super::function::ResolvedFunction;
 use super::row_constraints::ConstraintCheck;
+use super::scalar_udf::ResolvedFunction;
 
 /// Lifetime of an expression's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
-use plan::any_expression;
+use plan::plan_has_expression;
 
 use super::rule_runner::may_simplify;
 
@@ -52,7 +52,7 @@ impl OptimizerRule for ConditionalRule {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if !any_expression(&plan, self.applies_to)? {
+        if !plan_has_expression(&plan, self.applies_to)? {
             return Ok(Transformed::no(plan));
         }
         match self.rule.apply_order() {

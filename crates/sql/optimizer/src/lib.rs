@@ -4,16 +4,20 @@
 //!
 //! Start at [`common_subplans::optimize`], which takes a plan through every step:
 //!
-//! - `rule_runner.rs` runs the rules over a plan, each once: DataFusion's (simplify, decorrelate, push down) and Kiln's,
-//! - `join_order/` orders joins by cost, based on the estimates of `estimate/`; `row_estimates.rs` shows these in EXPLAIN,
+//! - `rule_runner.rs` runs the rules over a plan, each once: DataFusion's (simplify, decorrelate, push down) and
+//!   Kiln's,
+//! - `join_order/` orders joins by cost, based on the estimates of `estimate/`; `row_estimates.rs` shows these in
+//!   EXPLAIN,
 //! - `common_subplans/` computes repeated parts of a plan once, for example a WITH query that is read twice,
-//! - `correlated_subqueries/` rewrites correlated subqueries that cannot be decorrelated; an operator evaluates them row by row,
+//! - `correlated_subqueries/` rewrites correlated subqueries that cannot be decorrelated; an operator evaluates them
+//!   row by row,
 //! - `semi_join_reduction/` finds semi-join reductions for queries on several workers,
 //! - `series/` is the logical node of `generate_series`,
-//! - `distinct.rs`, `filter_size.rs`, `conditional_rule.rs`, `nested_lateral_joins.rs`, `shallow_subqueries.rs` and `grand_totals.rs` each wrap
-//!   one of DataFusion's rules; `union_names.rs` is a small rule of Kiln's,
-//! - `column_origin.rs`, `repeated_expressions.rs`, `subquery_checks.rs`, `scalar_subqueries.rs` and `wide_unions.rs` examine or adjust plans
-//!   for the other files.
+//! - `single_distinct_aggregate.rs`, `filter_pushdown_limit.rs`, `conditional_rule.rs`, `nested_lateral_joins.rs`,
+//!   `exists_in_decorrelation.rs` and `ungrouped_aggregate_filters.rs` each wrap one of DataFusion's rules;
+//!   `union_column_names.rs` is a small rule of Kiln's,
+//! - `column_origin.rs`, `repeated_expressions.rs`, `subquery_checks.rs`, `scalar_subqueries.rs` and `wide_unions.rs`
+//!   examine or adjust plans for the other files.
 //!
 //! `SET kiln.optimizer = off` leaves out Kiln's join order and its way of running the rules; tests compare results with
 //! that configuration. The wrapped rules stay, because DataFusion's are wrong or slow without the wrappers.
@@ -23,10 +27,9 @@ pub mod common_subplans;
 mod conditional_rule;
 pub mod correlated_subqueries;
 mod datafusion_rules;
-mod distinct;
 mod estimate;
-pub mod filter_size;
-mod grand_totals;
+mod exists_in_decorrelation;
+pub mod filter_pushdown_limit;
 mod join_order;
 mod nested_lateral_joins;
 mod repeated_expressions;
@@ -35,13 +38,14 @@ mod rule_runner;
 mod scalar_subqueries;
 mod semi_join_reduction;
 pub mod series;
-mod shallow_subqueries;
+mod single_distinct_aggregate;
 mod subquery_checks;
-mod union_names;
+mod ungrouped_aggregate_filters;
+mod union_column_names;
 mod wide_unions;
 
 #[cfg(test)]
-pub(crate) mod fixtures;
+pub(crate) mod test_fixtures;
 
 use std::sync::Arc;
 
@@ -53,27 +57,27 @@ pub(crate) use self::column_origin::is_distribution_key;
 pub use self::common_subplans::OptimizedPlan;
 use self::conditional_rule::ConditionalRule;
 use self::datafusion_rules::RuleKind;
-use self::distinct::DistinctWithoutSums;
 pub(crate) use self::estimate::estimate_relation;
 pub(crate) use self::estimate::semi_join_selectivity;
-use self::filter_size::BoundedFilterPushdown;
-use self::grand_totals::FiltersAboveGrandTotals;
+use self::exists_in_decorrelation::PlaceholderDecorrelation;
+use self::filter_pushdown_limit::BoundedFilterPushdown;
 use self::join_order::JoinOrder;
 use self::nested_lateral_joins::NestedLateralJoins;
 pub use self::row_estimates::{EstimatedNodeKind, RowEstimate};
 pub use self::rule_runner::{RewrittenPlan, run_rules, with_stack};
 pub use self::scalar_subqueries::ScalarSubquery;
 pub use self::semi_join_reduction::{ReductionState, SemiJoinReduction};
-use self::shallow_subqueries::ShallowSubqueries;
-use self::union_names::UnionInputNames;
+use self::single_distinct_aggregate::SingleDistinctWithoutSums;
+use self::ungrouped_aggregate_filters::FiltersAboveUngroupedAggregates;
+use self::union_column_names::UnionInputNames;
 
 /// Returns the optimizer's rules in order, with Kiln's own unless `has_kiln_rules` is false.
 #[must_use]
 pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
-    let rules = rules.map(DistinctWithoutSums::wrap).map(FiltersAboveGrandTotals::wrap);
+    let rules = rules.map(SingleDistinctWithoutSums::wrap).map(FiltersAboveUngroupedAggregates::wrap);
     let rules = rules.map(BoundedFilterPushdown::wrap);
-    let rules = rules.map(NestedLateralJoins::wrap).map(ShallowSubqueries::wrap);
+    let rules = rules.map(NestedLateralJoins::wrap).map(PlaceholderDecorrelation::wrap);
     let names: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(UnionInputNames);
     let mut rules: Vec<_> = std::iter::once(names).chain(rules).collect();
     if !is_on {

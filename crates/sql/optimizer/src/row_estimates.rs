@@ -38,7 +38,7 @@ impl OptimizedPlan {
     /// Returns the estimated rows of the plan's nodes as a tree.
     #[must_use]
     pub fn estimate_rows(&self) -> RowEstimate {
-        estimate_tree(&self.plan, &mut SharedPlans { plans: &self.shared, seen: HashSet::new() })
+        estimate_tree(&self.plan, &mut SharedPlans { plans: &self.shared, shown_tables: HashSet::new() })
     }
 }
 
@@ -46,7 +46,7 @@ impl OptimizedPlan {
 struct SharedPlans<'a> {
     plans: &'a [SharedPlan],
     /// Tables whose plan is in the tree already.
-    seen: HashSet<*const SharedTable>,
+    shown_tables: HashSet<*const SharedTable>,
 }
 
 fn estimate_tree(plan: &LogicalPlan, all: &mut SharedPlans<'_>) -> RowEstimate {
@@ -86,5 +86,5 @@ fn shared_table_estimate(plan: &LogicalPlan, all: &mut SharedPlans<'_>) -> Optio
     let provider = source_as_provider(&scan.source).ok()?;
     let table = provider.downcast_ref::<SharedTable>()?;
     let shared = all.plans.iter().find(|shared| std::ptr::eq(Arc::as_ptr(&shared.table), table))?;
-    all.seen.insert(table).then(|| estimate_tree(&shared.plan, all))
+    all.shown_tables.insert(table).then(|| estimate_tree(&shared.plan, all))
 }

@@ -8,7 +8,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::{LogicalPlan, Union};
 
 /// Limit of inputs of one union.
-const INPUTS_MAX: usize = 64;
+const UNION_INPUTS_MAX: usize = 64;
 
 /// Splits the unions of `plan` that have more inputs than the limit. Runs after the optimizer, which would flatten
 /// nested unions.
@@ -18,7 +18,7 @@ const INPUTS_MAX: usize = 64;
 pub(crate) fn split_wide_unions(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let mut has_wide = false;
     plan.apply_with_subqueries(|node| {
-        has_wide |= matches!(node, LogicalPlan::Union(union) if INPUTS_MAX < union.inputs.len());
+        has_wide |= matches!(node, LogicalPlan::Union(union) if UNION_INPUTS_MAX < union.inputs.len());
         Ok(if has_wide { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     if !has_wide {
@@ -29,15 +29,15 @@ pub(crate) fn split_wide_unions(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 
 fn split_union(plan: LogicalPlan) -> Transformed<LogicalPlan> {
     let LogicalPlan::Union(Union { mut inputs, schema }) = plan else { return Transformed::no(plan) };
-    if inputs.len() <= INPUTS_MAX {
+    if inputs.len() <= UNION_INPUTS_MAX {
         return Transformed::no(LogicalPlan::Union(Union { inputs, schema }));
     }
-    while INPUTS_MAX < inputs.len() {
+    while UNION_INPUTS_MAX < inputs.len() {
         let union = |inputs: &[Arc<LogicalPlan>]| match inputs {
             [input] => Arc::clone(input),
             _ => Arc::new(LogicalPlan::Union(Union { inputs: inputs.to_vec(), schema: Arc::clone(&schema) })),
         };
-        inputs = inputs.chunks(INPUTS_MAX).map(union).collect();
+        inputs = inputs.chunks(UNION_INPUTS_MAX).map(union).collect();
     }
     Transformed::yes(LogicalPlan::Union(Union { inputs, schema }))
 }
@@ -75,17 +75,19 @@ mod tests {
 
     #[test]
     fn few_inputs_stay_side_by_side() {
-        let plan = union(INPUTS_MAX);
+        let plan = union(UNION_INPUTS_MAX);
         assert_eq!(split_wide_unions(plan.clone()).unwrap(), plan);
     }
 
     #[test]
     fn many_inputs_keep_their_order() {
-        for count in [INPUTS_MAX + 1, INPUTS_MAX * INPUTS_MAX, INPUTS_MAX * INPUTS_MAX + 1] {
+        for count in
+            [UNION_INPUTS_MAX + 1, UNION_INPUTS_MAX * UNION_INPUTS_MAX, UNION_INPUTS_MAX * UNION_INPUTS_MAX + 1]
+        {
             let plan = union(count);
             let divided = split_wide_unions(plan.clone()).unwrap();
             assert_eq!(shape(&divided).0, shape(&plan).0);
-            assert_eq!(shape(&divided).1, INPUTS_MAX);
+            assert_eq!(shape(&divided).1, UNION_INPUTS_MAX);
         }
     }
 
@@ -105,6 +107,6 @@ mod tests {
                 Ok(TreeNodeRecursion::Continue)
             })
             .unwrap();
-        assert_eq!(widest, INPUTS_MAX);
+        assert_eq!(widest, UNION_INPUTS_MAX);
     }
 }

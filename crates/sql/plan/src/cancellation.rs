@@ -128,7 +128,9 @@ impl PhysicalExpr for CancellableCondition {
         let Some(giving_way) = YIELD_HOOK.get() else { return self.inner.evaluate(batch) };
         let mut evaluated = None;
         giving_way(&mut || evaluated = Some(self.inner.evaluate(batch)));
-        evaluated.unwrap_or_else(|| Err(to_datafusion(SqlError::internal("the yield hook ran no work"))))
+        evaluated.unwrap_or_else(|| {
+            Err(to_datafusion(SqlError::internal("the yield hook returned without evaluating the condition")))
+        })
     }
 
     fn return_field(&self, input: &Schema) -> DfResult<FieldRef> {

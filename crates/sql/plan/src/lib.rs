@@ -9,16 +9,16 @@
 //! - `balance_chains.rs`: balances long chains of AND and OR.
 //! - `unique_name.rs`: names that no relation or column of a plan has yet.
 //! - `standard_functions.rs`: standard aggregate and window functions, recognized without their names.
-//! - `any_expression.rs`: searches a plan for an expression.
-//! - `fragment_cache.rs`: the mark of a session that does not use the fragment cache.
+//! - `find_expression.rs`: searches a plan for an expression.
+//! - `no_fragment_cache.rs`: the mark of a session that does not use the fragment cache.
 //! - `operator_planning.rs`: the physical planner that a later crate supplies.
 //! - `cancellation.rs`: cancellation of, and yielding in, DataFusion operators that do neither.
 
-mod any_expression;
 mod balance_chains;
 pub mod cancellation;
 pub mod estimate;
-mod fragment_cache;
+mod find_expression;
+mod no_fragment_cache;
 mod operator_planning;
 pub mod plan_limits;
 mod shard_table;
@@ -26,9 +26,9 @@ mod standard_functions;
 mod stream_table;
 mod unique_name;
 
-pub use self::any_expression::any_expression;
 pub use self::balance_chains::{balance, balance_concatenations, balance_conditions};
-pub use self::fragment_cache::NoFragmentCache;
+pub use self::find_expression::plan_has_expression;
+pub use self::no_fragment_cache::NoFragmentCache;
 pub use self::operator_planning::{OperatorPlanning, OperatorRules};
 pub use self::shard_table::{ROW_ID, ROW_POSITION, ShardTable, TableScanPlanner, datum_to_scalar, schema_of};
 pub use self::standard_functions::{StandardAggregate, StandardWindow};

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use functions::error::to_datafusion;
-use types::stack::{PLAN_DEPTH_MAX, too_complex_error};
+use types::stack_limit::{PLAN_DEPTH_MAX, too_complex_error};
 
 /// Maximum nodes of a plan, each counted as often as it is reached; expressions do not count.
 pub const NODES_MAX: usize = 1 << 17;
@@ -55,7 +55,7 @@ fn check_below(plan: &LogicalPlan, level: usize, comparisons: usize, nodes: &mut
     let mut open = vec![(plan, level)];
     while let Some((plan, level)) = open.pop() {
         *nodes += 1;
-        refuse_if(level > PLAN_DEPTH_MAX || *nodes > NODES_MAX)?;
+        error_if_too_complex(level > PLAN_DEPTH_MAX || *nodes > NODES_MAX)?;
         open.extend(plan.inputs().into_iter().map(|input| (input, level + 1)));
         plan.apply_expressions(|expr| {
             check_expr(expr, level + 1, comparisons, nodes)?;
@@ -68,7 +68,7 @@ fn check_below(plan: &LogicalPlan, level: usize, comparisons: usize, nodes: &mut
 fn check_expr(expr: &Expr, level: usize, comparisons: usize, nodes: &mut usize) -> Result<()> {
     let mut open = vec![(expr, level)];
     while let Some((expr, level)) = open.pop() {
-        refuse_if(level > PLAN_DEPTH_MAX)?;
+        error_if_too_complex(level > PLAN_DEPTH_MAX)?;
         let (subquery, compares) = match expr {
             Expr::Column(_) | Expr::Literal(..) => continue,
             Expr::ScalarSubquery(subquery) => (Some(subquery), false),
@@ -81,7 +81,7 @@ fn check_expr(expr: &Expr, level: usize, comparisons: usize, nodes: &mut usize) 
         };
         if let Some(subquery) = subquery {
             let comparisons = comparisons + usize::from(compares);
-            refuse_if(comparisons > COMPARISON_DEPTH_MAX)?;
+            error_if_too_complex(comparisons > COMPARISON_DEPTH_MAX)?;
             check_below(&subquery.subquery, level + 1, comparisons, nodes)?;
         }
         expr.apply_children(|child| {
@@ -101,7 +101,7 @@ pub fn check_subqueries(plan: &LogicalPlan) -> Result<()> {
 }
 
 fn check_subqueries_below(plan: &LogicalPlan, level: usize) -> Result<()> {
-    refuse_if(level > SUBQUERY_DEPTH_MAX)?;
+    error_if_too_complex(level > SUBQUERY_DEPTH_MAX)?;
     plan.apply(|node| {
         node.apply_subqueries(|subquery| {
             check_subqueries_below(subquery, level + 1)?;
@@ -120,7 +120,7 @@ pub fn check_operators(operators: &Arc<dyn ExecutionPlan>) -> Result<()> {
     let mut open = vec![(operators, 1)];
     while let Some((operator, level)) = open.pop() {
         nodes += 1;
-        refuse_if(level > PLAN_DEPTH_MAX || nodes > 4 * NODES_MAX)?;
+        error_if_too_complex(level > PLAN_DEPTH_MAX || nodes > 4 * NODES_MAX)?;
         open.extend(operator.children().into_iter().map(|child| (child, level + 1)));
         operator.apply_expressions(&mut |expr| {
             check_physical_expr(expr, level + 1)?;
@@ -133,12 +133,12 @@ pub fn check_operators(operators: &Arc<dyn ExecutionPlan>) -> Result<()> {
 fn check_physical_expr(expr: &Arc<dyn PhysicalExpr>, level: usize) -> Result<()> {
     let mut open = vec![(expr, level)];
     while let Some((expr, level)) = open.pop() {
-        refuse_if(level > PLAN_DEPTH_MAX)?;
+        error_if_too_complex(level > PLAN_DEPTH_MAX)?;
         open.extend(expr.children().into_iter().map(|child| (child, level + 1)));
     }
     Ok(())
 }
 
-fn refuse_if(is_too_much: bool) -> Result<()> {
+fn error_if_too_complex(is_too_much: bool) -> Result<()> {
     if is_too_much { Err(to_datafusion(too_complex_error())) } else { Ok(()) }
 }

@@ -4,14 +4,14 @@
 //! planned.
 //!
 //! - `planner.rs`: [`Planner`], which dispatches each statement to the crate that plans it; start here.
-//! - `missing_inputs.rs`: determines the inputs that must be fetched before a statement is planned.
+//! - `inputs_to_fetch.rs`: determines the inputs that must be fetched before a statement is planned.
 //! - `plan_cache.rs`: the cache of plans of queries without parameters, by text; `prepared_plan.rs`: plans of prepared
 //!   statements.
 //! - `session/`: plans SET, SHOW and other statements that concern only the session.
-//! - `explain/`: reads the options of EXPLAIN.
+//! - `explain_options.rs`: reads the options of EXPLAIN.
 
-mod explain;
-mod missing_inputs;
+mod explain_options;
+mod inputs_to_fetch;
 mod plan_cache;
 mod planner;
 mod prepared_plan;
@@ -20,6 +20,6 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use self::missing_inputs::PossibleInputs;
+pub use self::inputs_to_fetch::PossibleInputs;
 pub use self::planner::Planner;
 pub use self::prepared_plan::PreparedPlan;

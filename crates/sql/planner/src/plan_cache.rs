@@ -21,11 +21,11 @@ mod tests;
 /// Maximum number of cached plans; the least recently used one is evicted.
 const PLANS_MAX: usize = 256;
 /// Maximum bytes of a query text whose plan is cached.
-const TEXT_BYTES_MAX: usize = 65_536;
+const QUERY_TEXT_BYTES_MAX: usize = 65_536;
 /// Maximum estimated bytes of all plans together.
-const BYTES_MAX: usize = 64 << 20;
+const CACHE_BYTES_MAX: usize = 64 << 20;
 /// Maximum estimated bytes of one plan, which may be large even if its text is short.
-const PLAN_BYTES_MAX: usize = BYTES_MAX / 8;
+const PLAN_BYTES_MAX: usize = CACHE_BYTES_MAX / 8;
 /// Estimated memory of an operator in a cached plan, analysed and optimized forms together: measured on unions of
 /// tables, and rounded up.
 const OPERATOR_BYTES: usize = 4 << 10;
@@ -68,7 +68,7 @@ impl PlanCache {
     pub(crate) fn get(&self, text: &str, context: &StatementContext) -> Option<QueryPlan> {
         let mut kept = self.0.lock();
         kept.clear_if_outdated(context);
-        if !kept.is_for_state_of(context) {
+        if !kept.has_catalog_state_of(context) {
             return None;
         }
         kept.lookups += 1;
@@ -76,7 +76,8 @@ impl PlanCache {
         let plan = kept.plans.get_mut(text)?;
         let holds = plan.roles == roles(context)
             && plan.database == context.database
-            && (Arc::ptr_eq(&plan.settings, &context.settings) || plan.settings.plans_same_as(&context.settings));
+            && (Arc::ptr_eq(&plan.settings, &context.settings)
+                || plan.settings.has_same_plan_relevant_settings(&context.settings));
         holds.then(|| {
             plan.last_lookup = asked;
             QueryPlan { planning_timings: plan.query.planning_timings.reset_copy(), ..plan.query.clone() }
@@ -86,7 +87,7 @@ impl PlanCache {
     /// Caches the plan of a query if other statements can share it; they also share the optimized form.
     pub(crate) fn insert(&self, text: &str, query: QueryPlan, context: &StatementContext) -> QueryPlan {
         let is_of_session = context.snapshot.schema_by_name(&context.temp_schema_name()).is_some();
-        if TEXT_BYTES_MAX < text.len() || is_of_session {
+        if QUERY_TEXT_BYTES_MAX < text.len() || is_of_session {
             return query;
         }
         if !query.parameters.is_empty() {
@@ -99,11 +100,11 @@ impl PlanCache {
         if kept.catalog_state.is_none() {
             kept.catalog_state = Some((context.commit, Arc::clone(&context.snapshot)));
         }
-        if !kept.is_for_state_of(context) {
+        if !kept.has_catalog_state_of(context) {
             return query;
         }
         kept.remove(text);
-        while PLANS_MAX <= kept.plans.len() || BYTES_MAX < kept.bytes + bytes {
+        while PLANS_MAX <= kept.plans.len() || CACHE_BYTES_MAX < kept.bytes + bytes {
             kept.evict_oldest();
         }
         let plan = CachedPlan {
@@ -122,14 +123,14 @@ impl PlanCache {
 
 impl PlanCacheState {
     /// Returns whether the plans are of the context's catalog state.
-    fn is_for_state_of(&self, context: &StatementContext) -> bool {
+    fn has_catalog_state_of(&self, context: &StatementContext) -> bool {
         self.catalog_state.as_ref().is_some_and(|(_, state)| Arc::ptr_eq(state, &context.snapshot))
     }
 
     /// Clears the cache if the context's state is newer: an old state pins rows in memory that no statement can see.
     fn clear_if_outdated(&mut self, context: &StatementContext) {
         if self.catalog_state.as_ref().is_some_and(|(commit, _)| *commit < context.commit)
-            && !self.is_for_state_of(context)
+            && !self.has_catalog_state_of(context)
         {
             self.catalog_state = None;
             self.plans.clear();

@@ -11,10 +11,10 @@ use plan::{OperatorPlanning, TableScanPlanner};
 use session_context::StatementContext;
 use syntax::statement::TableSource;
 use syntax::{ParsedStatement, Statement};
-use types::stack::with_planning_stack;
+use types::stack_limit::with_planning_stack;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use crate::explain;
+use crate::explain_options;
 use crate::plan_cache::PlanCache;
 use crate::session;
 
@@ -66,11 +66,13 @@ impl Planner {
         parameter_types: &[Option<SqlType>],
         context: &Arc<StatementContext>,
     ) -> SqlResult<StatementPlan> {
-        Step::Bind.span().in_scope(|| with_planning_stack(|| self.plan_here(parsed, parameter_types, context)))
+        Step::Bind
+            .span()
+            .in_scope(|| with_planning_stack(|| self.plan_on_current_stack(parsed, parameter_types, context)))
     }
 
     /// Plans one statement as [`Planner::plan`] does; the caller provides a stack for planning.
-    fn plan_here(
+    fn plan_on_current_stack(
         &self,
         parsed: &ParsedStatement,
         parameter_types: &[Option<SqlType>],
@@ -119,7 +121,7 @@ impl Planner {
             }
             Statement::Explain(explained) => {
                 let inner = self.plan_explained(&explained.statement, parameter_types, context)?;
-                explain::plan_explain(&explained.options, inner).map(StatementPlan::Explain)
+                explain_options::plan_explain(&explained.options, inner).map(StatementPlan::Explain)
             }
             Statement::Session(command) => session::plan(&binder, command, parameter_types).map(StatementPlan::Session),
             Statement::Unsupported(error) => Err(SqlError::clone(error)),
@@ -163,7 +165,7 @@ impl Planner {
         parameter_types: &[Option<SqlType>],
         context: &Arc<StatementContext>,
     ) -> SqlResult<StatementPlan> {
-        match self.plan_here(parsed, parameter_types, context)? {
+        match self.plan_on_current_stack(parsed, parameter_types, context)? {
             StatementPlan::Session(SessionCommand::Declare { query, .. }) => Ok(StatementPlan::Query(*query)),
             StatementPlan::Session(SessionCommand::Execute { .. }) => {
                 Err(SqlError::internal("EXPLAIN EXECUTE must be resolved by the session before planning"))
@@ -181,7 +183,7 @@ impl Planner {
         explained: &syntax::statement::Explain,
         inner: StatementPlan,
     ) -> SqlResult<StatementPlan> {
-        explain::plan_explain(&explained.options, inner).map(StatementPlan::Explain)
+        explain_options::plan_explain(&explained.options, inner).map(StatementPlan::Explain)
     }
 
     /// Evaluates the arguments of EXECUTE to values of the prepared statement's parameter types.

@@ -14,7 +14,7 @@ use functions::error::from_datafusion;
 use plan::ShardTable;
 use session_context::StatementContext;
 use types::SqlResult;
-use types::stack::with_planning_stack;
+use types::stack_limit::with_planning_stack;
 
 use crate::Planner;
 use crate::plan_cache::cacheable_bytes;
@@ -23,9 +23,9 @@ use crate::plan_cache::cacheable_bytes;
 mod tests;
 
 /// Maximum estimated bytes of all prepared plans of a server.
-const BYTES_MAX: usize = 64 << 20;
+const ALL_PLANS_BYTES_MAX: usize = 64 << 20;
 /// Estimated bytes up to which adding rows and parameters to a plan is faster than handing it to another thread.
-const SMALL_BYTES: usize = 64 << 10;
+const SMALL_PLAN_BYTES_MAX: usize = 64 << 10;
 
 /// Analysed plan of a query without the rows of tables; valid for every catalog state with the same definitions.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl PreparedPlan {
     /// Returns whether [`PreparedPlan::with_rows_of`] is faster than handing the work to another thread.
     #[must_use]
     pub fn is_small(&self) -> bool {
-        self.memory.bytes <= SMALL_BYTES
+        self.memory.bytes <= SMALL_PLAN_BYTES_MAX
     }
 
     /// Returns the plan with the rows of `context`, which must have the same definitions, settings and roles.
@@ -115,7 +115,7 @@ struct MemoryReservation {
 
 impl MemoryReservation {
     fn try_reserve(bytes: usize, all: &Arc<AtomicUsize>) -> Option<Self> {
-        let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= BYTES_MAX);
+        let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= ALL_PLANS_BYTES_MAX);
         all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(Self { bytes, total: Arc::clone(all) })
     }

@@ -29,7 +29,7 @@ pub struct EvaluationContext {
     /// Source of randomness for `random()` and `gen_random_uuid()`.
     pub random: Arc<dyn Random>,
     /// True if a text was read whose meaning depends on the time, such as `now`.
-    has_read_now: Arc<AtomicBool>,
+    has_read_current_time: Arc<AtomicBool>,
     /// Number of expression nodes that planning has duplicated.
     duplicated_nodes: Arc<AtomicUsize>,
 }
@@ -46,7 +46,7 @@ impl EvaluationContext {
             random: Arc::clone(&context.random),
             context: Some(context),
             names: Some(names),
-            has_read_now: Arc::default(),
+            has_read_current_time: Arc::default(),
             duplicated_nodes: Arc::default(),
         }
     }
@@ -68,20 +68,20 @@ impl EvaluationContext {
 
     /// Records that the statement's plan depends on the time.
     pub fn mark_time_dependent(&self) {
-        self.has_read_now.store(true, Ordering::Relaxed);
+        self.has_read_current_time.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether the statement's plan depends on the time, because of a text such as `now`.
     #[must_use]
     pub fn is_time_dependent(&self) -> bool {
-        self.has_read_now.load(Ordering::Relaxed)
+        self.has_read_current_time.load(Ordering::Relaxed)
     }
 
     /// Creates a session without catalog, role and settings, as worker processes have it.
     #[must_use]
     pub fn without_context(zone: SessionZone, date_order: DateOrder, transaction_us: i64, statement_us: i64) -> Self {
         let (context, names, random) = (None, None, Arc::new(SystemRandom));
-        let (has_read_now, copies) = (Arc::default(), Arc::default());
+        let (has_read_current_time, copies) = (Arc::default(), Arc::default());
         Self {
             zone,
             date_order,
@@ -90,7 +90,7 @@ impl EvaluationContext {
             context,
             names,
             random,
-            has_read_now,
+            has_read_current_time,
             duplicated_nodes: copies,
         }
     }
@@ -110,7 +110,7 @@ impl EvaluationContext {
     /// Returns whether functions that need neither catalog, role nor settings give the same results in both sessions.
     #[must_use]
     pub fn has_same_facts(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        self.comparable_facts() == other.comparable_facts()
     }
 
     /// Adds duplicated expression nodes to the count, and returns the new total.
@@ -118,14 +118,14 @@ impl EvaluationContext {
         self.duplicated_nodes.fetch_add(nodes, Ordering::Relaxed) + nodes
     }
 
-    fn key(&self) -> (SessionZone, DateOrder, i64, i64) {
+    fn comparable_facts(&self) -> (SessionZone, DateOrder, i64, i64) {
         (self.zone, self.date_order, self.transaction_us, self.statement_us)
     }
 }
 
 impl PartialEq for EvaluationContext {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        self.comparable_facts() == other.comparable_facts()
             && match (&self.context, &other.context) {
                 (Some(own), Some(others)) => Arc::ptr_eq(own, others) || own.has_same_meaning(others),
                 (own, others) => own.is_none() && others.is_none(),
@@ -137,6 +137,6 @@ impl Eq for EvaluationContext {}
 
 impl Hash for EvaluationContext {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key().hash(state);
+        self.comparable_facts().hash(state);
     }
 }

@@ -3,12 +3,12 @@
 //! Knows no session: a [`Settings`] is copied freely, and a copy restores an earlier state. A setting that Kiln does
 //! not honour accepts only its built-in value.
 //!
-//! Start at `definition.rs`, which lists every setting; `value.rs` parses and prints values, `parsed.rs` caches parsed
-//! values of settings that every statement reads.
+//! Start at `definition.rs`, which lists every setting; `setting_value.rs` parses and prints values,
+//! `parsed_settings_cache.rs` caches parsed values of settings that every statement reads.
 
 mod definition;
-mod parsed;
-mod value;
+mod parsed_settings_cache;
+mod setting_value;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use types::text::DateContext;
 use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use self::definition::{ChangeLevel, DEFINITIONS, Definition};
-use self::parsed::{ParsedCache, ParsedSettings};
-pub use self::value::parse_bool;
-use self::value::split_list;
+use self::parsed_settings_cache::{ParsedCache, ParsedSettings};
+pub use self::setting_value::parse_bool;
+use self::setting_value::split_list;
 
 #[cfg(test)]
 mod tests;
@@ -139,12 +139,12 @@ impl Settings {
 
     /// Returns whether statements have the same plans under both: all settings are equal but those of the transaction.
     #[must_use]
-    pub fn plans_same_as(&self, other: &Self) -> bool {
-        self.plan_relevant().eq(other.plan_relevant())
+    pub fn has_same_plan_relevant_settings(&self, other: &Self) -> bool {
+        self.plan_relevant_settings().eq(other.plan_relevant_settings())
     }
 
     /// Returns all changed settings but those of the transaction.
-    fn plan_relevant(&self) -> impl Iterator<Item = (&String, &String)> {
+    fn plan_relevant_settings(&self) -> impl Iterator<Item = (&String, &String)> {
         self.current.iter().filter(|(name, _)| !name.starts_with("transaction_") && *name != STATEMENT_TOKEN)
     }
 

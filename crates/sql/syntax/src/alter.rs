@@ -3,13 +3,13 @@
 use sqlparser::ast::{DataType, Expr, Ident, ObjectName};
 use types::{Condition, SqlError, SqlResult};
 
-use super::cursor::Cursor;
+use super::create_table::{ColumnDefinition, DistributionClause, OrderClause, TableConstraint};
 use super::lex::Token;
-use super::option::StatementOption;
 use super::role::{RoleOption, RoleSpec};
 use super::sequence::{IdentityDefinition, SequenceOption};
 use super::statement::Statement;
-use super::table::{ColumnDefinition, DistributionClause, OrderClause, TableConstraint};
+use super::statement_option::StatementOption;
+use super::token_cursor::Cursor;
 
 /// `ALTER TABLE` or `ALTER VIEW`; the actions are applied atomically.
 #[derive(Debug, Clone)]
@@ -140,15 +140,15 @@ pub struct AlterDatabase {
 impl Cursor<'_> {
     /// Parses an ALTER statement of any kind.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
-        let start = self.at;
+        let start = self.next_index;
         self.expect("alter")?;
-        match self.word() {
+        match self.next_word() {
             Some("table") => self.alter_relation(false),
             Some("view") => self.alter_relation(true),
             Some("schema") => self.alter_schema(),
             Some("cluster") => self.alter_cluster(),
             Some("sequence") => self.alter_sequence().map(|it| Statement::AlterSequence(Box::new(it))),
-            Some("role" | "user") if !self.is("user mapping") => self.alter_role(),
+            Some("role" | "user") if !self.next_is("user mapping") => self.alter_role(),
             Some("database") => self.alter_database(start),
             _ => Err(self.unsupported_kind(start, "ALTER")),
         }
@@ -156,7 +156,7 @@ impl Cursor<'_> {
 
     fn alter_relation(&mut self, view: bool) -> SqlResult<Statement> {
         self.advance();
-        if self.is("all in tablespace") {
+        if self.next_is("all in tablespace") {
             return Err(self.unsupported("a tablespace"));
         }
         let if_exists = self.eat("if exists");
@@ -212,7 +212,7 @@ impl Cursor<'_> {
             return Ok(AlterAction::DropColumn { name, if_exists, cascade: self.cascade() });
         }
         if self.eat("alter") {
-            if self.is("constraint") && *self.peek_at(1) != Token::Word("type".to_owned()) {
+            if self.next_is("constraint") && *self.peek_at(1) != Token::Word("type".to_owned()) {
                 return self.alter_constraint();
             }
             self.eat("column");
@@ -227,19 +227,19 @@ impl Cursor<'_> {
         if self.eat("set without sort") || self.eat("set without cluster") {
             return Ok(AlterAction::SetOrder(None));
         }
-        let set = usize::from(self.is("set"));
+        let set = usize::from(self.next_is("set"));
         if self.word_at(set) == Some("distribute") {
-            self.at += set;
+            self.next_index += set;
             return self.distribution().map(AlterAction::SetDistribution);
         }
         if matches!(self.word_at(set), Some("sort" | "cluster")) && *self.peek_at(set + 2) == Token::Symbol('(') {
-            self.at += set;
+            self.next_index += set;
             return self.order().map(|order| AlterAction::SetOrder(Some(order)));
         }
         if self.word_at(0).is_some_and(|word| word == "set" || word == "reset")
             && *self.peek_at(1) == Token::Symbol('(')
         {
-            let set = self.is("set");
+            let set = self.next_is("set");
             self.advance();
             let parameters = self.storage_parameters()?;
             return Ok(if set {
@@ -252,7 +252,7 @@ impl Cursor<'_> {
             "set", "reset", "cluster", "enable", "disable", "force", "no", "inherit", "of", "not", "replica",
             "validate", "attach", "detach", "options",
         ];
-        match self.word() {
+        match self.next_word() {
             Some(word) if others.contains(&word) => {
                 Err(self.unsupported(&format!("ALTER TABLE … {}", word.to_uppercase())))
             }
@@ -262,7 +262,7 @@ impl Cursor<'_> {
 
     /// Parses ADD COLUMN or ADD CONSTRAINT, after ADD.
     fn add_action(&mut self) -> SqlResult<AlterAction> {
-        if !self.is("column")
+        if !self.next_is("column")
             && let Some(constraint) = self.table_constraint()?
         {
             return Ok(AlterAction::AddConstraint(constraint));
@@ -302,7 +302,7 @@ impl Cursor<'_> {
             let data_type = self.data_type()?;
             let collation = if self.eat("collate") {
                 let first = self.label()?;
-                Some(self.qualified(first)?)
+                Some(self.qualified_name(first)?)
             } else {
                 None
             };
@@ -318,7 +318,7 @@ impl Cursor<'_> {
         if let Some((always, options)) = self.identity_changes()? {
             return Ok(AlterAction::SetIdentity { column, always, options });
         }
-        match self.word() {
+        match self.next_word() {
             Some("set" | "reset" | "add" | "drop" | "restart" | "options") => {
                 Err(self.unsupported("this change of a column"))
             }
@@ -335,15 +335,15 @@ impl Cursor<'_> {
                 if always.replace(self.identity_always()?).is_some() {
                     return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
                 }
-            } else if self.is("restart") {
+            } else if self.next_is("restart") {
                 options.extend(self.sequence_option()?);
-            } else if self.is("set") {
-                let set = self.at;
+            } else if self.next_is("set") {
+                let set = self.next_index;
                 self.advance();
                 match self.sequence_option()? {
                     Some(option) => options.push(option),
                     None => {
-                        self.at = set;
+                        self.next_index = set;
                         break;
                     }
                 }
@@ -368,11 +368,11 @@ impl Cursor<'_> {
 
     fn alter_role(&mut self) -> SqlResult<Statement> {
         self.advance();
-        if self.is("all") {
+        if self.next_is("all") {
             return Err(self.unsupported("ALTER ROLE ALL"));
         }
         let role = self.role_spec()?;
-        if self.is("in database") {
+        if self.next_is("in database") {
             return Err(self.unsupported("settings of a role in one database"));
         }
         if let Some(statement) = self.default_cluster(&role)? {
@@ -380,7 +380,7 @@ impl Cursor<'_> {
         }
         let action = if self.eat("rename to") {
             AlterRoleAction::RenameTo(self.name()?)
-        } else if self.is("set") || self.is("reset") {
+        } else if self.next_is("set") || self.next_is("reset") {
             match self.set_or_reset()? {
                 Some((name, value)) => AlterRoleAction::Set { name, value },
                 None => AlterRoleAction::ResetAll,
@@ -395,8 +395,8 @@ impl Cursor<'_> {
     fn alter_database(&mut self, start: usize) -> SqlResult<Statement> {
         self.expect("database")?;
         let name = self.name()?;
-        if !self.is("set") && !self.is("reset") || self.is("set tablespace") {
-            self.at = start;
+        if !self.next_is("set") && !self.next_is("reset") || self.next_is("set tablespace") {
+            self.next_index = start;
             return Err(self.unsupported("this ALTER DATABASE"));
         }
         let setting = self.set_or_reset()?;

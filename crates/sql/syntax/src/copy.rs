@@ -3,9 +3,9 @@
 use sqlparser::ast::{Expr, Ident, ObjectName, Query};
 use types::SqlResult;
 
-use super::cursor::Cursor;
 use super::lex::Token;
-use super::option::{OptionValue, StatementOption};
+use super::statement_option::{OptionValue, StatementOption};
+use super::token_cursor::Cursor;
 
 /// `COPY subject FROM | TO endpoint WITH (options) [WHERE filter]`.
 #[derive(Debug, Clone)]
@@ -51,12 +51,12 @@ impl Cursor<'_> {
     pub(super) fn copy(&mut self) -> SqlResult<Copy> {
         self.expect("copy")?;
         let mut options = Vec::new();
-        if self.is("binary") && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
+        if self.next_is("binary") && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
             self.advance();
             options.push(option("format", Some(OptionValue::Word("binary".to_owned()))));
         }
         let subject = if self.eat_symbol('(') {
-            if matches!(self.word(), Some("insert" | "update" | "delete" | "merge")) {
+            if matches!(self.next_word(), Some("insert" | "update" | "delete" | "merge")) {
                 return Err(self.unsupported("COPY of a statement with RETURNING"));
             }
             let query = self.query()?;
@@ -66,7 +66,7 @@ impl Cursor<'_> {
             let name = self.object_name()?;
             CopySubject::Table { name, columns: self.optional_names()? }
         };
-        let direction = match (&subject, self.word()) {
+        let direction = match (&subject, self.next_word()) {
             (CopySubject::Table { .. }, Some("from")) => CopyDirection::From,
             (_, Some("to")) => CopyDirection::To,
             _ => return Err(self.syntax_error()),
@@ -85,7 +85,7 @@ impl Cursor<'_> {
         } else {
             self.legacy_copy_options(&mut options)?;
         }
-        let filter = if self.is("where") {
+        let filter = if self.next_is("where") {
             if direction == CopyDirection::To {
                 let message = "WHERE clause not allowed with COPY TO";
                 return Err(self.with_next_position(types::SqlError::new(types::Condition::SyntaxError, message)));

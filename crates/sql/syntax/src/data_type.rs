@@ -5,14 +5,14 @@ use sqlparser::ast::{
 };
 use types::SqlResult;
 
-use super::cursor::Cursor;
 use super::lex::Token;
-use crate::keyword::{Category, category};
+use super::token_cursor::Cursor;
+use crate::keyword::{KeywordCategory, category};
 
 impl Cursor<'_> {
     /// Parses a type: `numeric(10, 2)`, `timestamp with time zone`, `pg_catalog.int4[]`.
     pub(super) fn data_type(&mut self) -> SqlResult<DataType> {
-        if self.is("setof") {
+        if self.next_is("setof") {
             return Err(self.unsupported("SETOF"));
         }
         let element = self.simple_type()?;
@@ -40,18 +40,18 @@ impl Cursor<'_> {
 
     /// Parses a type without array brackets.
     pub(super) fn simple_type(&mut self) -> SqlResult<DataType> {
-        let word = self.word().filter(|_| *self.peek_at(1) != Token::Symbol('.'));
+        let word = self.next_word().filter(|_| *self.peek_at(1) != Token::Symbol('.'));
         if let Some(word) = word
             && let Some(known) = self.keyword_type(word)?
         {
             return Ok(known);
         }
-        let first = if word.is_some_and(|word| category(word) == Some(Category::ColumnName)) {
+        let first = if word.is_some_and(|word| category(word) == Some(KeywordCategory::ColumnName)) {
             return Err(self.syntax_error());
         } else {
             self.type_name()?
         };
-        let name = self.qualified(first)?;
+        let name = self.qualified_name(first)?;
         let modifiers = self.type_modifiers()?;
         Ok(named_type(name, modifiers))
     }
@@ -59,62 +59,62 @@ impl Cursor<'_> {
     /// Parses a type whose name is a keyword with a grammar of its own.
     fn keyword_type(&mut self, word: &str) -> SqlResult<Option<DataType>> {
         let known = match word {
-            "boolean" => self.advance_with(DataType::Boolean),
-            "smallint" => self.advance_with(DataType::SmallInt(None)),
-            "int" => self.advance_with(DataType::Int(None)),
-            "integer" => self.advance_with(DataType::Integer(None)),
-            "bigint" => self.advance_with(DataType::BigInt(None)),
-            "real" => self.advance_with(DataType::Real),
+            "boolean" => self.advance_and_return(DataType::Boolean),
+            "smallint" => self.advance_and_return(DataType::SmallInt(None)),
+            "int" => self.advance_and_return(DataType::Int(None)),
+            "integer" => self.advance_and_return(DataType::Integer(None)),
+            "bigint" => self.advance_and_return(DataType::BigInt(None)),
+            "real" => self.advance_and_return(DataType::Real),
             "double" if self.word_at(1) == Some("precision") => {
-                self.at += 2;
+                self.next_index += 2;
                 DataType::DoublePrecision
             }
             "float" => {
-                self.at += 1;
+                self.next_index += 1;
                 match self.optional_precision()? {
                     Some(bits) => DataType::Float(ExactNumberInfo::Precision(bits)),
                     None => DataType::Float(ExactNumberInfo::None),
                 }
             }
             "numeric" => {
-                self.at += 1;
+                self.next_index += 1;
                 DataType::Numeric(self.number_info()?)
             }
             "decimal" => {
-                self.at += 1;
+                self.next_index += 1;
                 DataType::Decimal(self.number_info()?)
             }
             "dec" => {
-                self.at += 1;
+                self.next_index += 1;
                 DataType::Dec(self.number_info()?)
             }
             "varchar" => {
-                self.at += 1;
+                self.next_index += 1;
                 DataType::Varchar(self.character_length()?)
             }
             "national" if matches!(self.word_at(1), Some("character" | "char")) => {
-                self.at += 1;
+                self.next_index += 1;
                 self.character()?
             }
             "character" | "char" | "nchar" => self.character()?,
             "bit" => {
-                self.at += 1;
+                self.next_index += 1;
                 let varying = self.eat("varying");
                 let length = self.optional_precision()?;
                 if varying { DataType::BitVarying(length) } else { DataType::Bit(length) }
             }
             "timestamp" => {
-                self.at += 1;
+                self.next_index += 1;
                 let precision = self.optional_precision()?;
                 DataType::Timestamp(precision, self.time_zone()?)
             }
             "time" => {
-                self.at += 1;
+                self.next_index += 1;
                 let precision = self.optional_precision()?;
                 DataType::Time(precision, self.time_zone()?)
             }
             "interval" => {
-                self.at += 1;
+                self.next_index += 1;
                 let (fields, precision) = self.interval_type()?;
                 DataType::Interval { fields, precision }
             }
@@ -123,14 +123,14 @@ impl Cursor<'_> {
         Ok(Some(known))
     }
 
-    fn advance_with(&mut self, known: DataType) -> DataType {
-        self.at += 1;
+    fn advance_and_return(&mut self, known: DataType) -> DataType {
+        self.next_index += 1;
         known
     }
 
     /// Parses `character [varying] [(n)]` or a short form of it.
     fn character(&mut self) -> SqlResult<DataType> {
-        self.at += 1;
+        self.next_index += 1;
         if self.eat("varying") {
             return Ok(DataType::CharacterVarying(self.character_length()?));
         }
@@ -198,7 +198,7 @@ impl Cursor<'_> {
 
     /// Parses optional interval fields: `year`, `day to second`.
     pub(super) fn interval_fields(&mut self) -> Option<IntervalFields> {
-        const RANGES: [(&str, IntervalFields); 13] = [
+        const INTERVAL_FIELDS: [(&str, IntervalFields); 13] = [
             ("year to month", IntervalFields::YearToMonth),
             ("day to hour", IntervalFields::DayToHour),
             ("day to minute", IntervalFields::DayToMinute),
@@ -213,7 +213,7 @@ impl Cursor<'_> {
             ("minute", IntervalFields::Minute),
             ("second", IntervalFields::Second),
         ];
-        RANGES.into_iter().find(|(words, _)| self.eat(words)).map(|(_, fields)| fields)
+        INTERVAL_FIELDS.into_iter().find(|(words, _)| self.eat(words)).map(|(_, fields)| fields)
     }
 
     /// Parses optional type modifiers: `(…)` after the name of a type.
@@ -224,7 +224,7 @@ impl Cursor<'_> {
         self.parenthesized(|cursor| match cursor.peek() {
             Token::Integer(_) | Token::Operator(_) => cursor.signed_integer().map(|number| number.to_string()),
             Token::Text(text) => {
-                cursor.at += 1;
+                cursor.next_index += 1;
                 Ok(text.clone())
             }
             _ => cursor.label().map(|label| label.value),

@@ -3,7 +3,7 @@
 use sqlparser::ast::{Expr, TableWithJoins, With};
 use types::SqlResult;
 
-use super::cursor::Cursor;
+use super::token_cursor::Cursor;
 use super::update::{ModifiedTable, Returning};
 
 /// `DELETE FROM table [AS alias] [USING …] [WHERE …] [RETURNING …]`.

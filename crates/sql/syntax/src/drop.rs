@@ -3,8 +3,8 @@
 use sqlparser::ast::{Ident, ObjectName};
 use types::SqlResult;
 
-use super::cursor::Cursor;
 use super::lex::Token;
+use super::token_cursor::Cursor;
 
 /// `DROP kind names`.
 #[derive(Debug, Clone)]
@@ -64,20 +64,20 @@ pub enum CommentTarget {
 impl Cursor<'_> {
     /// Parses a DROP statement of any kind but DROP CLUSTER.
     pub(super) fn drop(&mut self) -> SqlResult<Drop> {
-        let start = self.at;
+        let start = self.next_index;
         self.expect("drop")?;
-        let kind = match self.word() {
+        let kind = match self.next_word() {
             Some("table") => DropKind::Table,
             Some("external") => {
                 self.expect("external")?;
-                if !self.is("table") {
+                if !self.next_is("table") {
                     return Err(self.syntax_error());
                 }
                 DropKind::ExternalTable
             }
             Some("view") => DropKind::View,
             Some("schema") => DropKind::Schema,
-            Some("role" | "user" | "group") if !self.is("user mapping") => DropKind::Role,
+            Some("role" | "user" | "group") if !self.next_is("user mapping") => DropKind::Role,
             Some("index") => DropKind::Index,
             Some("sequence") => DropKind::Sequence,
             _ => return Err(self.unsupported_kind(start, "DROP")),
@@ -113,7 +113,7 @@ impl Cursor<'_> {
     }
 
     pub(super) fn comment(&mut self) -> SqlResult<Comment> {
-        let start = self.at;
+        let start = self.next_index;
         self.expect("comment on")?;
         let kinds = ["table", "view", "sequence", "column", "constraint", "schema", "role", "database"];
         let Some(kind) = self.eat_one_of(&kinds) else {
@@ -129,7 +129,7 @@ impl Cursor<'_> {
             "constraint" => {
                 let name = self.name()?;
                 self.expect("on")?;
-                if self.is("domain") && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
+                if self.next_is("domain") && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
                     return Err(self.unsupported("COMMENT ON CONSTRAINT ON DOMAIN"));
                 }
                 CommentTarget::Constraint { name, table: self.object_name()? }

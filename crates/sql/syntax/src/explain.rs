@@ -4,9 +4,9 @@ use sqlparser::ast::Ident;
 use types::SqlResult;
 
 use super::ParsedStatement;
-use super::cursor::Cursor;
-use super::option::StatementOption;
 use super::statement::Statement;
+use super::statement_option::StatementOption;
+use super::token_cursor::Cursor;
 
 /// `EXPLAIN [(options)] statement`.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Cursor<'_> {
         }
         let explainable = self.is_symbol('(')
             || matches!(
-                self.word(),
+                self.next_word(),
                 Some(
                     "select"
                         | "values"
@@ -52,7 +52,7 @@ impl Cursor<'_> {
         if !explainable {
             return Err(self.syntax_error());
         }
-        let statement = self.nested(Self::inner_statement)?;
+        let statement = self.parse_nested(Self::inner_statement)?;
         Ok(Statement::Explain(Box::new(Explain { options, statement })))
     }
 

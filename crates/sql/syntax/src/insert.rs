@@ -3,7 +3,7 @@
 use sqlparser::ast::{Expr, Ident, ObjectName, Query, SetExpr, With};
 use types::SqlResult;
 
-use super::cursor::Cursor;
+use super::token_cursor::Cursor;
 use super::update::{Assignment, Returning};
 
 /// `INSERT INTO table [AS alias] [(columns)] source`.
@@ -103,7 +103,7 @@ impl Cursor<'_> {
         if with.is_none() && self.eat("default values") {
             return Ok(InsertSource::DefaultValues);
         }
-        if self.is("values") {
+        if self.next_is("values") {
             let values = self.values(true)?;
             return self.finish_query(with, SetExpr::Values(values)).map(InsertSource::Query);
         }
@@ -118,7 +118,7 @@ impl Cursor<'_> {
             Some(ConflictTarget::Constraint(self.name()?))
         } else if self.is_symbol('(') {
             let columns = self.parenthesized(Self::conflict_column)?;
-            if self.is("where") {
+            if self.next_is("where") {
                 return Err(self.unsupported("WHERE of a conflict target"));
             }
             Some(ConflictTarget::Columns(columns))

@@ -8,60 +8,60 @@
 //!
 //! - `statement.rs`: the [`Statement`] enum and the choice of a grammar by the first keywords; most other files hold
 //!   one statement each,
-//! - `lex/`: the lexer; `cursor.rs`: the position in the tokens; `keyword.rs`: PostgreSQL's keywords,
-//! - `query/` and `expr/`: queries and expressions; `text.rs`: expressions on their own, parsed from text and written
+//! - `lex/`: the lexer; `token_cursor.rs`: the position in the tokens; `keyword.rs`: PostgreSQL's keywords,
+//! - `query/` and `expr/`: queries and expressions; `expr_text.rs`: expressions on their own, parsed from text and written
 //!   as text,
-//! - `data_type.rs`: the grammar of type names; `sql_type.rs`: the [`types::SqlType`] that a type name means, with its
+//! - `data_type.rs`: the grammar of type names; `sql_type_conversion.rs`: the [`types::SqlType`] that a type name means, with its
 //!   limits,
-//! - `walk.rs`: visitors over statements.
+//! - `tree_visitor.rs`: visitors over statements.
 
 mod alter;
-mod as_of;
 mod cluster;
 mod copy;
 mod create;
-mod cursor;
+mod create_index;
+mod create_table;
 mod data_type;
 mod delete;
 mod drop;
 mod explain;
 mod expr;
-mod external;
-mod index;
+mod expr_text;
+mod external_table;
 mod insert;
 pub mod keyword;
 mod lex;
 mod merge;
-mod option;
 mod query;
 mod relation_read;
 mod role;
 mod sequence;
-mod session;
-mod set;
-mod sql_type;
+mod session_statement;
+mod set_show_reset;
+mod sql_type_conversion;
 pub mod statement;
-mod table;
-mod text;
+mod statement_option;
+mod time_travel_clause;
+mod token_cursor;
 mod transaction;
+mod tree_visitor;
 mod update;
-mod walk;
 
 /// Syntax trees of expressions, as DataFusion plans them.
 pub use sqlparser::ast::{Expr, Value};
-use types::stack::with_planning_stack;
+use types::stack_limit::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
-use self::cursor::{Cursor, Origin};
 pub use self::expr::balance_operands;
+pub use self::expr_text::{parse_stored_expr, to_sql_text};
 use self::lex::{Lexeme, Token};
 pub use self::query::UNION_BALANCED_MIN;
 pub use self::relation_read::RelationRead;
-pub use self::set::quote_list;
-pub use self::sql_type::sql_type;
+pub use self::set_show_reset::quote_list;
+pub use self::sql_type_conversion::sql_type;
 pub use self::statement::Statement;
-pub use self::text::{parse_stored_expr, to_sql_text};
-pub use self::walk::{ErasedVisitor, ErasedVisitorMut, Walk};
+use self::token_cursor::{Cursor, StatementOrigin};
+pub use self::tree_visitor::{ErasedVisitor, ErasedVisitorMut, Walk};
 
 #[cfg(test)]
 mod fuzz_tests;
@@ -168,7 +168,7 @@ fn parse_statements(sql: &str) -> SqlResult<Vec<ParsedStatement>> {
         offset += sql[counted..start].chars().count();
         counted = start;
         let text = &sql[start..lexemes[end - 1].end];
-        let mut cursor = Cursor::new(sql, &lexemes, at, Origin { text, offset });
+        let mut cursor = Cursor::new(sql, &lexemes, at, StatementOrigin { text, offset });
         let statement = match cursor.statement_to_end() {
             Err(error) if error.condition == Condition::FeatureNotSupported => Statement::Unsupported(Box::new(error)),
             other => other?,

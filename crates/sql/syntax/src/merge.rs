@@ -3,8 +3,8 @@
 use sqlparser::ast::{Expr, Ident, TableWithJoins, With};
 use types::{Condition, SqlError, SqlResult};
 
-use super::cursor::Cursor;
 use super::insert::Overriding;
+use super::token_cursor::Cursor;
 use super::update::{Assignment, ModifiedTable, Returning};
 
 /// `MERGE INTO table [AS alias] USING source ON condition WHEN … THEN … [RETURNING …]`.
@@ -61,7 +61,7 @@ impl Cursor<'_> {
         self.expect("on")?;
         let on = self.expr()?;
         let mut clauses = Vec::new();
-        while self.is("when") {
+        while self.next_is("when") {
             clauses.push(self.merge_clause()?);
         }
         if clauses.is_empty() {

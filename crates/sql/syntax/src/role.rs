@@ -5,8 +5,8 @@ use std::fmt;
 use sqlparser::ast::Ident;
 use types::{Condition, SqlError, SqlResult};
 
-use super::cursor::Cursor;
 use super::lex::Token;
+use super::token_cursor::Cursor;
 
 /// Role as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Cursor<'_> {
     /// Parses role options up to the end of the statement.
     pub(super) fn role_options(&mut self) -> SqlResult<Vec<RoleOption>> {
         let mut options: Vec<RoleOption> = Vec::new();
-        while !self.is_over() {
+        while !self.is_at_end() {
             // SYSID is accepted and ignored, as in PostgreSQL.
             if self.eat("sysid") {
                 self.integer()?;
@@ -106,7 +106,7 @@ impl Cursor<'_> {
             let is_duplicate =
                 options.iter().any(|other| std::mem::discriminant(other) == std::mem::discriminant(&option));
             if is_duplicate {
-                self.at -= 1;
+                self.next_index -= 1;
                 let error = SqlError::new(Condition::SyntaxError, "conflicting or redundant options");
                 return Err(self.with_next_position(error));
             }

@@ -3,9 +3,9 @@
 use sqlparser::ast::{DataType, Ident, ObjectName};
 use types::{Condition, SqlError, SqlResult};
 
-use super::cursor::Cursor;
 use super::lex::Token;
 use super::role::RoleSpec;
+use super::token_cursor::Cursor;
 
 /// `CREATE SEQUENCE [IF NOT EXISTS] name options`.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl Cursor<'_> {
             AlterSequenceAction::SetSchema(self.name()?)
         } else if self.eat("owner to") {
             AlterSequenceAction::OwnerTo(self.role_spec()?)
-        } else if self.is("set logged") || self.is("set unlogged") {
+        } else if self.next_is("set logged") || self.next_is("set unlogged") {
             return Err(self.unsupported("an unlogged sequence"));
         } else {
             let options = self.sequence_options()?;
@@ -163,10 +163,10 @@ impl Cursor<'_> {
             SequenceOption::Cache(self.whole_number()?)
         } else if self.eat("owned by") {
             let first = self.label()?;
-            SequenceOption::OwnedBy(self.qualified(first)?)
+            SequenceOption::OwnedBy(self.qualified_name(first)?)
         } else if self.eat("sequence name") {
             SequenceOption::SequenceName(self.object_name()?)
-        } else if self.is("logged") || self.is("unlogged") {
+        } else if self.next_is("logged") || self.next_is("unlogged") {
             return Err(self.unsupported("an unlogged sequence"));
         } else {
             return Ok(None);

@@ -7,7 +7,7 @@
 use sqlparser::ast::{Expr, ObjectName, Query, Select, SetExpr};
 use types::{SqlError, SqlResult};
 
-use super::cursor::Cursor;
+use super::token_cursor::Cursor;
 
 pub use super::alter::{
     AlterAction, AlterDatabase, AlterRole, AlterRoleAction, AlterSchema, AlterSchemaAction, AlterTable,
@@ -15,22 +15,22 @@ pub use super::alter::{
 pub use super::cluster::{AlterClusterAction, ClusterStatement, GranteeSpec};
 pub use super::copy::{Copy, CopyDirection, CopyEndpoint, CopySubject};
 pub use super::create::{CreateSchema, CreateView};
-pub use super::delete::Delete;
-pub use super::drop::{Comment, CommentTarget, Drop, DropKind, Truncate};
-pub use super::explain::Explain;
-pub use super::external::CreateExternalTable;
-pub use super::index::{CreateIndex, IndexColumn};
-pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict, Overriding};
-pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
-pub use super::option::{OptionValue, StatementOption};
-pub use super::query::lock::{LockedRelation, words as lock_words};
-pub use super::role::{CreateRole, RoleOption, RoleSpec};
-pub use super::sequence::{AlterSequence, AlterSequenceAction, CreateSequence, IdentityDefinition, SequenceOption};
-pub use super::session::{DeclareCursor, Discard, FetchDirection, SessionStatement};
-pub use super::table::{
+pub use super::create_index::{CreateIndex, IndexColumn};
+pub use super::create_table::{
     ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, DistributionClause, LikeTable, OrderClause,
     References, SortKey, TableConstraint, TableConstraintKind, TableSource,
 };
+pub use super::delete::Delete;
+pub use super::drop::{Comment, CommentTarget, Drop, DropKind, Truncate};
+pub use super::explain::Explain;
+pub use super::external_table::CreateExternalTable;
+pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict, Overriding};
+pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
+pub use super::query::locking_clause::{LockedRelation, lock_mode_keywords};
+pub use super::role::{CreateRole, RoleOption, RoleSpec};
+pub use super::sequence::{AlterSequence, AlterSequenceAction, CreateSequence, IdentityDefinition, SequenceOption};
+pub use super::session_statement::{DeclareCursor, Discard, FetchDirection, SessionStatement};
+pub use super::statement_option::{OptionValue, StatementOption};
 
 pub use super::transaction::{IsolationLevel, TransactionModes};
 pub use super::update::column_count_mismatch;
@@ -78,7 +78,7 @@ impl Cursor<'_> {
     /// Parses a statement and checks that nothing follows it.
     pub(super) fn statement_to_end(&mut self) -> SqlResult<Statement> {
         let statement = self.statement()?;
-        if self.is_over() { Ok(statement) } else { Err(self.syntax_error()) }
+        if self.is_at_end() { Ok(statement) } else { Err(self.syntax_error()) }
     }
 
     /// Parses a statement, chosen by its first keywords.
@@ -86,11 +86,11 @@ impl Cursor<'_> {
         if self.is_symbol('(') {
             return self.query_statement();
         }
-        match self.word() {
+        match self.next_word() {
             Some("select" | "values" | "table") => self.query_statement(),
             Some("with") => {
                 let with = self.with()?;
-                match self.word() {
+                match self.next_word() {
                     Some("insert") => self.insert(with).map(|it| Statement::Insert(Box::new(it))),
                     Some("update") => self.update(with).map(|it| Statement::Update(Box::new(it))),
                     Some("delete") => self.delete(with).map(|it| Statement::Delete(Box::new(it))),
@@ -109,7 +109,7 @@ impl Cursor<'_> {
             Some("explain") => self.explain(),
             Some("create") => self.create(),
             Some("alter") => self.alter(),
-            Some("drop") if self.is("drop cluster") => {
+            Some("drop") if self.next_is("drop cluster") => {
                 self.expect("drop")?;
                 self.drop_cluster()
             }
@@ -121,7 +121,7 @@ impl Cursor<'_> {
             }
             Some("comment") => self.comment().map(Statement::Comment),
             Some("grant" | "revoke") => self.grant(),
-            Some("use") if self.is("use cluster") => self.use_cluster(),
+            Some("use") if self.next_is("use cluster") => self.use_cluster(),
             Some(word) => match self.session_statement()? {
                 Some(command) => Ok(Statement::Session(Box::new(command))),
                 None if UNSUPPORTED_STATEMENTS.contains(&word) => Err(self.unsupported(&word.to_uppercase())),

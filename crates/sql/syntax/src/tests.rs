@@ -270,10 +270,10 @@ fn tables() {
         panic!()
     };
     assert!(table.if_not_exists && table.distribution.is_some() && table.order.is_some());
-    let TableSource::Columns { columns, likes, constraints } = table.source else { panic!() };
-    assert_eq!((columns.len(), likes.len(), constraints.len()), (4, 1, 2));
+    let TableSource::Columns { columns, like_tables, constraints } = table.source else { panic!() };
+    assert_eq!((columns.len(), like_tables.len(), constraints.len()), (4, 1, 2));
     assert_eq!(columns[1].constraints.len(), 3);
-    assert_eq!(likes[0].position, 3);
+    assert_eq!(like_tables[0].position, 3);
 }
 
 #[test]
@@ -366,10 +366,10 @@ fn commands() {
         matches!(command("EXECUTE p (1, 'x')"), SessionStatement::Execute { arguments, .. } if arguments.len() == 2)
     );
     assert!(
-        matches!(command("VACUUM (FULL, ANALYZE) t"), SessionStatement::Maintain { tag: "VACUUM", tables } if tables.len() == 1)
+        matches!(command("VACUUM (FULL, ANALYZE) t"), SessionStatement::Maintain { command_tag: "VACUUM", tables } if tables.len() == 1)
     );
     assert!(
-        matches!(command("ANALYZE VERBOSE s.t (a), u"), SessionStatement::Maintain { tag: "ANALYZE", tables } if tables.len() == 2)
+        matches!(command("ANALYZE VERBOSE s.t (a), u"), SessionStatement::Maintain { command_tag: "ANALYZE", tables } if tables.len() == 2)
     );
 }
 
@@ -510,7 +510,7 @@ fn the_names_of_types_in_the_reference_are_accepted() {
         let text = format!("CAST(NULL AS {name})");
         let parsed = parse_stored_expr(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let Expr::Cast { data_type, .. } = parsed else { panic!("{text} is {parsed:?}") };
-        super::sql_type(&data_type).unwrap_or_else(|error| panic!("{text}: {error}"))
+        super::sql_type_conversion::sql_type(&data_type).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
     let codes = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
     let page = generated_docs::read_page("reference/types.md");

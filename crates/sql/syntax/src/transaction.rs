@@ -2,8 +2,8 @@
 
 use types::SqlResult;
 
-use super::cursor::Cursor;
-use super::session::SessionStatement;
+use super::session_statement::SessionStatement;
+use super::token_cursor::Cursor;
 
 /// Modes of BEGIN and SET TRANSACTION; `None` for a mode that is not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +36,7 @@ impl Cursor<'_> {
                 self.eat("savepoint");
                 Ok(SessionStatement::Release(self.name()?.value))
             }
-            "commit" | "rollback" if self.is("prepared") => Err(self.unsupported("a prepared transaction")),
+            "commit" | "rollback" if self.next_is("prepared") => Err(self.unsupported("a prepared transaction")),
             _ => {
                 self.eat_one_of(&["work", "transaction"]);
                 match word {
@@ -62,7 +62,7 @@ impl Cursor<'_> {
 
     /// Parses transaction modes, with or without commas; there may be none.
     fn optional_modes(&mut self) -> SqlResult<TransactionModes> {
-        if self.is_over() { Ok(TransactionModes::default()) } else { self.transaction_modes() }
+        if self.is_at_end() { Ok(TransactionModes::default()) } else { self.transaction_modes() }
     }
 
     /// Parses one or more transaction modes.
@@ -89,7 +89,7 @@ impl Cursor<'_> {
             } else {
                 return Err(self.syntax_error());
             }
-            if !self.eat_symbol(',') && self.is_over() {
+            if !self.eat_symbol(',') && self.is_at_end() {
                 return Ok(modes);
             }
         }

@@ -3,9 +3,9 @@
 use sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem, TableWithJoins, With};
 use types::{Condition, SqlError, SqlResult};
 
-use super::cursor::Cursor;
 use super::lex::Token;
-use crate::keyword::{Category, category};
+use super::token_cursor::Cursor;
+use crate::keyword::{KeywordCategory, category};
 
 /// `UPDATE table [AS alias] SET … [FROM …] [WHERE …] [RETURNING …]`.
 #[derive(Debug, Clone)]
@@ -79,7 +79,8 @@ impl Cursor<'_> {
         let bare = match self.peek() {
             Token::Quoted(_) => true,
             Token::Word(word) => {
-                word != "set" && !matches!(category(word), Some(Category::Reserved | Category::FunctionOrType))
+                word != "set"
+                    && !matches!(category(word), Some(KeywordCategory::Reserved | KeywordCategory::FunctionOrType))
             }
             _ => false,
         };
@@ -92,7 +93,7 @@ impl Cursor<'_> {
         if !self.eat("where") {
             return Ok(None);
         }
-        if self.is("current of") {
+        if self.next_is("current of") {
             return Err(self.unsupported("WHERE CURRENT OF"));
         }
         self.expr().map(Some)
@@ -107,8 +108,8 @@ impl Cursor<'_> {
         }
         let columns = self.parenthesized(Self::set_target)?;
         self.expect_equals()?;
-        let place = self.at;
-        let is_row = self.is("row") && *self.peek_at(1) == Token::Symbol('(');
+        let place = self.next_index;
+        let is_row = self.next_is("row") && *self.peek_at(1) == Token::Symbol('(');
         let value = if is_row || (self.is_symbol('(') && !self.begins_query_in_parentheses()) {
             self.eat("row");
             AssignedValue::Row(self.parenthesized(|cursor| cursor.row_value(true))?)
@@ -121,12 +122,12 @@ impl Cursor<'_> {
         match &value {
             // A single parenthesized value is no row.
             AssignedValue::Row(values) if values.len() == 1 && !is_row => {
-                self.at = place;
+                self.next_index = place;
                 let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
                 Err(self.with_next_position(SqlError::new(Condition::FeatureNotSupported, message)))
             }
             AssignedValue::Row(values) if values.len() != columns.len() => {
-                self.at = place;
+                self.next_index = place;
                 Err(self.with_next_position(column_count_mismatch()))
             }
             _ => Ok(Assignment { columns, value }),
@@ -154,7 +155,7 @@ impl Cursor<'_> {
             return Ok(None);
         }
         let (mut old, mut new) = (None, None);
-        if self.is("with") && *self.peek_at(1) == Token::Symbol('(') {
+        if self.next_is("with") && *self.peek_at(1) == Token::Symbol('(') {
             self.advance();
             for (is_old, name) in self.parenthesized(Self::returning_name)? {
                 let (place, what) = if is_old { (&mut old, "OLD") } else { (&mut new, "NEW") };

@@ -1,7 +1,7 @@
 //! System catalog: the tables and functions that clients use for introspection, in `pg_catalog`, `information_schema`
 //! and Kiln's own `sys`.
 //!
-//! Every table is declared in one place, as a `definition::TableDefinition`: a name, its columns as text, and a function
+//! Every table is declared in one place, as a `table_definition::TableDefinition`: a name, its columns as text, and a function
 //! that computes its rows from a statement's snapshot. Nothing is stored or copied from a PostgreSQL installation:
 //! tables of features that Kiln does not have are empty. Object identifiers (OIDs) are those of the catalog and
 //! therefore stable; a key constraint appears as an index with the constraint's OID.
@@ -10,28 +10,28 @@
 //!
 //! Reading order:
 //!
-//! - `definition.rs`: declarations of tables; `source.rs`: the data that rows are computed from; `rows.rs`, `table.rs`:
+//! - `table_definition.rs`: declarations of tables; `row_source.rs`: the data that rows are computed from; `row_builder.rs`, `system_table.rs`:
 //!   rows as Arrow batches and DataFusion tables,
-//! - `pg_catalog/`, `information_schema/`, `sys/`: the tables; `registry.rs`: the list of all,
+//! - `pg_catalog/`, `information_schema/`, `sys/`: the tables; `system_table_registry.rs`: the list of all,
 //! - `system_functions/`: functions that read the catalog or the session,
-//! - `text.rs`: names, constraints and indexes as SQL text; `view_definition.rs`: `pg_get_viewdef`; `type_name.rs`:
+//! - `sql_text.rs`: names, constraints and indexes as SQL text; `view_definition.rs`: `pg_get_viewdef`; `format_type.rs`:
 //!   `format_type`; `sequence_default.rs`: sequences in DEFAULTs.
 
-mod definition;
+mod format_type;
 mod information_schema;
 mod object_names;
 mod pg_catalog;
-mod registry;
-mod relation_names;
-mod rows;
+mod relation_lookup;
+mod row_builder;
+mod row_source;
 mod sequence_default;
 mod sequence_table;
-mod source;
+mod sql_text;
 mod sys;
 mod system_functions;
-mod table;
-mod text;
-mod type_name;
+mod system_table;
+mod system_table_registry;
+mod table_definition;
 mod view_definition;
 
 use std::sync::Arc;
@@ -42,15 +42,15 @@ use datafusion::sql::sqlparser::ast::Expr;
 use session_context::{EvaluationContext, StatementContext};
 use types::{Oid, SqlResult, SqlType};
 
-pub use self::definition::TABLEOID;
 pub use self::object_names::CatalogNames;
-use self::registry::SYSTEM_TABLES;
+use self::row_source::VisibleRelations;
 pub use self::sequence_default::nextval_default;
 pub use self::sequence_table::{SEQUENCE_COLUMNS, sequence_table};
-use self::source::Relations;
+pub use self::sql_text::{quote_ident, quote_literal};
 pub use self::system_functions::is_statement_bound;
-use self::table::SystemTable;
-pub use self::text::{quote_ident, quote_literal};
+use self::system_table::SystemTable;
+use self::system_table_registry::SYSTEM_TABLES;
+pub use self::table_definition::TABLEOID;
 
 #[cfg(test)]
 mod tests;
@@ -112,7 +112,7 @@ pub fn session(context: &Arc<StatementContext>) -> EvaluationContext {
 /// object.
 #[must_use]
 pub fn display_name(sql_type: &SqlType, oid: u32, context: &StatementContext) -> String {
-    system_functions::display_name(sql_type, oid, Relations { context, system: &SYSTEM_TABLES })
+    system_functions::display_name(sql_type, oid, VisibleRelations { context, system_tables: &SYSTEM_TABLES })
 }
 
 /// Replaces the names of sequences in a DEFAULT by their OIDs; returns the DEFAULT and these OIDs.
@@ -120,5 +120,5 @@ pub fn display_name(sql_type: &SqlType, oid: u32, context: &StatementContext) ->
 /// # Errors
 /// `42P01` for a sequence that does not exist.
 pub fn resolve_default(context: &StatementContext, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
-    sequence_default::resolve_default(Relations { context, system: &SYSTEM_TABLES }, default)
+    sequence_default::resolve_default(VisibleRelations { context, system_tables: &SYSTEM_TABLES }, default)
 }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use session_context::{EvaluationContext, StatementContext};
 use types::{ObjectNames, SqlResult, SqlType};
 
-use super::definition::SystemTables;
-use super::source::Relations;
+use super::row_source::VisibleRelations;
 use super::system_functions::{display_name, parse_object_name};
+use super::table_definition::SystemTables;
 
 /// Names of the objects that one statement sees.
 pub struct CatalogNames {
     context: Arc<StatementContext>,
-    system: &'static SystemTables,
+    system_tables: &'static SystemTables,
 }
 
 impl CatalogNames {
-    pub(super) fn new(context: Arc<StatementContext>, system: &'static SystemTables) -> Self {
-        Self { context, system }
+    pub(super) fn new(context: Arc<StatementContext>, system_tables: &'static SystemTables) -> Self {
+        Self { context, system_tables }
     }
 
-    fn relations(&self) -> Relations<'_> {
-        Relations { context: &self.context, system: self.system }
+    fn relations(&self) -> VisibleRelations<'_> {
+        VisibleRelations { context: &self.context, system_tables: self.system_tables }
     }
 }
 
@@ -42,6 +42,6 @@ impl std::fmt::Debug for CatalogNames {
 }
 
 /// Returns the session data that functions and casts of a statement read, with the names of the objects that it sees.
-pub(super) fn session(context: &Arc<StatementContext>, system: &'static SystemTables) -> EvaluationContext {
-    EvaluationContext::new(Arc::clone(context), Arc::new(CatalogNames::new(Arc::clone(context), system)))
+pub(super) fn session(context: &Arc<StatementContext>, system_tables: &'static SystemTables) -> EvaluationContext {
+    EvaluationContext::new(Arc::clone(context), Arc::new(CatalogNames::new(Arc::clone(context), system_tables)))
 }

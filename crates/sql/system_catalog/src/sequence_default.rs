@@ -9,33 +9,33 @@ use datafusion::sql::sqlparser::ast::{
 use syntax::{Walk, parse_stored_expr, to_sql_text};
 use types::{Oid, SqlResult, SqlType};
 
-use crate::source::Relations;
+use crate::row_source::VisibleRelations;
 use crate::system_functions::{display_name, parse_object_name};
 
 /// Functions whose first argument is a sequence.
-const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
+const SEQUENCE_FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
 
 /// Replaces the names of sequences in a DEFAULT by their OIDs; returns the DEFAULT and these OIDs.
 ///
 /// # Errors
 /// `42P01` for a sequence that does not exist.
-pub(crate) fn resolve_default(relations: Relations<'_>, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
+pub(crate) fn resolve_default(relations: VisibleRelations<'_>, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
     let mut default = default.clone();
-    let mut settler = SequenceResolver { relations, sequences: Vec::new() };
-    match default.walk_mut(&mut settler) {
+    let mut resolver = SequenceNameToOid { relations, sequences: Vec::new() };
+    match default.walk_mut(&mut resolver) {
         ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok((default, settler.sequences)),
+        ControlFlow::Continue(()) => Ok((default, resolver.sequences)),
     }
 }
 
 /// Returns the text of a DEFAULT as clients see it, with the names of sequences.
-pub(crate) fn display_default<'t>(relations: Relations<'_>, text: &'t str) -> Cow<'t, str> {
+pub(crate) fn display_default<'t>(relations: VisibleRelations<'_>, text: &'t str) -> Cow<'t, str> {
     if !text.contains("::regclass") && !text.contains("::REGCLASS") {
         return Cow::Borrowed(text);
     }
     let Ok(mut default) = parse_stored_expr(text) else { return Cow::Borrowed(text) };
     // The visitor never breaks.
-    let _: ControlFlow<()> = default.walk_mut(&mut SequenceNamer { relations });
+    let _: ControlFlow<()> = default.walk_mut(&mut SequenceOidToName { relations });
     Cow::Owned(to_sql_text(&default))
 }
 
@@ -45,12 +45,12 @@ pub fn nextval_default(sequence: Oid) -> String {
     format!("nextval('{sequence}'::{})", SqlType::Regclass)
 }
 
-struct SequenceResolver<'a> {
-    relations: Relations<'a>,
+struct SequenceNameToOid<'a> {
+    relations: VisibleRelations<'a>,
     sequences: Vec<Oid>,
 }
 
-impl VisitorMut for SequenceResolver<'_> {
+impl VisitorMut for SequenceNameToOid<'_> {
     type Break = types::SqlError;
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
@@ -73,11 +73,11 @@ impl VisitorMut for SequenceResolver<'_> {
     }
 }
 
-struct SequenceNamer<'a> {
-    relations: Relations<'a>,
+struct SequenceOidToName<'a> {
+    relations: VisibleRelations<'a>,
 }
 
-impl VisitorMut for SequenceNamer<'_> {
+impl VisitorMut for SequenceOidToName<'_> {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -97,7 +97,7 @@ impl VisitorMut for SequenceNamer<'_> {
 fn sequence_argument(expr: &mut Expr) -> Option<&mut Expr> {
     let Expr::Function(call) = expr else { return None };
     let name = call.name.0.last()?.as_ident()?;
-    if !FUNCTIONS.contains(&name.value.as_str()) {
+    if !SEQUENCE_FUNCTIONS.contains(&name.value.as_str()) {
         return None;
     }
     let FunctionArguments::List(arguments) = &mut call.args else { return None };

@@ -10,11 +10,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 use syntax::{Statement, Walk, sql_type};
 
-use super::source::{Relation, RelationObject, Relations};
-use super::text::{is_visible, quote_ident};
+use super::row_source::{Relation, RelationObject, VisibleRelations};
+use super::sql_text::{is_visible, quote_ident};
 
 /// Returns the view's query, ended by a semicolon; `None` if the relation is no view.
-pub(super) fn view_definition(relations: Relations<'_>, relation: &Relation<'_>) -> Option<String> {
+pub(super) fn view_definition(relations: VisibleRelations<'_>, relation: &Relation<'_>) -> Option<String> {
     let RelationObject::View(view) = relation.object else { return None };
     let parsed = syntax::parse(&view.definition).ok().and_then(|statements| statements.into_iter().next());
     // A definition that does not parse is displayed as it is.
@@ -22,7 +22,7 @@ pub(super) fn view_definition(relations: Relations<'_>, relation: &Relation<'_>)
         return Some(format!(" {};", view.definition));
     };
     expand_order_by(&mut query);
-    name_outputs(&mut query.body, view);
+    rename_output_columns(&mut query.body, view);
     let _: ControlFlow<()> = query.walk_mut(&mut NameShortener { relations });
     let mut text = " ".to_owned();
     write_query(&mut text, &query);
@@ -51,7 +51,7 @@ fn expand_order_by(query: &mut Query) {
 }
 
 /// Renames the output columns to the view's column names.
-fn name_outputs(body: &mut SetExpr, view: &View) {
+fn rename_output_columns(body: &mut SetExpr, view: &View) {
     match body {
         SetExpr::Select(select) => {
             for (item, (name, _)) in select.projection.iter_mut().zip(&view.columns) {
@@ -60,15 +60,15 @@ fn name_outputs(body: &mut SetExpr, view: &View) {
                 }
             }
         }
-        SetExpr::SetOperation { left, .. } => name_outputs(left, view),
-        SetExpr::Query(query) => name_outputs(&mut query.body, view),
+        SetExpr::SetOperation { left, .. } => rename_output_columns(left, view),
+        SetExpr::Query(query) => rename_output_columns(&mut query.body, view),
         _ => {}
     }
 }
 
 /// Visitor that removes schemas that the search path finds, redundant aliases, and unnecessary quotes.
 struct NameShortener<'a> {
-    relations: Relations<'a>,
+    relations: VisibleRelations<'a>,
 }
 
 impl VisitorMut for NameShortener<'_> {
@@ -182,7 +182,7 @@ fn write_query(text: &mut String, query: &Query) {
     if let Some(with) = &query.with {
         push_fmt(text, format_args!("{with}\n "));
     }
-    write_body(text, &query.body);
+    write_set_expr(text, &query.body);
     if let Some(order_by) = &query.order_by {
         match &order_by.kind {
             OrderByKind::Expressions(keys) => push_fmt(text, format_args!("\n  ORDER BY {}", join_list(keys))),
@@ -199,11 +199,11 @@ fn write_query(text: &mut String, query: &Query) {
     }
 }
 
-fn write_body(text: &mut String, body: &SetExpr) {
+fn write_set_expr(text: &mut String, body: &SetExpr) {
     match body {
         SetExpr::Select(select) => write_select(text, select),
         SetExpr::SetOperation { op, set_quantifier, left, right } => {
-            write_body(text, left);
+            write_set_expr(text, left);
             let op = match op {
                 SetOperator::Union => "UNION",
                 SetOperator::Except | SetOperator::Minus => "EXCEPT",
@@ -211,7 +211,7 @@ fn write_body(text: &mut String, body: &SetExpr) {
             };
             let all = if matches!(set_quantifier, SetQuantifier::All) { " ALL" } else { "" };
             push_fmt(text, format_args!("\n{op}{all}\n "));
-            write_body(text, right);
+            write_set_expr(text, right);
         }
         other => push_fmt(text, format_args!("{other}")),
     }

@@ -63,18 +63,18 @@ impl Bench {
 
 #[repr(align(64))]
 #[derive(Clone)]
-struct Aligned<T>(T);
+struct AlignedLanes<T>(T);
 
 fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
     let isa = kernels.isa().name();
     let decoded = (VECTOR_ROWS * T::BITS / 8) as f64;
     let bits = T::BITS;
     for &width in widths {
-        let words: Vec<Aligned<Word>> = vec![Aligned([0x5a; 128]); width];
+        let words: Vec<AlignedLanes<Word>> = vec![AlignedLanes([0x5a; 128]); width];
         let words: Vec<Word> = words.into_iter().map(|word| word.0).collect();
         let mut place = vec![[0; 128]; width + 1];
         let words = aligned(&mut place, &words);
-        let mut lanes = Box::new(Aligned([T::default(); VECTOR_ROWS]));
+        let mut lanes = Box::new(AlignedLanes([T::default(); VECTOR_ROWS]));
         let high = T::truncate((u64::MAX >> (64 - width)) / 3);
         bench.run(&format!("unpack u{bits} from {width} bits"), isa, 1, decoded, || {
             kernels.unpack(black_box(words), black_box(width), black_box(&mut lanes.0));
@@ -93,8 +93,8 @@ fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
             }
         });
     }
-    let lanes = Box::new(Aligned([T::truncate(77); VECTOR_ROWS]));
-    let mut wide = Box::new(Aligned([5; VECTOR_ROWS]));
+    let lanes = Box::new(AlignedLanes([T::truncate(77); VECTOR_ROWS]));
+    let mut wide = Box::new(AlignedLanes([5; VECTOR_ROWS]));
     bench.run(&format!("compare u{bits}"), isa, 1, decoded, || {
         black_box(kernels.mask_between(black_box(&lanes.0), T::truncate(1), black_box(T::truncate(50))));
     });
@@ -119,7 +119,7 @@ fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
 fn numbers(bench: &Bench, kernels: &Kernels) {
     let isa = kernels.isa().name();
     let bytes = 8.0 * VECTOR_ROWS as f64;
-    let vector = |of: &dyn Fn(usize) -> i64| Box::new(Aligned(std::array::from_fn::<i64, VECTOR_ROWS, _>(of)));
+    let vector = |of: &dyn Fn(usize) -> i64| Box::new(AlignedLanes(std::array::from_fn::<i64, VECTOR_ROWS, _>(of)));
     let (x, y) = (vector(&|row| number(row) as i64), vector(&|row| number(row / 3) as i64));
     let mut out = vector(&|_| 0);
     bench.run("bounds of i64", isa, 1, bytes, || {
@@ -152,12 +152,12 @@ fn numbers(bench: &Bench, kernels: &Kernels) {
     }
     let cents = DecimalEncoding::new((0, 2));
     let digits = vector(&|row| (number(row) % 10_000_000) as i64);
-    let mut prices = Box::new(Aligned([0.0; VECTOR_ROWS]));
+    let mut prices = Box::new(AlignedLanes([0.0; VECTOR_ROWS]));
     bench.run("floats of digits", isa, 1, bytes, || {
         kernels.decode_decimals(black_box(&digits.0), cents, black_box(&mut prices.0));
     });
     // The key of a non-negative number is its bits.
-    let keys = Box::new(Aligned(prices.0.map(|price| price.to_bits() as i64)));
+    let keys = Box::new(AlignedLanes(prices.0.map(|price| price.to_bits() as i64)));
     bench.run("digits of f64", isa, 1, bytes, || {
         black_box(kernels.encode_decimals(black_box(&keys.0), cents, false, black_box(&mut out.0)));
     });
@@ -279,7 +279,7 @@ fn floats(bench: &Bench) {
         let block = Block::open(blocks::encode_f64(&values, None).expect("a block")).expect("a block");
         let a_vector = block.bytes().len() as f64 / 64.0;
         let (mut buffer, mut numbers) = (LanesBuffer::new(), Box::new([0.0; VECTOR_ROWS]));
-        bench.run(&format!("floats, {name}, {} bits, cached", block.head().width), isa, 64, 8192.0, || {
+        bench.run(&format!("floats, {name}, {} bits, cached", block.header().width), isa, 64, 8192.0, || {
             for vector in 0..64 {
                 block.floats(vector, &mut buffer, black_box(&mut numbers)).expect("floats");
             }

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::body::{Body, Runs, ensure};
+use crate::block_body::{Body, Runs, ensure};
 use crate::{BlockHeader, Error, Result};
 
 /// A validated block: up to 65,536 rows of one column. Cheap to clone; clones share the bytes.
 #[derive(Debug, Clone)]
 pub struct Block {
-    head: BlockHeader,
+    header: BlockHeader,
     body: Body,
     bytes: Bytes,
 }
@@ -24,20 +24,20 @@ impl Block {
     }
 
     pub(crate) fn open_nested(bytes: Bytes, depth: usize) -> Result<Self> {
-        let (head, checksum) = BlockHeader::read_checked(&bytes)?;
-        ensure(head.length == bytes.len(), "its length differs from the length in its header")?;
+        let (header, checksum) = BlockHeader::read_checked(&bytes)?;
+        ensure(header.length == bytes.len(), "the block's length differs from the length in its header")?;
         ensure(
-            xxh3_64(&bytes[BlockHeader::size_for(head.rows)..]) == checksum,
+            xxh3_64(&bytes[BlockHeader::header_bytes_for(header.rows)..]) == checksum,
             "the body does not match its checksum",
         )?;
-        let body = Body::open(&head, &bytes, depth)?;
-        Ok(Self { head, body, bytes })
+        let body = Body::open(&header, &bytes, depth)?;
+        Ok(Self { header, body, bytes })
     }
 
     /// Returns the block's header.
     #[inline]
-    pub fn head(&self) -> &BlockHeader {
-        &self.head
+    pub fn header(&self) -> &BlockHeader {
+        &self.header
     }
 
     /// Returns the stored form of the block.
@@ -57,8 +57,8 @@ impl Block {
         &self.body
     }
 
-    /// Fails with [`Error::Kind`] if `is_it` is false.
+    /// Fails with [`Error::TypeMismatch`] if `matches` is false.
     pub(crate) fn expect_kind(&self, matches: bool) -> Result<()> {
-        if matches { Ok(()) } else { Err(Error::Kind) }
+        if matches { Ok(()) } else { Err(Error::TypeMismatch) }
     }
 }

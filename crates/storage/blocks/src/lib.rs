@@ -5,44 +5,44 @@
 //!
 //! In reading order:
 //! - `block.rs`: an opened block
-//! - `format.rs`: the header of a block; `kind.rs`: the types of values
-//! - `body.rs`: the sections of a block's body
-//! - `compare/`: predicates on blocks; `ranges.rs`, `text.rs`, `pattern.rs`: their constants
+//! - `block_header.rs`: the header of a block; `value_kind.rs`: the types of values
+//! - `block_body.rs`: the sections of a block's body
+//! - `compare/`: predicates on blocks; `key_ranges.rs`, `text_condition.rs`, `like_pattern.rs`: their constants
 //! - `decode/`: unpacking of lanes and values; `row_set.rs`: sets of selected rows
-//! - `encode/`: choice of an encoding and writing; `bitmap.rs`: validity of the input
-//! - `dictionary/`: dictionaries of strings; `symbols.rs`: string compression (FSST)
-//! - `float.rs`: order-preserving keys of floats and decimal encoding (ALP)
+//! - `encode/`: choice of an encoding and writing; `validity_bitmap.rs`: validity of the input
+//! - `dictionary/`: dictionaries of strings; `fsst_symbols.rs`: string compression (FSST)
+//! - `float_encoding.rs`: order-preserving keys of floats and decimal encoding (ALP)
 //! - `kernels/`: loops over vectors for several instruction sets, the only unsafe code
 //! - `error.rs`: the crate's errors
 
-mod bitmap;
 mod block;
-mod body;
+mod block_body;
+mod validity_bitmap;
 #[macro_use]
 mod decode;
+mod block_header;
 mod compare;
+#[cfg(test)]
+mod damaged_input_tests;
 mod dictionary;
 mod encode;
 mod error;
+mod float_encoding;
+mod fsst_symbols;
 #[cfg(test)]
-mod fixtures;
-mod float;
-mod format;
-#[cfg(test)]
-mod golden;
+mod golden_tests;
 pub mod kernels;
-mod kind;
-mod pattern;
-mod ranges;
+mod key_ranges;
+mod like_pattern;
 mod row_set;
-mod symbols;
-mod text;
 #[cfg(test)]
-mod untrusted;
+mod test_columns;
+mod text_condition;
+mod value_kind;
 
-pub use bitmap::ValidityBitmap;
 pub use block::Block;
-pub use body::Runs;
+pub use block_body::Runs;
+pub use block_header::{BlockHeader, Encoding, VectorHeader};
 pub use compare::{Comparison, Condition};
 pub use decode::{BlockValue, Lanes, LanesBuffer, TextBuffer, TextValues, TextVector, Values};
 pub use dictionary::{Dictionary, DictionaryBuilder, hash_text};
@@ -51,12 +51,12 @@ pub use encode::{
     encode_text,
 };
 pub use error::{Error, Result};
-pub use format::{BlockHeader, Encoding, VectorHeader};
-pub use kind::ValueKind;
-pub use pattern::LikePattern;
-pub use ranges::{KeyRanges, PruneResult};
+pub use key_ranges::{KeyRanges, PruneResult};
+pub use like_pattern::LikePattern;
 pub use row_set::RowSet;
-pub use text::{TextCondition, TextMatcher};
+pub use text_condition::{TextCondition, TextMatcher};
+pub use validity_bitmap::ValidityBitmap;
+pub use value_kind::ValueKind;
 
 /// Number of rows of a full vector, the unit that a kernel processes.
 pub const VECTOR_ROWS: usize = 1024;

@@ -9,9 +9,9 @@ use crate::{BLOCK_ROWS, Mask, VECTOR_ROWS};
 pub struct RowSet {
     words: Box<[u64; BLOCK_ROWS / 64]>,
     rows: usize,
-    /// Range `first..end` of words that contains all rows of the set, so that sets of few rows are cheap to read.
-    first: usize,
-    end: usize,
+    /// Range `first_word..end_word` that contains all rows of the set, so that sets of few rows are cheap to read.
+    first_word: usize,
+    end_word: usize,
 }
 
 impl RowSet {
@@ -25,7 +25,7 @@ impl RowSet {
         if !rows.is_multiple_of(64) {
             set.words[rows / 64] = (1 << (rows % 64)) - 1;
         }
-        set.end = rows.div_ceil(64);
+        set.end_word = rows.div_ceil(64);
         set
     }
 
@@ -35,7 +35,7 @@ impl RowSet {
     /// If `rows` exceeds the maximum of a block.
     pub fn none(rows: usize) -> Self {
         assert!(rows <= BLOCK_ROWS, "a block has at most {BLOCK_ROWS} rows, not {rows}");
-        Self { words: Box::new([0; BLOCK_ROWS / 64]), rows, first: 0, end: 0 }
+        Self { words: Box::new([0; BLOCK_ROWS / 64]), rows, first_word: 0, end_word: 0 }
     }
 
     /// Returns the number of rows of the block, whether in the set or not.
@@ -50,18 +50,18 @@ impl RowSet {
 
     /// Returns the number of rows in the set.
     pub fn count(&self) -> usize {
-        self.words[self.first..self.end].iter().map(|word| word.count_ones() as usize).sum()
+        self.words[self.first_word..self.end_word].iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
-        self.words[self.first..self.end].iter().all(|word| *word == 0)
+        self.words[self.first_word..self.end_word].iter().all(|word| *word == 0)
     }
 
     /// Returns the range of vectors that contains all rows of the set.
     pub fn vector_span(&self) -> Range<usize> {
         let words = Mask::default().len();
-        self.first / words..self.end.div_ceil(words)
+        self.first_word / words..self.end_word.div_ceil(words)
     }
 
     /// Whether a row is in the set.
@@ -81,22 +81,22 @@ impl RowSet {
     }
 
     /// Returns the number of rows of a vector in the set.
-    pub fn count_in(&self, vector: usize) -> usize {
+    pub fn count_in_vector(&self, vector: usize) -> usize {
         self.vector(vector).iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether no row of a vector is in the set.
-    pub fn is_empty_in(&self, vector: usize) -> bool {
+    pub fn is_empty_in_vector(&self, vector: usize) -> bool {
         self.vector(vector).iter().fold(0, |all, word| all | word) == 0
     }
 
     /// Whether at most `rows` rows of a vector are in the set. Cheaper than counting if there are many.
-    pub(crate) fn has_at_most_in(&self, vector: usize, rows: usize) -> bool {
-        self.vector(vector).iter().filter(|word| **word != 0).count() <= rows && self.count_in(vector) <= rows
+    pub(crate) fn has_at_most_in_vector(&self, vector: usize, rows: usize) -> bool {
+        self.vector(vector).iter().filter(|word| **word != 0).count() <= rows && self.count_in_vector(vector) <= rows
     }
 
     /// Removes the rows of a vector that are not in `mask`.
-    pub fn and_vector(&mut self, vector: usize, mask: &Mask) {
+    pub fn retain_in_vector(&mut self, vector: usize, mask: &Mask) {
         for (word, bits) in self.vector_mut(vector).iter_mut().zip(mask) {
             *word &= bits;
         }
@@ -110,7 +110,7 @@ impl RowSet {
     /// Removes all rows.
     pub fn clear(&mut self) {
         self.words.fill(0);
-        (self.first, self.end) = (0, 0);
+        (self.first_word, self.end_word) = (0, 0);
     }
 
     /// Adds a row.
@@ -118,8 +118,8 @@ impl RowSet {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         let word = row / 64;
         self.words[word] |= 1 << (row % 64);
-        self.first = if self.first == self.end { word } else { self.first.min(word) };
-        self.end = self.end.max(word + 1);
+        self.first_word = if self.first_word == self.end_word { word } else { self.first_word.min(word) };
+        self.end_word = self.end_word.max(word + 1);
     }
 
     /// Removes a row.
@@ -131,7 +131,9 @@ impl RowSet {
     /// their order, least significant bit first.
     pub fn retain(&mut self, part: &Self, passing: &[u64]) {
         let mut at = 0;
-        for (word, rows) in self.words[part.first..part.end].iter_mut().zip(&part.words[part.first..part.end]) {
+        for (word, rows) in
+            self.words[part.first_word..part.end_word].iter_mut().zip(&part.words[part.first_word..part.end_word])
+        {
             let count = rows.count_ones();
             *word &= !rows | deposit_bits(bits_at(passing, at, count), *rows, count);
             at += count as usize;
@@ -153,11 +155,11 @@ impl RowSet {
             self.words[first + 1..last].fill(0);
             self.words[last] &= !tail;
         }
-        if rows.start <= self.first * 64 {
-            self.first = self.first.max(rows.end / 64).min(self.end);
+        if rows.start <= self.first_word * 64 {
+            self.first_word = self.first_word.max(rows.end / 64).min(self.end_word);
         }
-        if self.rows.min(self.end * 64) <= rows.end {
-            self.end = self.end.min(rows.start.div_ceil(64)).max(self.first);
+        if self.rows.min(self.end_word * 64) <= rows.end {
+            self.end_word = self.end_word.min(rows.start.div_ceil(64)).max(self.first_word);
         }
     }
 
@@ -181,16 +183,17 @@ impl RowSet {
         for (word, bits) in self.words.iter_mut().zip(other.words.iter()) {
             *word |= bits;
         }
-        if self.first == self.end {
-            (self.first, self.end) = (other.first, other.end);
-        } else if other.first != other.end {
-            (self.first, self.end) = (self.first.min(other.first), self.end.max(other.end));
+        if self.first_word == self.end_word {
+            (self.first_word, self.end_word) = (other.first_word, other.end_word);
+        } else if other.first_word != other.end_word {
+            (self.first_word, self.end_word) =
+                (self.first_word.min(other.first_word), self.end_word.max(other.end_word));
         }
     }
 
     /// Iterates over the rows in the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        let words = self.words[self.first..self.end].iter().zip(self.first..);
+        let words = self.words[self.first_word..self.end_word].iter().zip(self.first_word..);
         words.flat_map(|(bits, word)| ones(*bits).map(move |bit| word * 64 + bit))
     }
 }
@@ -263,7 +266,7 @@ mod tests {
         for seed in 1..40 {
             let rows = 5_000;
             let mut set = RowSet::all(rows);
-            let mut random = crate::fixtures::numbers(seed);
+            let mut random = crate::test_columns::numbers(seed);
             if seed % 3 != 0 {
                 (0..rows).for_each(|row| {
                     if random.next().unwrap().is_multiple_of(4) {
@@ -292,10 +295,10 @@ mod tests {
 
     #[test]
     fn no_row_lies_outside_of_what_is_spanned() {
-        for number in crate::fixtures::numbers(7).take(300) {
+        for number in crate::test_columns::numbers(7).take(300) {
             let rows = [1, 64, 1000, 4096, 65_536][number as usize % 5];
             let mut set = if number.is_multiple_of(3) { RowSet::none(rows) } else { RowSet::all(rows) };
-            for number in crate::fixtures::numbers(number).take(6) {
+            for number in crate::test_columns::numbers(number).take(6) {
                 let (row, other) = ((number >> 8) as usize % rows, (number >> 32) as usize % (rows + 1));
                 match number % 6 {
                     0 => set.insert(row),

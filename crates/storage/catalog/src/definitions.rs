@@ -22,9 +22,9 @@ pub struct Definitions {
     pub(crate) role_names: OrdMap<String, Oid>,
     /// Number of references to a table, view or sequence from other definitions. Most objects have none; without this
     /// count, dropping many objects would search all definitions each time, which is quadratic.
-    references: OrdMap<Oid, usize>,
+    reference_counts: OrdMap<Oid, usize>,
     /// Number of external tables.
-    external_tables: usize,
+    external_table_count: usize,
 }
 
 impl CatalogState {
@@ -38,7 +38,7 @@ impl CatalogState {
     /// Returns whether some table is external.
     #[must_use]
     pub fn has_external_tables(&self) -> bool {
-        0 < self.definitions.external_tables
+        0 < self.definitions.external_table_count
     }
 
     /// Returns the same definitions with empty tables.
@@ -61,27 +61,27 @@ impl Definitions {
             schema_names: OrdMap::new(),
             relation_names: OrdMap::new(),
             role_names: OrdMap::new(),
-            references: OrdMap::new(),
-            external_tables: 0,
+            reference_counts: OrdMap::new(),
+            external_table_count: 0,
         }
     }
 
     /// Returns whether another table, view or sequence references the object in its definition.
     pub(crate) fn is_referenced(&self, oid: Oid) -> bool {
-        self.references.contains_key(&oid)
+        self.reference_counts.contains_key(&oid)
     }
 
     fn add_references(&mut self, to: impl Iterator<Item = Oid>) {
         for oid in to {
-            *self.references.entry(oid).or_insert(0) += 1;
+            *self.reference_counts.entry(oid).or_insert(0) += 1;
         }
     }
 
     fn remove_references(&mut self, to: impl Iterator<Item = Oid>) {
         for oid in to {
-            match self.references.get_mut(&oid) {
+            match self.reference_counts.get_mut(&oid) {
                 Some(count) if 1 < *count => *count -= 1,
-                _ => drop(self.references.remove(&oid)),
+                _ => drop(self.reference_counts.remove(&oid)),
             }
         }
     }
@@ -101,53 +101,53 @@ impl Definitions {
 
     pub(crate) fn put_table(&mut self, table: &Arc<Table>) {
         self.add_references(referenced_by_table(table));
-        self.external_tables += usize::from(table.external.is_some());
+        self.external_table_count += usize::from(table.external.is_some());
         if let Some(old) = self.tables.insert(table.oid, Arc::clone(table)) {
-            self.external_tables -= usize::from(old.external.is_some());
+            self.external_table_count -= usize::from(old.external.is_some());
             self.remove_references(referenced_by_table(&old));
-            self.remove_name(old.schema, &old.name);
+            self.remove_relation_name(old.schema, &old.name);
         }
-        self.put_name(table.schema, &table.name, table.oid);
+        self.put_relation_name(table.schema, &table.name, table.oid);
     }
 
     pub(crate) fn remove_table(&mut self, table: &Table) {
         if let Some(old) = self.tables.remove(&table.oid) {
-            self.external_tables -= usize::from(old.external.is_some());
+            self.external_table_count -= usize::from(old.external.is_some());
             self.remove_references(referenced_by_table(&old));
         }
-        self.remove_name(table.schema, &table.name);
+        self.remove_relation_name(table.schema, &table.name);
     }
 
     pub(crate) fn put_view(&mut self, view: &Arc<View>) {
         self.add_references(view.depends_on.iter().copied());
         if let Some(old) = self.views.insert(view.oid, Arc::clone(view)) {
             self.remove_references(old.depends_on.iter().copied());
-            self.remove_name(old.schema, &old.name);
+            self.remove_relation_name(old.schema, &old.name);
         }
-        self.put_name(view.schema, &view.name, view.oid);
+        self.put_relation_name(view.schema, &view.name, view.oid);
     }
 
     pub(crate) fn remove_view(&mut self, view: &View) {
         if let Some(old) = self.views.remove(&view.oid) {
             self.remove_references(old.depends_on.iter().copied());
         }
-        self.remove_name(view.schema, &view.name);
+        self.remove_relation_name(view.schema, &view.name);
     }
 
     pub(crate) fn put_sequence(&mut self, sequence: &Arc<Sequence>) {
         self.add_references(sequence.owned_by.iter().map(|owner| owner.table));
         if let Some(old) = self.sequences.insert(sequence.oid, Arc::clone(sequence)) {
             self.remove_references(old.owned_by.iter().map(|owner| owner.table));
-            self.remove_name(old.schema, &old.name);
+            self.remove_relation_name(old.schema, &old.name);
         }
-        self.put_name(sequence.schema, &sequence.name, sequence.oid);
+        self.put_relation_name(sequence.schema, &sequence.name, sequence.oid);
     }
 
     pub(crate) fn remove_sequence(&mut self, sequence: &Sequence) {
         if let Some(old) = self.sequences.remove(&sequence.oid) {
             self.remove_references(old.owned_by.iter().map(|owner| owner.table));
         }
-        self.remove_name(sequence.schema, &sequence.name);
+        self.remove_relation_name(sequence.schema, &sequence.name);
     }
 
     pub(crate) fn put_role(&mut self, role: &Arc<Role>) {
@@ -162,11 +162,11 @@ impl Definitions {
         self.role_names.remove(&role.name);
     }
 
-    fn put_name(&mut self, schema: Oid, name: &str, oid: Oid) {
+    fn put_relation_name(&mut self, schema: Oid, name: &str, oid: Oid) {
         self.relation_names.entry(schema).or_default().insert(name.to_owned(), oid);
     }
 
-    fn remove_name(&mut self, schema: Oid, name: &str) {
+    fn remove_relation_name(&mut self, schema: Oid, name: &str) {
         if let Some(names) = self.relation_names.get_mut(&schema) {
             names.remove(name);
             if names.is_empty() {

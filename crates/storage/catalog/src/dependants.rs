@@ -111,7 +111,7 @@ impl CatalogState {
         let views = self.views().filter(|view| view.depends_on.contains(&oid));
         found.extend(views.map(|view| Dependant::View { oid: view.oid, name: view.name.clone() }));
         found.extend(self.foreign_keys_to(oid, None));
-        found.extend(self.defaults_from(oid));
+        found.extend(self.defaults_using_sequence(oid));
         for sequence in self.owned_sequences(oid) {
             let needs = self.dependants(sequence.oid).into_iter();
             found.extend(
@@ -145,7 +145,7 @@ impl CatalogState {
     }
 
     /// Returns the sequences that are dropped when the table becomes `new`: those of dropped columns.
-    pub(crate) fn sequences_going_with(&self, new: &Table) -> impl Iterator<Item = &Arc<Sequence>> {
+    pub(crate) fn sequences_dropped_by(&self, new: &Table) -> impl Iterator<Item = &Arc<Sequence>> {
         self.owned_sequences(new.oid).filter(|sequence| {
             let column = sequence.owned_by.map(|owner| owner.column);
             column.is_some_and(|column| new.column(column).is_none())
@@ -153,7 +153,7 @@ impl CatalogState {
     }
 
     /// Returns the DEFAULTs that use the sequence.
-    fn defaults_from(&self, sequence: Oid) -> impl Iterator<Item = Dependant> + '_ {
+    fn defaults_using_sequence(&self, sequence: Oid) -> impl Iterator<Item = Dependant> + '_ {
         let columns = self.tables().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
         columns.filter(move |(_, column)| column.sequences.contains(&sequence)).map(|(table, column)| {
             Dependant::Default {

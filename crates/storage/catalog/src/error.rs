@@ -77,10 +77,10 @@ pub enum Error {
     #[error("tables can have at most {max} columns, \"{table}\" has {count}")]
     TooManyColumns { table: String, count: usize, max: usize },
     /// Rows that are no longer where a flush or compaction has read them.
-    #[error("the rows of the table with id {table} have moved")]
+    #[error("rows of the table with id {table} were moved by a concurrent flush or compaction")]
     RowsMoved { table: Oid },
     /// A sequence whose start values do not lie between its limits, or whose increment is zero.
-    #[error("sequence \"{sequence}\" has impossible limits, increment, start or owner")]
+    #[error("sequence \"{sequence}\" has invalid limits, increment, start or owner")]
     ImpossibleSequence { sequence: String },
     /// A sequence that an identity column needs.
     #[error("sequence \"{sequence}\" is the identity of column \"{column}\" of table \"{table}\"")]

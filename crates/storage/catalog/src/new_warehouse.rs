@@ -34,7 +34,7 @@ impl CatalogState {
             settings: BTreeMap::new(),
             comment: None,
         }));
-        for (oid, name, comment) in SCHEMAS {
+        for (oid, name, comment) in INITIAL_SCHEMAS {
             state.definitions_mut().put_schema(&Arc::new(Schema {
                 oid,
                 name: name.to_owned(),
@@ -52,7 +52,7 @@ impl CatalogState {
     }
 }
 
-const SCHEMAS: [(Oid, &str, Option<&str>); 4] = [
+const INITIAL_SCHEMAS: [(Oid, &str, Option<&str>); 4] = [
     (Schema::PG_CATALOG, "pg_catalog", Some("system catalog schema")),
     (Schema::INFORMATION_SCHEMA, "information_schema", None),
     (Schema::PUBLIC, "public", Some("standard public schema")),

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use roaring::RoaringBitmap;
 use rowstore::{FreshRows, Layer, RowVersion, UncommittedRows};
 use shards::ShardMeta;
-use types::{CommitTs, Mutation, RowId, ShardId};
+use types::{CommitTs, InjectedBug, RowId, ShardId};
 
 use crate::{CompactedShards, FlushedRows, PrunedShards, Result, ShardSize, Table, TableShards};
 
@@ -156,7 +156,7 @@ impl TableRows {
     /// Returns only these shards, without fresh rows or deletions by the transaction.
     #[must_use]
     pub fn shards_only(&self, kept: &[ShardId]) -> Self {
-        CommittedRows { shards: self.shards.select(kept), ..CommittedRows::default() }.into()
+        CommittedRows { shards: self.shards.only_shards(kept), ..CommittedRows::default() }.into()
     }
 
     /// Returns the rows after a commit of `own`, which must be bound to exactly these rows.
@@ -170,14 +170,14 @@ impl TableRows {
             next.fresh.put(id, Arc::new(RowVersion { commit_ts: ts, ..RowVersion::clone(row) }));
         }
         for (shard, rows) in &own.deleted_in_shards {
-            next.shards.delete(*shard, rows);
+            next.shards.mark_deleted(*shard, rows);
         }
         next.counters.writes += 1;
         next.into()
     }
 
     /// Returns the rows with the active layer sealed; `None` while another layer is sealed.
-    pub(crate) fn seal(&self) -> Option<Self> {
+    pub(crate) fn seal_active_layer(&self) -> Option<Self> {
         let mut next = self.clone();
         self.fresh.sealed.is_none().then(|| next.committed_mut().fresh.begin_flush())?;
         Some(next)
@@ -185,14 +185,14 @@ impl TableRows {
 
     /// Returns the rows with the sealed layer replaced by its shards. Rows that were changed or deleted since are
     /// deleted in the shards. `None` if another generation is sealed now.
-    pub(crate) fn flush_sealed(&self, settled: &FlushedRows) -> Option<Self> {
-        self.fresh.sealed.as_ref().filter(|sealed| sealed.generation == settled.generation)?;
+    pub(crate) fn flush_sealed(&self, flushed: &FlushedRows) -> Option<Self> {
+        self.fresh.sealed.as_ref().filter(|sealed| sealed.generation == flushed.generation)?;
         let mut next = self.clone();
         let committed = next.committed_mut();
         committed.fresh.finish_flush();
-        committed.shards = committed.shards.append(&settled.shards, settled.sample.as_ref());
-        for (shard, places) in self.deleted_when_flushed(settled) {
-            committed.shards.delete(shard, &places);
+        committed.shards = committed.shards.append(&flushed.shards, flushed.sample.as_ref());
+        for (shard, places) in self.deleted_when_flushed(flushed) {
+            committed.shards.mark_deleted(shard, &places);
         }
         committed.counters.moves += 1;
         Some(next)
@@ -200,16 +200,16 @@ impl TableRows {
 
     /// Returns the rows with old shards replaced by compacted ones. Rows deleted since the old ones were read are
     /// deleted in the new ones. `None` if an old shard is missing.
-    pub(crate) fn compact(&self, compacted: &CompactedShards) -> Option<Self> {
+    pub(crate) fn replace_compacted_shards(&self, compacted: &CompactedShards) -> Option<Self> {
         let removed: Vec<ShardId> = compacted.removed.keys().copied().collect();
         if removed.iter().any(|shard| self.shards.shards.position(*shard).is_none()) {
             return None;
         }
         let mut next = self.clone();
         let committed = next.committed_mut();
-        committed.shards = committed.shards.without(&removed).append(&compacted.shards, None);
+        committed.shards = committed.shards.without_shards(&removed).append(&compacted.shards, None);
         for (shard, places) in self.deleted_when_compacted(compacted) {
-            committed.shards.delete(shard, &places);
+            committed.shards.mark_deleted(shard, &places);
         }
         committed.counters.moves += 1;
         Some(next)
@@ -217,17 +217,17 @@ impl TableRows {
 
     /// Returns the rows of the flushed shards that are deleted from the start: those that were changed or deleted since
     /// they were sealed.
-    pub(crate) fn deleted_when_flushed(&self, settled: &FlushedRows) -> BTreeMap<ShardId, RoaringBitmap> {
-        if Mutation::FlushForgetsLateChanges.is_active() {
+    pub(crate) fn deleted_when_flushed(&self, flushed: &FlushedRows) -> BTreeMap<ShardId, RoaringBitmap> {
+        if InjectedBug::FlushForgetsLateChanges.is_active() {
             return BTreeMap::new();
         }
-        group_by_shard(self.fresh.active.hidden().filter_map(|row| settled.position_of(row)))
+        group_by_shard(self.fresh.active.hidden().filter_map(|row| flushed.position_of(row)))
     }
 
     /// Returns the rows of the compacted shards that are deleted from the start: those that were deleted since the old
     /// ones were read.
     pub(crate) fn deleted_when_compacted(&self, compacted: &CompactedShards) -> BTreeMap<ShardId, RoaringBitmap> {
-        if Mutation::CompactionForgetsLateChanges.is_active() {
+        if InjectedBug::CompactionForgetsLateChanges.is_active() {
             return BTreeMap::new();
         }
         group_by_shard(compacted.removed.iter().flat_map(|(shard, seen)| {
@@ -237,7 +237,7 @@ impl TableRows {
     }
 
     /// Returns the rows with index entries for the present indexes of `table`.
-    pub(crate) fn reindex(&self, table: &Table) -> Result<Self> {
+    pub(crate) fn rebuild_index_entries(&self, table: &Table) -> Result<Self> {
         let again = |layer: &Layer| layer.reindexed(|id, row| table.index_entries(id, &row.tuple));
         let mut next = self.clone();
         let fresh = &mut next.committed_mut().fresh;
@@ -249,9 +249,14 @@ impl TableRows {
         Ok(next)
     }
 
-    pub(crate) fn empty_rows(&self) -> Self {
+    pub(crate) fn without_any_rows(&self) -> Self {
         let history = RowCounters { truncations: self.counters.truncations + 1, ..self.counters };
-        CommittedRows { fresh: self.fresh.empty_successor(), counters: history, shards: TableShards::default() }.into()
+        CommittedRows {
+            fresh: self.fresh.emptied_in_next_generation(),
+            counters: history,
+            shards: TableShards::default(),
+        }
+        .into()
     }
 }
 

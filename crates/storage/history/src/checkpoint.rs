@@ -10,10 +10,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use kv::TxKv;
-use kv::record_log::Record;
+use kv::logical_log::Record;
 use objects::Objects;
 use serde::{Deserialize, Serialize};
-use types::{CommitTs, Failpoint, Mutation, ServiceHealth};
+use types::{CommitTs, Failpoint, InjectedBug, ServiceHealth};
 use uuid::Uuid;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -23,12 +23,12 @@ use crate::object_names::CheckpointName;
 use crate::{History, HistoryError, NEWER_VERSION, Result};
 
 /// Format 1 identified its newest record by number only, without checksum.
-const FORMAT: u32 = 2;
-const LEVEL: i32 = 1;
+const MANIFEST_FORMAT: u32 = 2;
+const ZSTD_LEVEL: i32 = 1;
 /// Bytes that are read, sent and written at a time.
-const CHUNK_BYTES: usize = 4 * 1024 * 1024;
+const IO_CHUNK_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum interval between checks whether a checkpoint is due.
-const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+const DUE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Manifest of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl Manifest {
     }
 
     pub(crate) fn instance(&self) -> Result<Uuid> {
-        let object = || self.name().manifest();
+        let object = || self.name().manifest_object();
         self.instance.parse().map_err(|_| HistoryError::Damaged { object: object(), reason: "instance is not a UUID" })
     }
 
@@ -73,10 +73,10 @@ impl Manifest {
     }
 
     pub(crate) async fn read(objects: &Objects, name: CheckpointName) -> Result<Self> {
-        let damaged = |reason| HistoryError::Damaged { object: name.manifest(), reason };
-        let bytes = objects.get(&name.manifest()).await?;
+        let damaged = |reason| HistoryError::Damaged { object: name.manifest_object(), reason };
+        let bytes = objects.get(&name.manifest_object()).await?;
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|_| damaged("it is not a valid manifest"))?;
-        if FORMAT < manifest.format {
+        if MANIFEST_FORMAT < manifest.format {
             return Err(damaged(NEWER_VERSION));
         }
         if manifest.name() != name {
@@ -92,12 +92,13 @@ impl History {
         // At the start a checkpoint is due if there is none or the newest is too old.
         let mut newest: Option<i64> = None;
         let mut is_listed = false;
-        while !self.has_ended() {
+        while !self.has_lost_write_authority() {
             if !is_listed {
                 match self.newest_checkpoint().await {
                     Ok(found) => {
                         newest = found.as_ref().map(|manifest| manifest.written_us);
-                        self.checkpoint_record.store(found.map_or(0, |manifest| manifest.record), Ordering::Relaxed);
+                        self.newest_checkpoint_record
+                            .store(found.map_or(0, |manifest| manifest.record), Ordering::Relaxed);
                         is_listed = true;
                         health.report_success();
                     }
@@ -107,7 +108,7 @@ impl History {
             let every = i64::try_from(self.settings.checkpoint_interval.as_micros()).unwrap_or(i64::MAX);
             let now_us = self.clock.now_us();
             let is_due = newest.is_none_or(|newest| every <= now_us.saturating_sub(newest));
-            let is_new = self.log.progress().newest != self.checkpoint_record.load(Ordering::Relaxed);
+            let is_new = self.log.progress().newest_record != self.newest_checkpoint_record.load(Ordering::Relaxed);
             // After a failed removal of old checkpoints there may be no new record, but the removal must be retried.
             if is_listed && is_due && (is_new || health.last_failure().is_some()) {
                 match self.write_checkpoint().await {
@@ -118,7 +119,7 @@ impl History {
                     Err(error) => self.record_failure("write a checkpoint to the storage", &error, health),
                 }
             }
-            self.clock.sleep(CHECK_INTERVAL.min(self.settings.checkpoint_interval)).await;
+            self.clock.sleep(DUE_CHECK_INTERVAL.min(self.settings.checkpoint_interval)).await;
         }
     }
 
@@ -131,7 +132,7 @@ impl History {
         let timeline = self.timeline;
         self.check_disk_space()?;
         let (log, instance) = (Arc::clone(&self.log), self.settings.instance);
-        self.tenure.check().await?;
+        self.write_authority.check().await?;
         let written = run_blocking(move || {
             let made = write_files(&*log, &folder, instance, timeline);
             if made.is_err() {
@@ -155,9 +156,9 @@ impl History {
             record = manifest.record,
             commit = manifest.commit,
             bytes = manifest.bytes,
-            "wrote a checkpoint"
+            "wrote a checkpoint of the store to the bucket"
         );
-        self.checkpoint_record.store(manifest.record, Ordering::Relaxed);
+        self.newest_checkpoint_record.store(manifest.record, Ordering::Relaxed);
         self.status.lock().last_checkpoint_us = Some(self.clock.now_us());
         self.delete_expired(manifest.name()).await
     }
@@ -196,10 +197,10 @@ fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> R
     let (bytes, checksum) = compress(&copy, &compressed).map_err(failed)?;
     fs::remove_file(&copy).map_err(failed)?;
     let manifest = Manifest {
-        format: FORMAT,
+        format: MANIFEST_FORMAT,
         instance: instance.to_string(),
         timeline,
-        record: record.number + if Mutation::CheckpointClaimsMore.is_active() { 3 } else { 0 },
+        record: record.number + if InjectedBug::CheckpointClaimsLaterRecords.is_active() { 3 } else { 0 },
         record_checksum: Some(record_checksum_text(record.checksum)),
         written_us: record.written_us,
         commit: commit.0,
@@ -213,27 +214,27 @@ fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> R
 fn read_position(copy: &Path) -> Result<(Record, CommitTs)> {
     let damaged = |reason| HistoryError::Damaged { object: copy.display().to_string(), reason };
     let kv = kv::redb::open(copy)?;
-    let record = kv::record_log::newest_record(&kv)?.ok_or_else(|| damaged("it has no record of the log"))?;
+    let record = kv::logical_log::newest_record(&kv)?.ok_or_else(|| damaged("it has no record of the log"))?;
     let commit = last_commit(&kv)?;
     Ok((record, commit.ok_or_else(|| damaged("it has no commit"))?))
 }
 
 fn compress(from: &Path, to: &Path) -> io::Result<(u64, String)> {
     let hashed = HashingFile { file: File::create(to)?, hash: Xxh3::new(), bytes: 0 };
-    let mut encoder = zstd::stream::write::Encoder::new(hashed, LEVEL)?;
+    let mut encoder = zstd::stream::write::Encoder::new(hashed, ZSTD_LEVEL)?;
     io::copy(&mut File::open(from)?, &mut encoder)?;
     let hashed = encoder.finish()?;
     Ok((hashed.bytes, checksum_text(&hashed.hash)))
 }
 
 async fn upload_checkpoint(objects: &Objects, manifest: &Manifest, file: &Path) -> Result<()> {
-    let mut writer = objects.writer(&manifest.name().data())?;
+    let mut writer = objects.writer(&manifest.name().data_object())?;
     let failed = |source| HistoryError::File { path: file.to_owned(), source };
     let mut source = File::open(file).map_err(failed)?;
     loop {
         let path = file.to_owned();
         let (back, piece) = run_blocking(move || {
-            let mut piece = vec![0; CHUNK_BYTES];
+            let mut piece = vec![0; IO_CHUNK_BYTES];
             let read = source.read(&mut piece).map_err(|source| HistoryError::File { path, source })?;
             piece.truncate(read);
             Ok((source, Bytes::from(piece)))
@@ -248,13 +249,13 @@ async fn upload_checkpoint(objects: &Objects, manifest: &Manifest, file: &Path) 
     writer.finish().await?;
     Failpoint::CheckpointStored.pass();
     let bytes = Bytes::from(serde_json::to_vec_pretty(manifest).expect("a Manifest serializes to JSON"));
-    objects.put(&manifest.name().manifest(), bytes).await?;
+    objects.put(&manifest.name().manifest_object(), bytes).await?;
     Ok(())
 }
 
 /// Fetches and decompresses a checkpoint's store to the file `to`, which must not exist.
 pub(crate) async fn download_checkpoint(objects: &Objects, manifest: &Manifest, to: &Path) -> Result<()> {
-    let object = manifest.name().data();
+    let object = manifest.name().data_object();
     let damaged = |reason| HistoryError::Damaged { object: objects.object_url(&object), reason };
     let compressed = to.with_extension("zst");
     let failed = |source| HistoryError::File { path: compressed.clone(), source };

@@ -9,13 +9,13 @@ pub type Result<T, E = HistoryError> = std::result::Result<T, E>;
 /// Failure of a history operation.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    #[error("could not read or write the store")]
+    #[error("could not read or write the catalog store")]
     Store(#[from] kv::Error),
     #[error(transparent)]
     Objects(#[from] objects::Error),
     #[error("{object} is damaged: {reason}")]
     Damaged { object: String, reason: &'static str },
-    #[error("could not read or write {}", path.display())]
+    #[error("could not read or write the file or folder {}", path.display())]
     File { path: PathBuf, source: io::Error },
     /// Records missing between archived ones.
     #[error("archived WAL is incomplete: records {from} to {to} are missing")]
@@ -30,17 +30,17 @@ pub enum HistoryError {
     #[error("the snapshot lies in the future")]
     InFuture,
     /// A warehouse without history, where only the newest snapshot can be read.
-    #[error("this warehouse keeps no history")]
+    #[error("this warehouse archives no log, so only its newest state can be read")]
     NoHistory,
-    #[error("could not read the catalog of the past state")]
+    #[error("could not read the catalog of the historical state")]
     Catalog(#[from] catalog::Error),
     /// A damaged record of this crate in the store.
-    #[error("the stored {what} is damaged")]
+    #[error("the {what} in the catalog store is damaged")]
     DamagedStore { what: &'static str },
     /// A restored store whose timeline is not recorded in the storage yet; nothing may be served from it before.
-    #[error("the restored store has not begun its timeline")]
+    #[error("the restored data folder must begin its new timeline before its history can be used")]
     TimelineNotBegun,
-    #[error("{} is not empty", path.display())]
+    #[error("the data folder {} is not empty", path.display())]
     NotEmpty { path: PathBuf },
     #[error("{count} objects that the warehouse needs are missing, the first is {first}")]
     MissingObjects { count: usize, first: String },
@@ -55,16 +55,16 @@ pub enum HistoryError {
     )]
     StoreBehind { own: u64, storage: u64 },
     /// An archived record that differs from the store's record of the same number.
-    #[error("record {record} of the log in the storage is another than the data folder's: the histories have diverged")]
+    #[error("record {record} of the log differs between the storage and the data folder: the histories have diverged")]
     Diverged { record: u64 },
     /// Archived records of the store that are no longer in the storage.
     #[error("records {from} to {to} of the log were copied to the storage, and are not there any more")]
     LogLost { from: u64, to: u64 },
     /// Records that do not form a chain: two servers, or a server on an older copy of its data folder, have written to
     /// the storage.
-    #[error("the log is not one history: record {record} does not follow the one before it")]
+    #[error("the archived WAL mixes two histories: record {record} does not follow the record before it")]
     TwoHistories { record: u64 },
-    #[error("{url} holds no log and no checkpoint")]
+    #[error("{url} has no archived WAL and no checkpoint")]
     EmptyStorage { url: String },
 }
 

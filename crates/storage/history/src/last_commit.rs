@@ -5,12 +5,12 @@ use types::CommitTs;
 
 use crate::{HistoryError, Result};
 
-/// Its key in the space `Meta`.
+/// Its key in the space `StoreMetadata`.
 pub(crate) const LAST_COMMIT: &[u8] = b"last_commit";
 
 /// Records in the batch that the store contains all commits up to `ts`.
 pub fn put_last_commit(batch: &mut Batch, ts: CommitTs) {
-    batch.put(Space::Meta, LAST_COMMIT, ts.0.to_be_bytes().to_vec());
+    batch.put(Space::StoreMetadata, LAST_COMMIT, ts.0.to_be_bytes().to_vec());
 }
 
 /// Reads the newest commit in the store; `None` in a new store.
@@ -18,7 +18,7 @@ pub fn put_last_commit(batch: &mut Batch, ts: CommitTs) {
 /// # Errors
 /// Fails if the store cannot be read.
 pub fn last_commit(kv: &dyn TxKv) -> Result<Option<CommitTs>> {
-    let Some(bytes) = kv.get(Space::Meta, LAST_COMMIT)? else { return Ok(None) };
+    let Some(bytes) = kv.get(Space::StoreMetadata, LAST_COMMIT)? else { return Ok(None) };
     let damaged = HistoryError::DamagedStore { what: "number of the last commit" };
     parse_commit(&bytes).map(Some).ok_or(damaged)
 }

@@ -19,10 +19,10 @@
 //!
 //! - `object_names.rs`, `log_object.rs`: names and formats of the objects
 //! - `rebuild_plan.rs`: the objects that a point in time is rebuilt from
-//! - `start_check.rs`: comparison of store and bucket at the start of a server
+//! - `startup_check.rs`: comparison of store and bucket at the start of a server
 //! - `log_upload.rs`, `checkpoint.rs`: the background services that archive the log and write checkpoints
 //! - `retention.rs`: deletion of history older than the retention
-//! - `rebuild.rs`, `restore.rs`: a store rebuilt from the bucket, and a data folder restored from it
+//! - `rebuild.rs`, `restore_data_folder.rs`: a store rebuilt from the bucket, and a data folder restored from it
 //! - `time_travel.rs`, `recent_states.rs`: states for time travel, rebuilt or still in memory
 //! - `timeline.rs`, `write_authority.rs`: timelines, and the right of a server to write
 
@@ -35,9 +35,9 @@ mod object_names;
 mod rebuild;
 mod rebuild_plan;
 mod recent_states;
-mod restore;
+mod restore_data_folder;
 mod retention;
-mod start_check;
+mod startup_check;
 #[cfg(test)]
 mod tests;
 mod time_travel;
@@ -49,7 +49,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kv::record_log::{LogProgress, RecordingStore};
+use kv::logical_log::{LogProgress, RecordingStore};
 use kv::{Batch, TxKv};
 use objects::{Objects, StorageClaim};
 use parking_lot::Mutex;
@@ -62,8 +62,8 @@ pub use object_names::{CHECKPOINTS, LOG, TABLES, is_history_object};
 pub use rebuild::RebuildProgress;
 pub use rebuild_plan::LogGap;
 pub use recent_states::{HistoricalState, RecentStates};
-pub use restore::{RESTORING, RestoredStore, restore};
-pub use start_check::{compare_with_storage, lacks_first_checkpoint};
+pub use restore_data_folder::{RESTORING, RestoredStore, restore};
+pub use startup_check::{compare_with_storage, lacks_first_checkpoint};
 pub use timeline::{begin_timeline, fork_root_timeline};
 pub use write_authority::WriteAuthority;
 
@@ -102,12 +102,12 @@ pub struct History {
     settings: HistorySettings,
     timeline: u32,
     /// Held during an upload, so that only one runs at a time.
-    uploading: tokio::sync::Mutex<()>,
+    upload_lock: tokio::sync::Mutex<()>,
     status: Mutex<Status>,
     /// The record of the newest checkpoint; 0 for none.
-    checkpoint_record: AtomicU64,
+    newest_checkpoint_record: AtomicU64,
     rebuilt_states: time_travel::RebuiltStates,
-    tenure: WriteAuthority,
+    write_authority: WriteAuthority,
 }
 
 #[derive(Debug, Default)]
@@ -161,30 +161,30 @@ impl History {
                 "could not delete the old working folder of the history"
             );
         }
-        let tenure = WriteAuthority::new(settings.claim.clone());
+        let write_authority = WriteAuthority::new(settings.claim.clone());
         Ok(Self {
             log,
             objects,
             clock,
             settings,
             timeline,
-            uploading: tokio::sync::Mutex::new(()),
+            upload_lock: tokio::sync::Mutex::new(()),
             status: Mutex::default(),
-            checkpoint_record: AtomicU64::new(0),
+            newest_checkpoint_record: AtomicU64::new(0),
             rebuilt_states: time_travel::RebuiltStates::default(),
-            tenure,
+            write_authority,
         })
     }
 
-    /// Returns the server's tenure, which ends when it may no longer write.
+    /// Returns the server's write authority, which ends when it may no longer write.
     #[must_use]
-    pub fn tenure(&self) -> WriteAuthority {
-        self.tenure.clone()
+    pub fn write_authority(&self) -> WriteAuthority {
+        self.write_authority.clone()
     }
 
     /// Returns whether the server may no longer write.
-    fn has_ended(&self) -> bool {
-        self.tenure.is_over() || self.log.inner().is_poisoned()
+    fn has_lost_write_authority(&self) -> bool {
+        self.write_authority.is_over() || self.log.inner().is_poisoned()
     }
 
     /// Returns the age up to which past states can be restored or read.
@@ -203,7 +203,7 @@ impl History {
 
     /// Returns the time of the newest record in microseconds since 1970.
     #[must_use]
-    pub fn newest_us(&self) -> i64 {
+    pub fn newest_record_us(&self) -> i64 {
         self.log.progress().newest_written_us
     }
 
@@ -220,7 +220,7 @@ impl History {
     #[must_use]
     pub fn status(&self) -> HistoryStatus {
         let status = self.status.lock();
-        let checkpoint = self.checkpoint_record.load(Ordering::Relaxed);
+        let checkpoint = self.newest_checkpoint_record.load(Ordering::Relaxed);
         HistoryStatus {
             log: self.log.progress(),
             uploads: status.uploads,

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use kv::record_log::Record;
+use kv::logical_log::Record;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,11 +12,11 @@ use crate::{HistoryError, NEWER_VERSION, Result};
 
 /// Magic number; its last character is the format. Records of format 1 are not chained by checksums.
 const MAGIC: &[u8; 8] = b"KILNLOG2";
-const MAGIC_UNCHAINED: &[u8; 8] = b"KILNLOG1";
+const MAGIC_FORMAT_1: &[u8; 8] = b"KILNLOG1";
 const CHECKSUM_BYTES: usize = 8;
 const HEAD_BYTES: usize = MAGIC.len() + 16 + 4 + 8 + 8 + 8;
 /// Compression level: higher ones take longer and compress catalog records hardly better.
-const LEVEL: i32 = 1;
+const ZSTD_LEVEL: i32 = 1;
 
 /// Encodes records, at least one and consecutive, as an object.
 pub(crate) fn encode(instance: Uuid, name: LogName, records: &[Bytes]) -> Bytes {
@@ -25,13 +25,13 @@ pub(crate) fn encode(instance: Uuid, name: LogName, records: &[Bytes]) -> Bytes 
         content.put_u64(record.len() as u64);
         content.extend_from_slice(record);
     }
-    let compressed = zstd::bulk::compress(&content, LEVEL).expect("compression into memory does not fail");
+    let compressed = zstd::bulk::compress(&content, ZSTD_LEVEL).expect("compression into memory does not fail");
     let mut bytes = BytesMut::with_capacity(HEAD_BYTES + compressed.len() + CHECKSUM_BYTES);
     bytes.put_slice(MAGIC);
     bytes.put_slice(instance.as_bytes());
     bytes.put_u32(name.timeline);
-    bytes.put_u64(name.first);
-    bytes.put_u64(name.last);
+    bytes.put_u64(name.first_record);
+    bytes.put_u64(name.last_record);
     bytes.put_u64(content.len() as u64);
     bytes.put_slice(&compressed);
     let checksum = xxh3_64(&bytes);
@@ -47,7 +47,7 @@ pub(crate) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)
     let damaged = |reason| HistoryError::Damaged { object: name.object(), reason };
     let end = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or_else(|| damaged("it is cut short"))?;
     let magic = bytes.get(..MAGIC.len()).filter(|_| HEAD_BYTES <= end);
-    if !magic.is_some_and(|magic| magic == MAGIC || magic == MAGIC_UNCHAINED) {
+    if !magic.is_some_and(|magic| magic == MAGIC || magic == MAGIC_FORMAT_1) {
         let is_newer = magic.is_some_and(|magic| magic[..MAGIC.len() - 1] == MAGIC[..MAGIC.len() - 1]);
         return Err(damaged(if is_newer { NEWER_VERSION } else { "it is not a log object" }));
     }
@@ -56,7 +56,7 @@ pub(crate) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)
     }
     let mut rest = bytes.slice(MAGIC.len()..end);
     let instance = Uuid::from_u128(rest.get_u128());
-    let head = LogName { timeline: rest.get_u32(), first: rest.get_u64(), last: rest.get_u64() };
+    let head = LogName { timeline: rest.get_u32(), first_record: rest.get_u64(), last_record: rest.get_u64() };
     if head != name {
         return Err(damaged("its header does not match its name"));
     }
@@ -76,7 +76,7 @@ pub(crate) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)
             length.filter(|length| *length <= content.len()).ok_or_else(|| damaged("a record is cut short"))?;
         records.push(Record::parse(&content.split_to(length)).map_err(|_| damaged("a record is damaged"))?);
     }
-    if !records.iter().map(|record| record.number).eq(name.first..=name.last) {
+    if !records.iter().map(|record| record.number).eq(name.first_record..=name.last_record) {
         return Err(damaged("its records do not match its name"));
     }
     Ok((instance, records))

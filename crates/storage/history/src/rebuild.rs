@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use kv::record_log::{NO_PREDECESSOR, Record};
+use kv::logical_log::{NO_PREDECESSOR, Record};
 use kv::{Batch, Space, TxKv};
 use objects::Objects;
-use types::{CommitTs, Failpoint, Mutation, TimeTravelTarget};
+use types::{CommitTs, Failpoint, InjectedBug, TimeTravelTarget};
 use uuid::Uuid;
 
 use crate::checkpoint::{Manifest, download_checkpoint};
@@ -20,10 +20,10 @@ use crate::timeline::TimelineSegment;
 use crate::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
 
 /// Log objects fetched in parallel.
-const FETCHES_AT_ONCE: usize = 8;
+const PARALLEL_FETCHES_MAX: usize = 8;
 /// Approximate maximum changes of one write to the rebuilt store.
-const WRITE_OPS: usize = 100_000;
-const WRITE_BYTES: usize = 32 * 1024 * 1024;
+const CHANGES_PER_WRITE_MAX: usize = 100_000;
+const BYTES_PER_WRITE_MAX: usize = 32 * 1024 * 1024;
 
 /// Store rebuilt as of a point in time.
 #[derive(Debug)]
@@ -31,11 +31,11 @@ pub(crate) struct RebuiltStore {
     pub(crate) kv: Arc<dyn TxKv>,
     pub(crate) instance: Uuid,
     /// The newest record that the store contains.
-    pub(crate) last: Record,
+    pub(crate) last_record: Record,
     /// The newest commit that the store contains.
     pub(crate) commit: CommitTs,
     /// The next commit and its time, if it is in the archived log.
-    pub(crate) next: Option<(CommitTs, i64)>,
+    pub(crate) next_commit: Option<(CommitTs, i64)>,
     /// Records that are missing after the newest one.
     pub(crate) gap: Option<LogGap>,
 }
@@ -69,11 +69,11 @@ pub(crate) async fn rebuild(
 ) -> Result<RebuiltStore> {
     let start = fetch_checkpoint(objects, path, moment, file, on_progress).await?;
     let kv: Arc<dyn TxKv> = Arc::new(kv::redb::open(file)?);
-    let mut last = kv::record_log::newest_record(&*kv)?;
+    let mut last = kv::logical_log::newest_record(&*kv)?;
     if let (Some(manifest), Some(last)) = (&start, &last)
         && !manifest.contains(last)
     {
-        let object = manifest.name().data();
+        let object = manifest.name().data_object();
         return Err(HistoryError::Damaged { object, reason: "it does not end with the record that its name says" });
     }
     let mut chain = RecordChain::new(last.as_ref());
@@ -92,21 +92,21 @@ pub(crate) async fn rebuild(
             let bytes = match objects.get(&part.name.object()).await {
                 // Objects that the checkpoint covers are fetched only for comparison with it, and may be deleted
                 // meanwhile.
-                Err(objects::Error::NotFound { .. }) if part.name.last <= after => return Ok(None),
+                Err(objects::Error::NotFound { .. }) if part.name.last_record <= after => return Ok(None),
                 bytes => bytes?,
             };
             let decoded = run_blocking(move || log_object::decode(part.name, &bytes)).await?;
             Ok::<_, HistoryError>(Some((part, decoded)))
         })
-        .buffered(FETCHES_AT_ONCE);
+        .buffered(PARALLEL_FETCHES_MAX);
     let mut pending = PendingChanges::default();
     let mut next = None;
     'parts: while let Some(fetched) = fetched.next().await {
         let Some((part, (written_by, records))) = fetched? else { continue };
         instance = Some(written_by);
-        chain.forget_before(part.name.first);
+        chain.forget_before(part.name.first_record);
         for record in records {
-            if part.until < record.number {
+            if part.until_record < record.number {
                 break;
             }
             if record.number <= last.as_ref().map_or(0, |last| last.number) {
@@ -134,7 +134,7 @@ pub(crate) async fn rebuild(
     let (Some(last), Some(commit), Some(instance)) = (last, commit, instance) else {
         return Err(HistoryError::NoCheckpoint);
     };
-    Ok(RebuiltStore { kv, instance, last, commit, next, gap })
+    Ok(RebuiltStore { kv, instance, last_record: last, commit, next_commit: next, gap })
 }
 
 /// Fetches the newest intact checkpoint not after `moment`; `None` if there is none.
@@ -152,7 +152,7 @@ async fn fetch_checkpoint(
         match Manifest::read(objects, name).await {
             Ok(manifest) => manifests.push(manifest),
             Err(error @ HistoryError::Damaged { .. }) => {
-                tell(RebuildProgress::DamagedCheckpoint { object: &name.manifest() });
+                tell(RebuildProgress::DamagedCheckpoint { object: &name.manifest_object() });
                 damage = Some(error);
             }
             Err(error) => return Err(error),
@@ -160,7 +160,7 @@ async fn fetch_checkpoint(
     }
     let mut usable = rebuild_plan::usable_checkpoints(manifests, path, moment);
     while let Some(manifest) = usable.pop() {
-        let object = manifest.name().data();
+        let object = manifest.name().data_object();
         tell(RebuildProgress::Checkpoint { object: &object, bytes: manifest.bytes });
         match download_checkpoint(objects, &manifest, file).await {
             Ok(()) => {
@@ -200,7 +200,7 @@ impl RecordChain {
 
     /// Adds the successor of the newest record.
     fn add(&mut self, record: &Record) -> Result<()> {
-        if !record.follows(self.newest) && !Mutation::HistoryNotChained.is_active() {
+        if !record.follows(self.newest) && !InjectedBug::RestoreSkipsChecksumChain.is_active() {
             return Err(HistoryError::TwoHistories { record: record.number });
         }
         self.newest = record.checksum;
@@ -211,7 +211,7 @@ impl RecordChain {
     /// Compares a record with one of the same number from another object.
     fn compare(&self, record: &Record) -> Result<()> {
         match self.checksums.get(&record.number) {
-            Some(&checksum) if checksum != record.checksum && !Mutation::HistoryNotChained.is_active() => {
+            Some(&checksum) if checksum != record.checksum && !InjectedBug::RestoreSkipsChecksumChain.is_active() => {
                 Err(HistoryError::TwoHistories { record: record.number })
             }
             _ => Ok(()),
@@ -238,12 +238,15 @@ impl PendingChanges {
     }
 
     fn is_full(&self) -> bool {
-        WRITE_OPS <= self.batch.len() || WRITE_BYTES <= self.bytes
+        CHANGES_PER_WRITE_MAX <= self.batch.len() || BYTES_PER_WRITE_MAX <= self.bytes
     }
 
     async fn write(&mut self, kv: &Arc<dyn TxKv>) -> Result<()> {
         let batch = std::mem::take(self).batch;
-        debug_assert!(batch.ops().iter().all(|op| op.space() != Space::Log), "a record does not write to Space::Log");
+        debug_assert!(
+            batch.ops().iter().all(|op| op.space() != Space::LogicalLog),
+            "a record does not write to Space::LogicalLog"
+        );
         let kv = Arc::clone(kv);
         run_blocking(move || Ok(kv.write(batch)?)).await
     }

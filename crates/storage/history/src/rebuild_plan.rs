@@ -1,6 +1,6 @@
 //! Selects the objects that a state is rebuilt from. Pure.
 
-use kv::record_log::Record;
+use kv::logical_log::Record;
 use kv::{Op, Space};
 use types::{CommitTs, TimeTravelTarget};
 
@@ -13,7 +13,7 @@ use crate::timeline::TimelineSegment;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogPart {
     pub(crate) name: LogName,
-    pub(crate) until: u64,
+    pub(crate) until_record: u64,
 }
 
 /// Range of records that no object contains.
@@ -31,7 +31,9 @@ pub(crate) fn usable_checkpoints(
 ) -> Vec<Manifest> {
     let mut usable: Vec<Manifest> = manifests
         .into_iter()
-        .filter(|manifest| path.iter().any(|leg| leg.timeline == manifest.timeline && manifest.record <= leg.until))
+        .filter(|manifest| {
+            path.iter().any(|leg| leg.timeline == manifest.timeline && manifest.record <= leg.until_record)
+        })
         .filter(|manifest| match moment {
             TimeTravelTarget::Newest => true,
             TimeTravelTarget::Time(us) => manifest.written_us <= us,
@@ -52,21 +54,24 @@ pub(crate) fn log_parts_after(
     let mut parts = Vec::new();
     let mut covered = after;
     for leg in path {
-        let mut of_leg: Vec<LogName> =
-            names.iter().copied().filter(|name| name.timeline == leg.timeline && name.first <= leg.until).collect();
+        let mut of_leg: Vec<LogName> = names
+            .iter()
+            .copied()
+            .filter(|name| name.timeline == leg.timeline && name.first_record <= leg.until_record)
+            .collect();
         of_leg.sort();
         for name in of_leg {
-            let last = name.last.min(leg.until);
+            let last = name.last_record.min(leg.until_record);
             if last <= covered {
                 if after.max(1) <= last {
-                    parts.push(LogPart { name, until: leg.until });
+                    parts.push(LogPart { name, until_record: leg.until_record });
                 }
                 continue;
             }
-            if covered + 1 < name.first {
-                return (parts, Some(LogGap { from: covered + 1, to: name.first - 1 }));
+            if covered + 1 < name.first_record {
+                return (parts, Some(LogGap { from: covered + 1, to: name.first_record - 1 }));
             }
-            parts.push(LogPart { name, until: leg.until });
+            parts.push(LogPart { name, until_record: leg.until_record });
             covered = last;
         }
     }
@@ -76,7 +81,7 @@ pub(crate) fn log_parts_after(
 /// Returns the newest commit in the record; `None` if it contains none.
 pub(crate) fn last_commit_in(record: &Record) -> Option<CommitTs> {
     record.batch.ops().iter().rev().find_map(|op| match op {
-        Op::Put { space: Space::Meta, key, value } if key[..] == *LAST_COMMIT => parse_commit(value),
+        Op::Put { space: Space::StoreMetadata, key, value } if key[..] == *LAST_COMMIT => parse_commit(value),
         _ => None,
     })
 }

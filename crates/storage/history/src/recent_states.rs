@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use types::{CommitTs, TimeTravelTarget};
 
 /// Number of newest states that are all retained.
-const DENSE_COUNT: usize = 32;
+const NEWEST_STATES_RETAINED: usize = 32;
 /// Minimum spacing of the older ones that are retained.
-const SPACING_US: i64 = 1_000_000;
+const OLDER_STATES_SPACING_US: i64 = 1_000_000;
 /// Age limit: older states would keep rows in memory that were flushed to Parquet since.
-const MAX_AGE_US: i64 = 30_000_000;
+const STATE_AGE_MAX_US: i64 = 30_000_000;
 
 /// State of the catalog with the period in which it was the newest.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct HistoricalState {
     pub from_us: i64,
     pub until_us: i64,
     /// The commit that replaced the state.
-    pub next: CommitTs,
+    pub replaced_by: CommitTs,
 }
 
 impl HistoricalState {
@@ -35,7 +35,7 @@ impl HistoricalState {
         match moment {
             TimeTravelTarget::Newest => false,
             TimeTravelTarget::Time(us) => self.from_us <= us && us < self.until_us,
-            TimeTravelTarget::Commit(commit) => self.ts <= commit && commit < self.next,
+            TimeTravelTarget::Commit(commit) => self.ts <= commit && commit < self.replaced_by,
         }
     }
 }
@@ -50,7 +50,7 @@ impl RecentStates {
     /// Starts with the state at the server's start, the newest since `from_us`.
     #[must_use]
     pub fn new(ts: CommitTs, state: Arc<CatalogState>, from_us: i64) -> Self {
-        let first = HistoricalState { ts, state, from_us, until_us: i64::MAX, next: CommitTs(u64::MAX) };
+        let first = HistoricalState { ts, state, from_us, until_us: i64::MAX, replaced_by: CommitTs(u64::MAX) };
         Self { states: Mutex::new(VecDeque::from([first])) }
     }
 
@@ -58,15 +58,21 @@ impl RecentStates {
     pub fn add(&self, ts: CommitTs, state: Arc<CatalogState>, now_us: i64) {
         let mut states = self.states.lock();
         if let Some(last) = states.back_mut() {
-            (last.until_us, last.next) = (now_us, ts);
+            (last.until_us, last.replaced_by) = (now_us, ts);
         }
-        states.push_back(HistoricalState { ts, state, from_us: now_us, until_us: i64::MAX, next: CommitTs(u64::MAX) });
-        if let Some(candidate) = states.len().checked_sub(DENSE_COUNT + 1).filter(|leaving| 0 < *leaving)
-            && states[candidate].from_us - states[candidate - 1].from_us < SPACING_US
+        states.push_back(HistoricalState {
+            ts,
+            state,
+            from_us: now_us,
+            until_us: i64::MAX,
+            replaced_by: CommitTs(u64::MAX),
+        });
+        if let Some(candidate) = states.len().checked_sub(NEWEST_STATES_RETAINED + 1).filter(|leaving| 0 < *leaving)
+            && states[candidate].from_us - states[candidate - 1].from_us < OLDER_STATES_SPACING_US
         {
             states.remove(candidate);
         }
-        while states.front().is_some_and(|oldest| oldest.until_us < now_us - MAX_AGE_US) {
+        while states.front().is_some_and(|oldest| oldest.until_us < now_us - STATE_AGE_MAX_US) {
             states.pop_front();
         }
     }

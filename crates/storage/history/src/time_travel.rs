@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use catalog::stored;
+use catalog::persistence;
 use types::{CommitTs, TimeTravelTarget};
 
 use crate::log_upload::run_blocking;
@@ -20,7 +20,7 @@ const CACHED_STATES: usize = 4;
 pub(crate) struct RebuiltStates {
     states: tokio::sync::Mutex<VecDeque<HistoricalState>>,
     /// Number of the next folder to rebuild a state in.
-    folders: AtomicU64,
+    next_folder_number: AtomicU64,
 }
 
 impl History {
@@ -38,7 +38,7 @@ impl History {
         }
         self.upload_log().await?;
         let path = timeline::timeline_path(&self.objects, self.timeline).await?;
-        let number = self.rebuilt_states.folders.fetch_add(1, Ordering::Relaxed);
+        let number = self.rebuilt_states.next_folder_number.fetch_add(1, Ordering::Relaxed);
         let folder = self.settings.work_folder.join(format!("past{number}"));
         let failed = |source| HistoryError::File { path: folder.clone(), source };
         if folder.exists() {
@@ -70,20 +70,20 @@ impl History {
             return Err(HistoryError::Gap { from: gap.from, to: gap.to });
         }
         let (kv, ts) = (rebuilt.kv, rebuilt.commit);
-        let read = run_blocking(move || Ok(stored::read(&*kv)?)).await?;
+        let read = run_blocking(move || Ok(persistence::read(&*kv)?)).await?;
         let (state, _) = read.ok_or(HistoryError::NoCheckpoint)?;
         // At the end of the log it is not known how long the state remains the newest: it is valid for the requested
         // time only.
-        let (next, until_us) = rebuilt.next.unwrap_or_else(|| {
+        let (next, until_us) = rebuilt.next_commit.unwrap_or_else(|| {
             let until_us = if let TimeTravelTarget::Time(us) = moment { us + 1 } else { i64::MAX };
             (CommitTs(ts.0 + 1), until_us)
         });
         // The state begins with its commit; records without a commit may have followed.
         let from_us = if let TimeTravelTarget::Time(us) = moment {
-            rebuilt.last.written_us.min(us)
+            rebuilt.last_record.written_us.min(us)
         } else {
-            rebuilt.last.written_us
+            rebuilt.last_record.written_us
         };
-        Ok(HistoricalState { ts, state: Arc::new(state), from_us, until_us, next })
+        Ok(HistoricalState { ts, state: Arc::new(state), from_us, until_us, replaced_by: next })
     }
 }

@@ -18,10 +18,10 @@ const FIRST_TIMELINE: u32 = 1;
 /// Parent of a root timeline, which continues no other and begins with a checkpoint.
 const NO_PARENT: u32 = 0;
 /// Format 1 had no root timelines.
-const FORMAT: u32 = 2;
-const KEY: &[u8] = b"timeline";
+const TIMELINE_FORMAT: u32 = 2;
+const TIMELINE_KEY: &[u8] = b"timeline";
 /// Key of the [`TimelineBegin`] of a restored store's new timeline, until that has begun.
-const FORK: &[u8] = b"fork";
+const FORK_KEY: &[u8] = b"fork";
 
 /// Begin of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ fn first_format() -> u32 {
 
 impl TimelineBegin {
     pub(crate) fn new(parent: u32, after: u64) -> Self {
-        Self { format: FORMAT, parent, after }
+        Self { format: TIMELINE_FORMAT, parent, after }
     }
 
     /// Returns whether the timeline continues no other.
@@ -54,23 +54,23 @@ impl TimelineBegin {
 pub(crate) enum Timeline {
     Begun(u32),
     /// The store is to begin a new timeline at its next start.
-    ToBegin(TimelineBegin),
+    Pending(TimelineBegin),
 }
 
 /// Part of the path of timelines to a state: a timeline, and the last of its records that belongs to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimelineSegment {
     pub(crate) timeline: u32,
-    pub(crate) until: u64,
+    pub(crate) until_record: u64,
 }
 
 /// Reads the timeline of the store.
 pub(crate) fn read_timeline(kv: &dyn TxKv) -> Result<Timeline> {
     let damaged = || HistoryError::DamagedStore { what: "number of the timeline" };
-    if let Some(bytes) = kv.get(Space::Meta, FORK)? {
-        return serde_json::from_slice(&bytes).map(Timeline::ToBegin).map_err(|_| damaged());
+    if let Some(bytes) = kv.get(Space::StoreMetadata, FORK_KEY)? {
+        return serde_json::from_slice(&bytes).map(Timeline::Pending).map_err(|_| damaged());
     }
-    let Some(bytes) = kv.get(Space::Meta, KEY)? else { return Ok(Timeline::Begun(FIRST_TIMELINE)) };
+    let Some(bytes) = kv.get(Space::StoreMetadata, TIMELINE_KEY)? else { return Ok(Timeline::Begun(FIRST_TIMELINE)) };
     let bytes = <[u8; 4]>::try_from(&bytes[..]).map_err(|_| damaged())?;
     Ok(Timeline::Begun(u32::from_be_bytes(bytes)))
 }
@@ -90,7 +90,7 @@ pub(crate) async fn check_not_abandoned(own: u32, objects: &Objects) -> Result<(
 
 /// Records in the batch that the store is to begin a timeline at its first start.
 pub(crate) fn put_fork(batch: &mut Batch, begin: &TimelineBegin) {
-    batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("a Begin serializes to JSON"));
+    batch.put(Space::StoreMetadata, FORK_KEY, serde_json::to_vec(begin).expect("a Begin serializes to JSON"));
 }
 
 /// Makes the store begin a root timeline at its next start: archived history of the warehouse that the store lacks is
@@ -101,7 +101,7 @@ pub(crate) fn put_fork(batch: &mut Batch, begin: &TimelineBegin) {
 pub async fn fork_root_timeline(kv: &Arc<dyn TxKv>) -> Result<()> {
     let kv = Arc::clone(kv);
     run_blocking(move || {
-        let after = kv::record_log::newest_record(&*kv)?.map_or(0, |record| record.number);
+        let after = kv::logical_log::newest_record(&*kv)?.map_or(0, |record| record.number);
         let mut batch = Batch::new();
         put_fork(&mut batch, &TimelineBegin::new(NO_PARENT, after));
         Ok(kv.write(batch)?)
@@ -116,7 +116,7 @@ pub async fn fork_root_timeline(kv: &Arc<dyn TxKv>) -> Result<()> {
 /// Fails if the store or the storage cannot be written; the next start tries again.
 pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()> {
     let timeline = read_timeline(&**kv)?;
-    let Timeline::ToBegin(begin) = timeline else { return Ok(()) };
+    let Timeline::Pending(begin) = timeline else { return Ok(()) };
     let mut listed = objects.list(crate::LOG).await?;
     listed.extend(objects.list(crate::CHECKPOINTS).await?);
     let mut timeline = newest_timeline(listed.iter().map(|object| object.name.as_str())) + 1;
@@ -127,12 +127,17 @@ pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()>
     let kv = Arc::clone(kv);
     run_blocking(move || {
         let mut batch = Batch::new();
-        batch.put(Space::Meta, KEY, timeline.to_be_bytes().to_vec());
-        batch.delete(Space::Meta, FORK);
+        batch.put(Space::StoreMetadata, TIMELINE_KEY, timeline.to_be_bytes().to_vec());
+        batch.delete(Space::StoreMetadata, FORK_KEY);
         Ok(kv.write(batch)?)
     })
     .await?;
-    tracing::info!(timeline, parent = begin.parent, after = begin.after, "began a new timeline");
+    tracing::info!(
+        timeline,
+        parent = begin.parent,
+        after = begin.after,
+        "began a new timeline of the restored warehouse"
+    );
     Ok(())
 }
 
@@ -145,14 +150,14 @@ pub(crate) fn newest_timeline<'a>(objects: impl Iterator<Item = &'a str>) -> u32
                 .or_else(|| object_names::CheckpointName::parse_data(object))
                 .map(|name| name.timeline)
         };
-        log.or_else(|| object_names::parse_begin(object)).or_else(checkpoint)
+        log.or_else(|| object_names::parse_begin_object(object)).or_else(checkpoint)
     };
     objects.filter_map(of).max().unwrap_or(FIRST_TIMELINE)
 }
 
 /// Returns the path of timelines to the newest record of `timeline`, oldest first.
 pub(crate) async fn timeline_path(objects: &Objects, timeline: u32) -> Result<Vec<TimelineSegment>> {
-    let mut path = vec![TimelineSegment { timeline, until: u64::MAX }];
+    let mut path = vec![TimelineSegment { timeline, until_record: u64::MAX }];
     let mut first = path[0];
     while first.timeline != FIRST_TIMELINE {
         let TimelineBegin { parent, after, .. } = read_begin(objects, first.timeline).await?;
@@ -163,7 +168,7 @@ pub(crate) async fn timeline_path(objects: &Objects, timeline: u32) -> Result<Ve
             return Err(damaged(first.timeline, "it names a parent that is no older"));
         }
         // The newer timeline may itself have branched off from the path before this one's end.
-        first = TimelineSegment { timeline: parent, until: after.min(first.until) };
+        first = TimelineSegment { timeline: parent, until_record: after.min(first.until_record) };
         path.insert(0, first);
     }
     Ok(path)
@@ -186,7 +191,7 @@ pub(crate) async fn find_begin(objects: &Objects, timeline: u32) -> Result<Optio
 async fn read_begin(objects: &Objects, timeline: u32) -> Result<TimelineBegin> {
     let bytes = objects.get(&object_names::begin_object(timeline)).await?;
     let begin: TimelineBegin = serde_json::from_slice(&bytes).map_err(|_| damaged(timeline, "it does not read"))?;
-    if FORMAT < begin.format { Err(damaged(timeline, crate::NEWER_VERSION)) } else { Ok(begin) }
+    if TIMELINE_FORMAT < begin.format { Err(damaged(timeline, crate::NEWER_VERSION)) } else { Ok(begin) }
 }
 
 fn damaged(timeline: u32, reason: &'static str) -> HistoryError {

@@ -30,7 +30,7 @@ fn reads_see_what_batches_wrote(store: &dyn TxKv) {
     store.write(batch(&[(Space::Catalog, "a", Some("1")), (Space::Shards, "a", Some("2"))])).expect("write");
     assert_eq!(get(store, Space::Catalog, "a").as_deref(), Some("1"));
     assert_eq!(get(store, Space::Shards, "a").as_deref(), Some("2"), "spaces do not mix");
-    assert_eq!(get(store, Space::Meta, "a"), None);
+    assert_eq!(get(store, Space::StoreMetadata, "a"), None);
 
     let later_wins = [
         (Space::Catalog, "b", Some("1")),
@@ -56,13 +56,13 @@ fn reads_see_what_batches_wrote(store: &dyn TxKv) {
 fn scans_follow_key_order(store: &dyn TxKv) {
     let mut entries = Batch::new();
     for key in [&b"b"[..], b"a\0", b"a", b"\xFF\xFF", b"\xFF", b"ab"] {
-        entries.put(Space::Rows, Bytes::from(key), Bytes::from("x"));
+        entries.put(Space::UnflushedRows, Bytes::from(key), Bytes::from("x"));
     }
     store.write(entries).expect("write");
     let check = |range: KeyRange, expected: &[&[u8]]| {
-        let forward = keys(store.scan(Space::Rows, range.clone(), Direction::Forward).expect("scan"));
+        let forward = keys(store.scan(Space::UnflushedRows, range.clone(), Direction::Forward).expect("scan"));
         assert_eq!(forward, expected, "{range:?}");
-        let mut reverse = keys(store.scan(Space::Rows, range.clone(), Direction::Reverse).expect("scan"));
+        let mut reverse = keys(store.scan(Space::UnflushedRows, range.clone(), Direction::Reverse).expect("scan"));
         reverse.reverse();
         assert_eq!(reverse, expected, "{range:?} in reverse");
     };
@@ -80,61 +80,70 @@ fn scans_follow_key_order(store: &dyn TxKv) {
     check(KeyRange::new(excluded(b"a"), included(b"a")), &[]);
     check(KeyRange::between(&b"b"[..], &b"a"[..]), &[]);
     check(KeyRange::between(&b"c"[..], &b"d"[..]), &[]);
-    store.delete_prefix(Space::Rows, b"").expect("delete_prefix");
+    store.delete_prefix(Space::UnflushedRows, b"").expect("delete_prefix");
 }
 
 fn scans_hold_their_moment(store: &dyn TxKv) {
-    store.write(batch(&[(Space::Rows, "a", Some("1")), (Space::Rows, "b", Some("1"))])).expect("write");
-    let mut before = store.scan(Space::Rows, KeyRange::all(), Direction::Forward).expect("scan");
+    store
+        .write(batch(&[(Space::UnflushedRows, "a", Some("1")), (Space::UnflushedRows, "b", Some("1"))]))
+        .expect("write");
+    let mut before = store.scan(Space::UnflushedRows, KeyRange::all(), Direction::Forward).expect("scan");
     assert_eq!(before.next().expect("an entry").expect("entry").0, "a");
-    store.write(batch(&[(Space::Rows, "b", Some("2")), (Space::Rows, "c", Some("2"))])).expect("write");
+    store
+        .write(batch(&[(Space::UnflushedRows, "b", Some("2")), (Space::UnflushedRows, "c", Some("2"))]))
+        .expect("write");
     let rest: Vec<_> = before.map(|entry| entry.expect("entry")).collect();
     assert_eq!(rest, [(Bytes::from("b"), Bytes::from("1"))], "later writes do not show");
-    store.delete_prefix(Space::Rows, b"").expect("delete_prefix");
+    store.delete_prefix(Space::UnflushedRows, b"").expect("delete_prefix");
 }
 
 fn prefixes_are_deleted_in_their_space_only(store: &dyn TxKv) {
     let entries = [
-        (Space::Rows, "t1/a", Some("x")),
-        (Space::Rows, "t1/b", Some("x")),
-        (Space::Rows, "t2/a", Some("x")),
-        (Space::Deletes, "t1/a", Some("x")),
+        (Space::UnflushedRows, "t1/a", Some("x")),
+        (Space::UnflushedRows, "t1/b", Some("x")),
+        (Space::UnflushedRows, "t2/a", Some("x")),
+        (Space::DeletedRows, "t1/a", Some("x")),
     ];
     store.write(batch(&entries)).expect("write");
-    store.delete_prefix(Space::Rows, b"t1/").expect("delete_prefix");
-    store.delete_prefix(Space::Rows, b"t9/").expect("nothing to delete is fine");
-    assert_eq!(keys(store.scan(Space::Rows, KeyRange::all(), Direction::Forward).expect("scan")), [&b"t2/a"[..]]);
-    assert_eq!(get(store, Space::Deletes, "t1/a").as_deref(), Some("x"));
+    store.delete_prefix(Space::UnflushedRows, b"t1/").expect("delete_prefix");
+    store.delete_prefix(Space::UnflushedRows, b"t9/").expect("nothing to delete is fine");
+    assert_eq!(
+        keys(store.scan(Space::UnflushedRows, KeyRange::all(), Direction::Forward).expect("scan")),
+        [&b"t2/a"[..]]
+    );
+    assert_eq!(get(store, Space::DeletedRows, "t1/a").as_deref(), Some("x"));
 }
 
 fn batches_survive_a_restart(open: OpenStore<'_>) {
     let store = open().expect("open");
-    store.write(batch(&[(Space::Meta, "kept", Some("yes")), (Space::Meta, "gone", Some("no"))])).expect("write");
-    store.write(batch(&[(Space::Meta, "gone", None)])).expect("write");
+    store
+        .write(batch(&[(Space::StoreMetadata, "kept", Some("yes")), (Space::StoreMetadata, "gone", Some("no"))]))
+        .expect("write");
+    store.write(batch(&[(Space::StoreMetadata, "gone", None)])).expect("write");
     drop(store);
     let store = open().expect("open");
-    assert_eq!(get(&*store, Space::Meta, "kept").as_deref(), Some("yes"));
-    assert_eq!(get(&*store, Space::Meta, "gone"), None);
+    assert_eq!(get(&*store, Space::StoreMetadata, "kept").as_deref(), Some("yes"));
+    assert_eq!(get(&*store, Space::StoreMetadata, "gone"), None);
 }
 
 fn a_second_handle_is_refused(open: OpenStore<'_>) {
     let first = open().expect("open");
     assert!(matches!(open(), Err(Error::AlreadyOpen { .. })), "only one handle at a time");
-    first.write(batch(&[(Space::Meta, "first", Some("still works"))])).expect("write");
+    first.write(batch(&[(Space::StoreMetadata, "first", Some("still works"))])).expect("write");
     drop(first);
     open().expect("the handle is free again");
 }
 
 fn oversized_keys_are_refused_and_do_no_harm(store: &dyn TxKv) {
-    let mut oversized = batch(&[(Space::Meta, "beside", Some("x"))]);
-    oversized.put(Space::Meta, vec![0; crate::KEY_BYTES_MAX + 1], Bytes::new());
+    let mut oversized = batch(&[(Space::StoreMetadata, "beside", Some("x"))]);
+    oversized.put(Space::StoreMetadata, vec![0; crate::KEY_BYTES_MAX + 1], Bytes::new());
     assert!(matches!(store.write(oversized), Err(Error::KeyTooLong { .. })));
-    assert_eq!(get(store, Space::Meta, "beside"), None, "nothing of a refused batch is written");
+    assert_eq!(get(store, Space::StoreMetadata, "beside"), None, "nothing of a refused batch is written");
     assert!(!store.is_poisoned());
     let mut longest = Batch::new();
-    longest.put(Space::Meta, vec![7; crate::KEY_BYTES_MAX], vec![7; 1024 * 1024]);
+    longest.put(Space::StoreMetadata, vec![7; crate::KEY_BYTES_MAX], vec![7; 1024 * 1024]);
     store.write(longest).expect("the longest key is stored");
-    store.delete_prefix(Space::Meta, &[7]).expect("delete_prefix");
+    store.delete_prefix(Space::StoreMetadata, &[7]).expect("delete_prefix");
 }
 
 fn checkpoints_hold_one_moment(store: &dyn TxKv, folder: &Path) {
@@ -238,7 +247,7 @@ type Model = BTreeMap<(Space, Bytes), Bytes>;
 fn random_batch(random: &SeededRandom) -> Batch {
     let mut batch = Batch::new();
     for _ in 0..=random.next_u64() % 8 {
-        let space = [Space::Catalog, Space::Shards, Space::Meta][(random.next_u64() % 3) as usize];
+        let space = [Space::Catalog, Space::Shards, Space::StoreMetadata][(random.next_u64() % 3) as usize];
         let key = (random.next_u64() % 40).to_be_bytes().to_vec();
         if random.next_u64().is_multiple_of(4) {
             batch.delete(space, key);

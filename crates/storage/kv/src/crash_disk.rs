@@ -15,10 +15,10 @@ const SECTOR_BYTES: usize = 512;
 /// A simulated disk, which outlives crashes of the store on it.
 #[derive(Clone)]
 pub(crate) struct CrashDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
-struct State {
+struct DiskState {
     files: Vec<FileContent>,
     random: SeededRandom,
     /// Requests that still succeed before all fail; `None` if none is to fail.
@@ -45,7 +45,7 @@ enum Change {
 
 impl CrashDisk {
     pub(crate) fn new(seed: u64) -> Self {
-        let state = State {
+        let state = DiskState {
             files: Vec::new(),
             random: SeededRandom::new(seed),
             requests_before_failure: None,
@@ -117,7 +117,7 @@ impl FileHandle {
     fn read_file<T>(&self, read: impl FnOnce(&FileContent) -> io::Result<T>) -> io::Result<T> {
         let state = self.disk.state.lock();
         if state.generation != self.generation {
-            return Err(io::Error::other("the power is off"));
+            return Err(io::Error::other("the simulated disk lost power after this file handle was opened"));
         }
         read(&state.files[self.file])
     }
@@ -125,11 +125,11 @@ impl FileHandle {
     fn request(&self, apply: impl FnOnce(&mut FileContent)) -> io::Result<()> {
         let mut state = self.disk.state.lock();
         if state.generation != self.generation {
-            return Err(io::Error::other("the power is off"));
+            return Err(io::Error::other("the simulated disk lost power after this file handle was opened"));
         }
         state.request_count += 1;
         match &mut state.requests_before_failure {
-            Some(0) => return Err(io::Error::other("injected failure")),
+            Some(0) => return Err(io::Error::other("write failure injected by the simulated disk")),
             Some(left) => *left -= 1,
             None => {}
         }

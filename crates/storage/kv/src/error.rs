@@ -15,14 +15,15 @@ pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is already open in this or another process.
-    #[error("{} is in use: only one instance may open it at a time", path.display())]
+    #[error("the store file {} is in use: only one instance may open it at a time", path.display())]
     AlreadyOpen { path: PathBuf },
     /// The file could not be opened or created.
-    #[error("failed to open {}", path.display())]
+    #[error("failed to open the store file {}", path.display())]
     Open { path: PathBuf, source: Source },
     /// The file was written by a newer version of Kiln.
     #[error(
-        "{} has format {found}, but this version of Kiln reads formats up to {supported}: a newer version wrote it",
+        "the store file {} has format {found}, but this version of Kiln reads formats up to {supported}: \
+         a newer version wrote it",
         path.display()
     )]
     UnsupportedFormat { path: PathBuf, found: u64, supported: u64 },
@@ -35,44 +36,44 @@ pub enum Error {
     LogGap { path: PathBuf, after: u64, found: u64 },
     /// An entry does not match its checksum: the disk changed it after it was written.
     #[error(
-        "an entry in space {space:?} of {} is damaged: its checksum does not match; \
+        "an entry in key space {space:?} of {} is damaged: its checksum does not match; \
          `kiln restore` rebuilds the store from its storage",
         path.display()
     )]
     DamagedEntry { path: PathBuf, space: Space },
     /// A read from a key space failed; the store is unchanged.
-    #[error("failed to read space {space:?} of {}", path.display())]
+    #[error("failed to read key space {space:?} of the store file {}", path.display())]
     Read { path: PathBuf, space: Space, source: Source },
     /// A read transaction could not be started; the store is unchanged.
-    #[error("failed to read {}", path.display())]
+    #[error("failed to begin a read transaction on the store file {}", path.display())]
     BeginRead { path: PathBuf, source: Source },
     /// A write failed. Whether it took effect is known only after the store has been reopened, so the handle refuses
     /// every later call.
-    #[error("failed to write to {}", path.display())]
+    #[error("failed to write to the store file {}", path.display())]
     Write { path: PathBuf, source: Source },
     /// An earlier write failed (see [`Error::Write`]); the process has to be restarted.
-    #[error("{} cannot be used: an earlier write to it failed", path.display())]
+    #[error("the store file {} is unusable until restart: an earlier write to it failed", path.display())]
     Poisoned { path: PathBuf },
     /// A checkpoint could not be written; the store itself is not affected.
-    #[error("failed to write a checkpoint to {}", path.display())]
+    #[error("failed to write a checkpoint of the store to {}", path.display())]
     Checkpoint { path: PathBuf, source: Source },
     /// A file exists at the checkpoint's path; checkpoints never replace files.
-    #[error("failed to write a checkpoint to {}: the file exists", path.display())]
+    #[error("failed to write a checkpoint of the store to {}: the file exists", path.display())]
     CheckpointExists { path: PathBuf },
     /// A key is longer than [`KEY_BYTES_MAX`].
-    #[error("a key of {bytes} bytes in space {space:?} exceeds the limit of {KEY_BYTES_MAX} bytes")]
+    #[error("a key of {bytes} bytes in key space {space:?} exceeds the limit of {KEY_BYTES_MAX} bytes")]
     KeyTooLong { space: Space, bytes: usize },
     /// A value is longer than [`VALUE_BYTES_MAX`].
-    #[error("a value of {bytes} bytes in space {space:?} exceeds the limit of {VALUE_BYTES_MAX} bytes")]
+    #[error("a value of {bytes} bytes in key space {space:?} exceeds the limit of {VALUE_BYTES_MAX} bytes")]
     ValueTooLong { space: Space, bytes: usize },
     /// A batch is larger than [`BATCH_BYTES_MAX`].
-    #[error("a batch of {bytes} bytes exceeds the limit of {BATCH_BYTES_MAX} bytes")]
+    #[error("a write batch of {bytes} bytes exceeds the limit of {BATCH_BYTES_MAX} bytes")]
     BatchTooLong { bytes: usize },
     /// A log record cannot be decoded or does not match its checksum.
-    #[error("a log record is damaged: it cannot be decoded or its checksum does not match")]
+    #[error("a record of the logical log is damaged: it cannot be decoded or its checksum does not match")]
     DamagedRecord,
     /// A key cannot be decoded.
-    #[error("malformed key: {expected} expected at byte {position}")]
+    #[error("malformed key of a key-value entry: {expected} expected at byte {position}")]
     MalformedKey { expected: &'static str, position: usize },
 }
 

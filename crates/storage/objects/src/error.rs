@@ -11,10 +11,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The URL does not denote a storage.
-    #[error("\"{url}\" is not the URL of a storage: {reason}")]
+    #[error("\"{url}\" is not the URL of an object storage: {reason}")]
     InvalidUrl { url: String, reason: String },
     /// The URL is valid, but the storage cannot be opened with the given settings.
-    #[error("failed to open the storage {url}")]
+    #[error("failed to open the object storage {url}")]
     Open { url: String, source: object_store::Error },
     /// The name is not a valid object name.
     #[error("\"{name}\" cannot be the name of an object: {reason}")]
@@ -44,10 +44,10 @@ pub enum Error {
     )]
     Claimed { storage: String, object: String, holder: Uuid, about: String },
     /// This instance's claim was released or taken over; the instance must not write any more.
-    #[error("this instance ({instance}, epoch {epoch}) no longer owns {storage}: {now}")]
-    ClaimLost { storage: String, instance: Uuid, epoch: u64, now: String },
+    #[error("this instance ({instance}, epoch {epoch}) no longer owns {storage}: {reason}")]
+    ClaimLost { storage: String, instance: Uuid, epoch: u64, reason: String },
     /// The claim object cannot be read by this version.
-    #[error("{object} is not a valid claim: {reason}")]
+    #[error("{object} is not a valid claim of a storage prefix: {reason}")]
     ClaimMalformed { object: String, reason: String },
 }
 
@@ -80,7 +80,7 @@ fn is_transient(source: &object_store::Error) -> bool {
     match source {
         // Failures of a local disk are not retried: after a failed fsync a second one can succeed although data is
         // lost.
-        object_store::Error::Generic { store, .. } => *store != crate::local::STORE,
+        object_store::Error::Generic { store, .. } => *store != crate::local::STORE_NAME,
         _ => false,
     }
 }

@@ -6,29 +6,29 @@
 //!
 //! In reading order:
 //! - `objects/`: the handle [`Objects`] on a storage prefix, with retries
-//! - `writer/`: multipart writes of objects of unknown size
-//! - `open/`: opening a storage by its URL and environment variables
+//! - `object_writer/`: multipart writes of objects of unknown size
+//! - `open_by_url/`: opening a storage by its URL and environment variables
 //! - `local/`: objects in a local folder
 //! - `claim/`: exclusive ownership of a storage prefix by one instance
 //! - `retry.rs`: retries of failed requests
 //! - `error.rs`: the crate's errors
-//! - `fault/`: fault injection for tests
+//! - `fault_injection/`: fault injection for tests
 //! - `conformance.rs`: tests that every storage must pass
 
 mod claim;
 #[doc(hidden)]
 pub mod conformance;
 mod error;
-mod fault;
+mod fault_injection;
 mod local;
+mod object_writer;
 mod objects;
-mod open;
+mod open_by_url;
 mod retry;
-mod writer;
 
 pub use claim::StorageClaim;
 pub use error::{Error, Result};
-pub use fault::{Fault, FaultStore, RequestLatency};
+pub use fault_injection::{Fault, FaultStore, RequestLatency};
 pub use local::{FolderDisk, LocalStore};
+pub use object_writer::ObjectWriter;
 pub use objects::{ObjectInfo, Objects, Version};
-pub use writer::ObjectWriter;

@@ -121,14 +121,15 @@ impl<'a> TupleReader<'a> {
     /// Splits `bytes` into entries and body without validating the entries.
     fn open(bytes: &'a [u8]) -> Result<TupleReader<'a>> {
         let (&[format, low, high], rest) =
-            bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Error::Damaged("no header"))?;
+            bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Error::Damaged("its header is missing"))?;
         let is_wide = match format {
             FORMAT_NARROW => false,
             FORMAT_WIDE => true,
             other => return Err(Error::UnknownFormat(other)),
         };
         let length = usize::from(u16::from_le_bytes([low, high])) * entry_bytes(is_wide);
-        let (entries, body) = rest.split_at_checked(length).ok_or(Error::Damaged("entries are cut off"))?;
+        let (entries, body) =
+            rest.split_at_checked(length).ok_or(Error::Damaged("its list of column entries is cut off"))?;
         Ok(TupleReader { is_wide, entries, body })
     }
 
@@ -136,9 +137,9 @@ impl<'a> TupleReader<'a> {
     fn check(&self) -> Result<()> {
         let (mut last_id, mut start) = (0, 0);
         for position in 0..self.len() {
-            let (id, tag, end) = self.entry(position);
+            let (id, tag, end) = self.decode_entry(position);
             if id <= last_id || i32::try_from(id).is_err() {
-                return Err(Error::Damaged("column ids do not ascend"));
+                return Err(Error::Damaged("its column ids do not ascend"));
             }
             let bytes = self.body.get(start..end).ok_or(Error::Damaged("value lies outside of the row"))?;
             encoded_value::check(tag, bytes, 0)?;
@@ -197,8 +198,8 @@ impl<'a> TupleReader<'a> {
     #[must_use]
     #[inline]
     pub fn value(&self, position: usize) -> Value<'a> {
-        let start = if position == 0 { 0 } else { self.entry(position - 1).2 };
-        let (_, tag, end) = self.entry(position);
+        let start = if position == 0 { 0 } else { self.decode_entry(position - 1).2 };
+        let (_, tag, end) = self.decode_entry(position);
         encoded_value::decode(tag, &self.body[start..end]).expect("a Tuple contains validated bytes")
     }
 
@@ -209,12 +210,12 @@ impl<'a> TupleReader<'a> {
 
     #[inline]
     fn id(&self, position: usize) -> u32 {
-        self.entry(position).0
+        self.decode_entry(position).0
     }
 
     /// Decodes the entry at `position`: column id, tag and end of the value in the body.
     #[inline]
-    fn entry(&self, position: usize) -> (u32, u8, usize) {
+    fn decode_entry(&self, position: usize) -> (u32, u8, usize) {
         if self.is_wide {
             let at = position * entry_bytes(true);
             let entry: &[u8; entry_bytes(true)] = self.entries[at..].first_chunk().expect("position is below len()");

@@ -6,7 +6,7 @@ use crate::tuple::{EncodedItems, EncodedList};
 use crate::{ColumnValues, Result};
 
 #[cfg(test)]
-pub(crate) mod samples;
+pub(crate) mod random_values;
 
 /// A value of a column. `==` compares the stored bits; SQL's order and equality are those of [`crate::encode_key`].
 #[derive(Debug, Clone, Copy)]

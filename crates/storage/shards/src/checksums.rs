@@ -22,8 +22,8 @@ pub fn page_checksum(page: &[u8]) -> u32 {
 pub struct Checksums {
     values: Vec<u32>,
     /// Range of each column chunk's checksums, by row group, then column.
-    chunks: Vec<Range<usize>>,
-    columns: usize,
+    chunk_ranges: Vec<Range<usize>>,
+    columns_per_row_group: usize,
 }
 
 impl Checksums {
@@ -47,13 +47,13 @@ impl Checksums {
         }
         let columns = metadata.file_metadata().schema_descr().num_columns();
         let fits = next == values.len() && chunks.len() == columns * metadata.num_row_groups();
-        fits.then_some(Self { values, chunks, columns })
+        fits.then_some(Self { values, chunk_ranges: chunks, columns_per_row_group: columns })
     }
 
     /// Returns the checksums of a column chunk: the dictionary page if it has one, then the data pages.
     #[must_use]
     pub fn chunk(&self, row_group: usize, column: usize) -> &[u32] {
-        &self.values[self.chunks[row_group * self.columns + column].clone()]
+        &self.values[self.chunk_ranges[row_group * self.columns_per_row_group + column].clone()]
     }
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-mod values;
+mod from_arrow;
 
 #[cfg(test)]
 mod tests;

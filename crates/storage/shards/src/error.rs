@@ -20,8 +20,8 @@ pub enum Error {
     #[error("{object} is damaged: {reason}")]
     Damaged { object: String, reason: String },
     /// The file is not a Parquet file, or not a readable one.
-    #[error("{object} cannot be read: {reason}")]
-    Foreign { object: String, reason: String },
+    #[error("{object} is not a Parquet file that Kiln can read: {reason}")]
+    NotReadable { object: String, reason: String },
     /// The external file has changed since it was listed.
     #[error("{object} has changed since it was listed")]
     Changed { object: String },
@@ -41,12 +41,12 @@ pub enum Error {
     #[error("could not open file \"{file}\"")]
     File { file: String, source: std::io::Error },
     /// A block of the cache cannot be built or read.
-    #[error("a cached block cannot be used")]
+    #[error("could not build or read a block of the column cache")]
     Block(#[from] blocks::Error),
     /// Values do not have the expected type.
     #[error("failed to convert values")]
     Arrow(#[from] ArrowError),
     /// An encoding or decoding task panicked, or the server is shutting down.
-    #[error("a task stopped: {reason}")]
-    Stopped { reason: String },
+    #[error("a background task of the shard reader or writer ended: {reason}")]
+    TaskEnded { reason: String },
 }

@@ -39,7 +39,7 @@ impl Hll {
     #[inline]
     pub fn add_hash(&mut self, hash: u64) {
         match &mut self.0 {
-            State::Registers(registers) => raise(registers, hash),
+            State::Registers(registers) => raise_register(registers, hash),
             State::Exact(hashes) => {
                 if let Err(position) = hashes.binary_search(&hash) {
                     hashes.insert(position, hash);
@@ -87,7 +87,7 @@ impl Hll {
     fn use_registers(&mut self) -> &mut [u8; REGISTER_COUNT] {
         if let State::Exact(hashes) = &self.0 {
             let mut registers = Box::new([0; REGISTER_COUNT]);
-            hashes.iter().for_each(|&hash| raise(&mut registers, hash));
+            hashes.iter().for_each(|&hash| raise_register(&mut registers, hash));
             self.0 = State::Registers(registers);
         }
         match &mut self.0 {
@@ -98,7 +98,7 @@ impl Hll {
 }
 
 #[inline]
-fn raise(registers: &mut [u8; REGISTER_COUNT], hash: u64) {
+fn raise_register(registers: &mut [u8; REGISTER_COUNT], hash: u64) {
     let index = (hash >> (64 - INDEX_BITS)) as usize;
     // The marker bit ends the run of zeros, so that a rank is at most RANK_MAX.
     let rank = ((hash << INDEX_BITS) | (1 << (INDEX_BITS - 1))).leading_zeros() as u8 + 1;
@@ -161,7 +161,8 @@ impl Serialize for Hll {
 impl<'de> Deserialize<'de> for Hll {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes = deserializer.deserialize_byte_buf(Bytes)?;
-        let (state, content) = bytes.split_first().ok_or_else(|| D::Error::custom("an empty sketch"))?;
+        let (state, content) =
+            bytes.split_first().ok_or_else(|| D::Error::custom("HyperLogLog sketch has no bytes"))?;
         match state {
             0 if content.len().is_multiple_of(8) && content.len() <= 8 * EXACT_COUNT_MAX => {
                 let hashes: Vec<u64> = content
@@ -169,7 +170,7 @@ impl<'de> Deserialize<'de> for Hll {
                     .map(|chunk| u64::from_le_bytes(chunk.try_into().expect("chunks of eight bytes")))
                     .collect();
                 if !hashes.is_sorted_by(|a, b| a < b) {
-                    return Err(D::Error::custom("hashes of a sketch out of order"));
+                    return Err(D::Error::custom("hashes of a HyperLogLog sketch are not in ascending order"));
                 }
                 Ok(Self(State::Exact(hashes)))
             }
@@ -178,7 +179,7 @@ impl<'de> Deserialize<'de> for Hll {
                     .map_err(|_| D::Error::invalid_length(content.len(), &"4,096 registers"))?;
                 Ok(Self(State::Registers(Box::new(registers))))
             }
-            _ => Err(D::Error::custom("an unknown kind of sketch")),
+            _ => Err(D::Error::custom("HyperLogLog sketch has an unknown kind")),
         }
     }
 }

@@ -6,28 +6,28 @@
 //!
 //! In reading order:
 //!
-//! - `meta.rs`: metadata of a shard in the catalog; `packed/`: the same for many shards; `stats/`: column statistics;
-//!   `hll.rs`: distinct counts.
+//! - `shard_meta.rs`: metadata of a shard in the catalog; `packed_metadata/`: the same for many shards.
+//! - `stats/`: column statistics; `hll.rs`: distinct counts.
 //! - `predicate.rs`, `prune/`: filters on statistics, which skip shards, row groups and pages.
-//! - `writer/`: loads; `stored_form.rs`: column types in files; `checksums.rs`: checksums of pages; `buckets/`:
+//! - `writer/`: loads; `stored_types.rs`: column types in files; `checksums.rs`: checksums of pages; `buckets/`:
 //!   distributed tables.
 //! - `reader/`: scans of files; `cache/`: scans through the column cache.
-//! - `foreign/`: Parquet files that other programs wrote.
+//! - `external/`: Parquet files that other programs wrote.
 
 pub mod buckets;
 pub mod cache;
 pub mod checksums;
 pub mod datum;
 mod error;
-pub mod foreign;
+pub mod external;
 pub mod hll;
-pub mod meta;
-pub mod packed;
+pub mod packed_metadata;
 pub mod predicate;
 pub mod prune;
 pub mod reader;
+pub mod shard_meta;
 pub mod stats;
-pub mod stored_form;
+pub mod stored_types;
 mod writer;
 
 pub use buckets::{
@@ -40,12 +40,12 @@ pub use cache::{
 pub use checksums::{Checksums, page_checksum};
 pub use datum::Datum;
 pub use error::{Error, Result};
-pub use foreign::{ForeignFile, ForeignLocation};
+pub use external::{ExternalFile, ExternalFileLocation};
 pub use hll::Hll;
-pub use meta::{ColumnDef, ColumnStats, ORDINAL_COLUMN, ROW_ID_COLUMN, RowGroupMeta, RowIds, ShardMeta};
-pub use packed::PackedShards;
+pub use packed_metadata::PackedShards;
 pub use predicate::{CompareOp, Predicate, Test, ZoneMapEntry};
 pub use prune::{Pruner, Pruning};
 pub use reader::{FETCH_ROWS_MIN, RowGroupRead, RowGroupRows, ShardReader, missing_value, remote_fetch_rows};
+pub use shard_meta::{ColumnDef, ColumnStats, ORDINAL_COLUMN, ROW_ID_COLUMN, RowGroupMeta, RowIds, ShardMeta};
 pub use stats::RowSample;
 pub use writer::{EncodedFile, Encoder, ShardWriter, WriteOptions};

@@ -77,16 +77,16 @@ impl Test {
             Test::Any(tests) => tests.iter().any(|test| test.may_pass(zone)),
             _ if all_null => false,
             Test::Between(low, high) => {
-                zone.may_have_at_least(low) && zone.may_have_at_most(high) && !low_above_high(low, high)
+                zone.may_have_at_least(low) && zone.may_have_at_most(high) && !is_range_empty(low, high)
             }
             Test::In(values) => values.iter().any(|value| zone.may_contain(value)),
             Test::Like { pattern, is_negated } => *is_negated || zone.may_have_prefix(&pattern.prefix),
             Test::Compare(op, value) => match op {
                 CompareOp::Eq => zone.may_contain(value),
                 CompareOp::NotEq => !zone.contains_only(value),
-                CompareOp::Less => !matches!(zone.min_to(value), Some(Ordering::Equal | Ordering::Greater)),
+                CompareOp::Less => !matches!(zone.compare_min(value), Some(Ordering::Equal | Ordering::Greater)),
                 CompareOp::LessEq => zone.may_have_at_most(value),
-                CompareOp::Greater => !matches!(zone.max_to(value), Some(Ordering::Less | Ordering::Equal)),
+                CompareOp::Greater => !matches!(zone.compare_max(value), Some(Ordering::Less | Ordering::Equal)),
                 CompareOp::GreaterEq => zone.may_have_at_least(value),
             },
         }
@@ -101,22 +101,22 @@ impl<'a> ZoneMapEntry<'a> {
         Self { rows, nulls, min: stats.min.as_ref(), max: stats.max.as_ref(), exact: stats.bounds_exact }
     }
 
-    fn min_to(&self, value: &Datum) -> Option<Ordering> {
+    fn compare_min(&self, value: &Datum) -> Option<Ordering> {
         self.min.and_then(|min| min.compare(value))
     }
 
-    fn max_to(&self, value: &Datum) -> Option<Ordering> {
+    fn compare_max(&self, value: &Datum) -> Option<Ordering> {
         self.max.and_then(|max| max.compare(value))
     }
 
     /// Returns true if some value may be at least `value`.
     fn may_have_at_least(&self, value: &Datum) -> bool {
-        self.max_to(value) != Some(Ordering::Less)
+        self.compare_max(value) != Some(Ordering::Less)
     }
 
     /// Returns true if some value may be at most `value`.
     fn may_have_at_most(&self, value: &Datum) -> bool {
-        self.min_to(value) != Some(Ordering::Greater)
+        self.compare_min(value) != Some(Ordering::Greater)
     }
 
     /// Returns true if some value may equal `value`.
@@ -133,10 +133,12 @@ impl<'a> ZoneMapEntry<'a> {
 
     /// Returns true if every value that is not NULL certainly equals `value`.
     fn contains_only(&self, value: &Datum) -> bool {
-        self.exact && self.min_to(value) == Some(Ordering::Equal) && self.max_to(value) == Some(Ordering::Equal)
+        self.exact
+            && self.compare_min(value) == Some(Ordering::Equal)
+            && self.compare_max(value) == Some(Ordering::Equal)
     }
 }
 
-fn low_above_high(low: &Datum, high: &Datum) -> bool {
+fn is_range_empty(low: &Datum, high: &Datum) -> bool {
     low.compare(high) == Some(Ordering::Greater)
 }

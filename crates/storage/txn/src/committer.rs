@@ -6,19 +6,19 @@ use std::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use types::{CommitTs, Failpoint};
 
-use crate::group::{CommitGroup, DeletionGuard, Proposal, ROW_BYTES_MAX};
+use crate::commit_group::{CommitGroup, DeletionGuard, Proposal, ROW_BYTES_MAX};
 use crate::transaction_locks::TransactionLocks;
 use crate::transactions::Core;
 use crate::{Error, Result};
 
 /// Maximum number of requests that share one write.
-const GROUP_MAX: usize = 256;
+const REQUESTS_PER_WRITE_MAX: usize = 256;
 
 /// Request to the committer.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Commit { proposal: Box<Proposal>, holder: TransactionLocks, answer: oneshot::Sender<Result<CommitTs>> },
-    Announce { object: String, answer: oneshot::Sender<Result<()>> },
+    Commit { proposal: Box<Proposal>, locks: TransactionLocks, reply_sender: oneshot::Sender<Result<CommitTs>> },
+    Announce { object: String, reply_sender: oneshot::Sender<Result<()>> },
 }
 
 /// Group committer. A server runs it on a thread of its own; a simulation drives it step by step.
@@ -36,18 +36,18 @@ impl Committer {
     /// Serves requests until all senders are dropped.
     pub(crate) fn run(&self) {
         while let Ok(first) = self.requests.recv() {
-            self.serve_round(first);
+            self.commit_queued_requests(first);
         }
     }
 
     /// Serves all queued requests as one round; returns whether there were any.
     pub fn serve_queued(&self) -> bool {
-        self.requests.try_recv().map(|first| self.serve_round(first)).is_ok()
+        self.requests.try_recv().map(|first| self.commit_queued_requests(first)).is_ok()
     }
 
-    fn serve_round(&self, first: Request) {
+    fn commit_queued_requests(&self, first: Request) {
         let mut waiting = vec![first];
-        waiting.extend(self.requests.try_iter().take(GROUP_MAX - 1));
+        waiting.extend(self.requests.try_iter().take(REQUESTS_PER_WRITE_MAX - 1));
         if self.core.is_poisoned() {
             waiting.into_iter().for_each(reject_poisoned);
         } else {
@@ -80,20 +80,20 @@ fn split_into_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
 enum Reply {
     Committed {
         ts: CommitTs,
-        is_named: bool,
+        has_token: bool,
         uploads: Vec<String>,
-        held: Vec<DeletionGuard>,
-        holder: TransactionLocks,
-        answer: oneshot::Sender<Result<CommitTs>>,
+        deletion_guards: Vec<DeletionGuard>,
+        locks: TransactionLocks,
+        reply_sender: oneshot::Sender<Result<CommitTs>>,
     },
     Refused {
         error: Error,
         uploads: Vec<String>,
-        holder: TransactionLocks,
-        answer: oneshot::Sender<Result<CommitTs>>,
+        locks: TransactionLocks,
+        reply_sender: oneshot::Sender<Result<CommitTs>>,
     },
     Announced {
-        answer: oneshot::Sender<Result<()>>,
+        reply_sender: oneshot::Sender<Result<()>>,
     },
 }
 
@@ -120,7 +120,7 @@ fn commit_group(core: &Core, requests: Vec<Request>) {
     // the two.
     if newest.ts < ts {
         if core.history.is_some() {
-            core.recent.add(ts, Arc::clone(&state), written_us);
+            core.recent_states.add(ts, Arc::clone(&state), written_us);
         }
         core.snapshots.publish(ts, state);
     }
@@ -132,20 +132,20 @@ fn commit_group(core: &Core, requests: Vec<Request>) {
 
 fn admit(core: &Core, group: &mut CommitGroup, request: Request) -> Reply {
     match request {
-        Request::Commit { proposal, holder, answer } => {
+        Request::Commit { proposal, locks, reply_sender } => {
             let listed = core.garbage_for_clone(&proposal);
-            match group.admit(&proposal, &core.moves, &core.writes, &listed) {
+            match group.admit(&proposal, &core.moves, &core.write_log, &listed) {
                 Ok(ts) => {
-                    let Proposal { uploads, guards: held, token_writes: named, .. } = *proposal;
-                    Reply::Committed { ts, is_named: named.is_some(), uploads, held, holder, answer }
+                    let Proposal { uploads, guards: deletion_guards, token_writes: named, .. } = *proposal;
+                    Reply::Committed { ts, has_token: named.is_some(), uploads, deletion_guards, locks, reply_sender }
                 }
                 // The other transaction may be in this same group, so the refusal waits until the group is durable.
-                Err(error) => Reply::Refused { error, uploads: proposal.uploads, holder, answer },
+                Err(error) => Reply::Refused { error, uploads: proposal.uploads, locks, reply_sender },
             }
         }
-        Request::Announce { object, answer } => {
+        Request::Announce { object, reply_sender } => {
             group.announce(&object);
-            Reply::Announced { answer }
+            Reply::Announced { reply_sender }
         }
     }
 }
@@ -153,39 +153,39 @@ fn admit(core: &Core, group: &mut CommitGroup, request: Request) -> Reply {
 fn reject_poisoned(request: Request) {
     // The client may have gone; sending to a dropped receiver is no error, here and below.
     match request {
-        Request::Commit { answer, .. } => drop(answer.send(Err(Error::Poisoned))),
-        Request::Announce { answer, .. } => drop(answer.send(Err(Error::Poisoned))),
+        Request::Commit { reply_sender, .. } => drop(reply_sender.send(Err(Error::Poisoned))),
+        Request::Announce { reply_sender, .. } => drop(reply_sender.send(Err(Error::Poisoned))),
     }
 }
 
 impl Reply {
     fn send(self, core: &Core) {
         match self {
-            Self::Committed { ts, is_named, uploads, held, holder, answer } => {
+            Self::Committed { ts, has_token, uploads, deletion_guards, locks, reply_sender } => {
                 core.uploads.remove_committed(&uploads);
-                if is_named {
+                if has_token {
                     core.outcomes.count_committed();
                 }
                 // The committed state references the objects that the transaction copied; no need to hold them any
                 // longer.
-                drop((held, holder));
-                drop(answer.send(Ok(ts)));
+                drop((deletion_guards, locks));
+                drop(reply_sender.send(Ok(ts)));
             }
-            Self::Refused { error, uploads, holder, answer } => {
+            Self::Refused { error, uploads, locks, reply_sender } => {
                 core.uploads.mark_failed(uploads);
-                drop(holder);
-                drop(answer.send(Err(error)));
+                drop(locks);
+                drop(reply_sender.send(Err(error)));
             }
-            Self::Announced { answer } => drop(answer.send(Ok(()))),
+            Self::Announced { reply_sender } => drop(reply_sender.send(Ok(()))),
         }
     }
 
     fn send_failure(self, error: &Arc<kv::Error>) {
         let in_doubt = || Error::InDoubt(Arc::clone(error));
         match self {
-            Self::Committed { answer, .. } => drop(answer.send(Err(in_doubt()))),
-            Self::Refused { error: refusal, answer, .. } => drop(answer.send(Err(refusal))),
-            Self::Announced { answer } => drop(answer.send(Err(in_doubt()))),
+            Self::Committed { reply_sender, .. } => drop(reply_sender.send(Err(in_doubt()))),
+            Self::Refused { error: refusal, reply_sender, .. } => drop(reply_sender.send(Err(refusal))),
+            Self::Announced { reply_sender } => drop(reply_sender.send(Err(in_doubt()))),
         }
     }
 }

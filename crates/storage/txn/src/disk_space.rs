@@ -18,9 +18,9 @@ mod tests;
 /// Interval between measurements of the disk's free space.
 const MEASURE_INTERVAL: Duration = Duration::from_millis(200);
 /// Upper bound of bytes that the store writes per byte of a row: the row, its log record, and the pages of both.
-const WRITTEN_PER_BYTE: u64 = 4;
+const STORE_BYTES_PER_ROW_BYTE: u64 = 4;
 /// Approximate bytes that the store writes per change of the catalog.
-const CHANGE_BYTES: u64 = 16 << 10;
+const BYTES_PER_CATALOG_CHANGE: u64 = 16 << 10;
 /// Share of the reserve that stays unavailable even to commits that free space: they may use the rest of it.
 const RESERVE_DIVISOR: u64 = 4;
 
@@ -53,10 +53,12 @@ impl SpaceDemand {
         changes: &[Change],
         rows: impl Iterator<Item = (&'a Oid, &'a UncommittedRows)>,
     ) -> Self {
-        let mut wanted =
-            Self { bytes: changes.len() as u64 * CHANGE_BYTES, frees_space: changes.iter().all(frees_space) };
+        let mut wanted = Self {
+            bytes: changes.len() as u64 * BYTES_PER_CATALOG_CHANGE,
+            frees_space: changes.iter().all(frees_space),
+        };
         for (_, own) in rows {
-            wanted.bytes += own.layer.stored_bytes_max() * WRITTEN_PER_BYTE;
+            wanted.bytes += own.layer.stored_bytes_max() * STORE_BYTES_PER_ROW_BYTE;
             wanted.frees_space &= own.layer.rows().next().is_none();
         }
         wanted
@@ -64,7 +66,7 @@ impl SpaceDemand {
 
     /// Returns the same with additional `bytes` of stored records.
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
-        self.bytes += bytes * WRITTEN_PER_BYTE;
+        self.bytes += bytes * STORE_BYTES_PER_ROW_BYTE;
         self
     }
 }
@@ -91,10 +93,10 @@ fn frees_space(change: &Change) -> bool {
     }
 }
 
-/// Returns whether a commit may be written to a disk with `free` bytes of which `kept` are reserved.
-fn has_space_for(free: u64, kept: u64, wanted: SpaceDemand) -> bool {
-    let kept = if wanted.frees_space { kept / RESERVE_DIVISOR } else { kept };
-    kept.saturating_add(wanted.bytes) <= free
+/// Returns whether a commit may be written to a disk with `free` bytes of which `reserve_bytes` are reserved.
+fn has_space_for(free: u64, reserve_bytes: u64, wanted: SpaceDemand) -> bool {
+    let reserve_bytes = if wanted.frees_space { reserve_bytes / RESERVE_DIVISOR } else { reserve_bytes };
+    reserve_bytes.saturating_add(wanted.bytes) <= free
 }
 
 impl DiskSpace {
@@ -112,7 +114,7 @@ impl DiskSpace {
             seen.free = seen.free.saturating_sub(wanted.bytes);
         }
         seen.log_transition(is_admitted && !wanted.frees_space, is_admitted, reserve.bytes);
-        if is_admitted { Ok(()) } else { Err(Error::DiskFull { free: seen.free, kept: reserve.bytes }) }
+        if is_admitted { Ok(()) } else { Err(Error::DiskFull { free: seen.free, reserve_bytes: reserve.bytes }) }
     }
 }
 
@@ -125,12 +127,20 @@ impl DiskMeasurement {
     }
 
     /// Logs the transitions between refusing commits and admitting them.
-    fn log_transition(&mut self, has_room: bool, is_admitted: bool, kept: u64) {
+    fn log_transition(&mut self, has_room: bool, is_admitted: bool, reserve_bytes: u64) {
         let free = self.free;
         if !is_admitted && !self.is_full {
-            tracing::warn!(free, kept, "no space left on the catalog's disk: commits that add data are refused");
+            tracing::warn!(
+                free,
+                reserve_bytes,
+                "no space left on the catalog's disk: commits that add data are refused"
+            );
         } else if has_room && self.is_full {
-            tracing::info!(free, kept, "the catalog's disk has free space again: commits that add data are admitted");
+            tracing::info!(
+                free,
+                reserve_bytes,
+                "the catalog's disk has free space again: commits that add data are admitted"
+            );
         }
         self.is_full = !is_admitted || (self.is_full && !has_room);
     }

@@ -22,15 +22,15 @@ pub enum Error {
     UnknownSavepoint { name: String },
     /// An announcement of an object after the transaction has ended.
     #[error("object {object} belongs to a transaction that has ended")]
-    Ended { object: String },
+    TransactionEnded { object: String },
     /// A row longer than the store allows; nothing was changed.
-    #[error("row is too big: size {bytes}, maximum size {most}")]
-    RowTooBig { bytes: usize, most: usize },
+    #[error("row is too big: size {bytes}, maximum size {limit}")]
+    RowTooBig { bytes: usize, limit: usize },
     /// More changed bytes than one write of the store can hold; nothing was written.
-    #[error("a transaction cannot change {bytes} bytes of rows: it can change at most {most}")]
-    CommitTooBig { bytes: u64, most: u64 },
+    #[error("a transaction cannot change {bytes} bytes of rows: it can change at most {limit}")]
+    CommitTooBig { bytes: u64, limit: u64 },
     /// A definition larger than a value of the store can be; nothing was written.
-    #[error("a definition is too big to be stored")]
+    #[error("the definition of a catalog object is too big to be stored")]
     DefinitionTooBig(#[source] kv::Error),
     /// A failed write of this commit. Only a restart shows whether it took effect; until then every call returns
     /// [`Error::Poisoned`].
@@ -40,29 +40,31 @@ pub enum Error {
     #[error("the catalog is not usable since an earlier write to it failed")]
     Poisoned,
     /// Too little disk space for the commit; nothing was written.
-    #[error("no space left on the disk of the catalog: {free} bytes are free, of which {kept} are kept free")]
-    DiskFull { free: u64, kept: u64 },
+    #[error(
+        "no space left on the disk of the catalog: {free} bytes are free, and {reserve_bytes} bytes must stay free"
+    )]
+    DiskFull { free: u64, reserve_bytes: u64 },
     /// A failed read of the store.
-    #[error("could not read the store")]
+    #[error("could not read the catalog store")]
     Store(#[from] kv::Error),
     /// A damaged record of this crate in the store.
-    #[error("the stored {what} is damaged")]
+    #[error("the {what} in the catalog store is damaged")]
     Damaged { what: &'static str },
     /// A history that does not allow serving from this store, or could not be opened.
     #[error(transparent)]
     OpenHistory(Box<HistoryError>),
     /// A failure to start the committer's thread.
     #[error("could not start the committer thread")]
-    Committer(#[source] std::io::Error),
+    StartCommitter(#[source] std::io::Error),
     /// A claim on the storage that was lost to another server or could not be verified.
-    #[error("could not verify the claim on the storage")]
-    Claim(#[source] objects::Error),
+    #[error("could not verify that this server still owns the storage")]
+    ClaimNotVerified(#[source] objects::Error),
     /// A failure to copy the log to the storage; nothing is deleted before it succeeds.
     #[error("could not copy the log to the storage")]
-    History(#[source] Box<HistoryError>),
+    ArchiveLog(#[source] Box<HistoryError>),
     /// A failed listing of the bucket.
     #[error("could not list the objects in the storage")]
-    List(#[source] objects::Error),
+    ListObjects(#[source] objects::Error),
 }
 
 impl Error {

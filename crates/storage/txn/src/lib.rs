@@ -8,7 +8,7 @@
 //! Reading order:
 //!
 //! - `transaction/`: the transaction as a session uses it
-//! - `group.rs`: validation of a commit against the newest state; several commits form one write
+//! - `commit_group.rs`: validation of a commit against the newest state; several commits form one write
 //! - `committer.rs`: the thread that makes a group of commits durable and visible
 //! - `catalog_conflict/`: conflicts between changes of definitions and whole tables; two changes of one row are detected
 //!   earlier, by the statement under the row's lock (`Transaction::find_row_fate`)
@@ -17,20 +17,19 @@
 //! - `time_travel.rs`: time travel
 //! - `outcome/`: outcomes of transactions that clients identify by an idempotency token
 
-mod announcements;
-mod bind;
 mod catalog_conflict;
 mod cleaner;
+mod commit_group;
 mod committer;
 mod disk_space;
 mod dropped_tables;
 mod error;
-mod garbage;
-mod group;
+mod garbage_records;
 pub mod locks;
 mod oid_allocator;
 mod outcome;
 mod read_validation;
+mod rebind_own_rows;
 mod recover;
 mod row_id_allocator;
 mod row_moves;
@@ -40,23 +39,23 @@ mod time_travel;
 mod transaction;
 mod transaction_locks;
 mod transactions;
+mod upload_announcements;
 
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
-mod kill_tests;
+mod process_kill_tests;
 #[cfg(test)]
-mod model;
+mod random_transaction_tests;
 #[cfg(test)]
-mod model_tests;
+mod row_protocol_model;
 
-pub use announcements::UploadAnnouncer;
 pub use catalog_conflict::{Conflict, ConflictReason};
 pub use cleaner::{CleanReport, CleanSettings, StorageClass, StorageRow};
+pub use commit_group::DeletionGuard;
 pub use committer::Committer;
 pub use dropped_tables::LastDrop;
 pub use error::{Error, Result};
-pub use group::DeletionGuard;
 pub use outcome::{
     Claim, ClaimError, Outcome, OutcomeSettings, STATEMENTS_MAX, StatementDigest, StatementHasher, StatementOutcome,
     TOKEN_BYTES_MAX, Token, TokenStatus,
@@ -65,5 +64,6 @@ pub use read_validation::KeyRead;
 pub use row_moves::RowFate;
 pub use sequences::SequenceExhausted;
 pub use snapshot_registry::Snapshot;
-pub use transaction::{Isolation, RowChange, Transaction, TransactionMark};
+pub use transaction::{Isolation, RollbackPoint, RowChange, Transaction};
 pub use transactions::Transactions;
+pub use upload_announcements::UploadAnnouncer;

@@ -24,9 +24,9 @@ const KEY_READS_MAX: usize = 10_000;
 pub struct KeyRead {
     pub table: Oid,
     pub index: Oid,
-    /// First key of the range, inclusive; `to` is exclusive.
-    pub from: Vec<u8>,
-    pub to: Vec<u8>,
+    /// First key of the range, inclusive; `to_key` is exclusive.
+    pub from_key: Vec<u8>,
+    pub to_key: Vec<u8>,
     /// The rows that were found.
     pub rows: HashSet<RowId>,
     /// Positions of those rows that lay in shards.
@@ -44,7 +44,7 @@ pub(crate) struct ReadSet {
 #[derive(Debug, Default)]
 pub(crate) struct WriteLog {
     /// Number of running serializable transactions.
-    readers: AtomicUsize,
+    serializable_count: AtomicUsize,
     writes: Mutex<Vec<TableWrite>>,
 }
 
@@ -80,7 +80,7 @@ impl ReadSet {
     }
 
     /// Returns a table with a recorded read that one of the writes, given in commit order, has changed.
-    fn first_changed_by<'a>(&self, written: impl Iterator<Item = &'a TableWrite>) -> Option<Oid> {
+    fn first_table_changed_by<'a>(&self, written: impl Iterator<Item = &'a TableWrite>) -> Option<Oid> {
         let mut moved = BTreeSet::new();
         for TableWrite { table, kind: what, .. } in written {
             let is_changed = match what {
@@ -106,7 +106,7 @@ impl ReadSet {
 
 impl KeyRead {
     fn is_changed_by(&self, own: &UncommittedRows, are_moved: bool) -> bool {
-        let is_of_range = |key: &[u8]| self.from.as_slice() <= key && key < self.to.as_slice();
+        let is_of_range = |key: &[u8]| self.from_key.as_slice() <= key && key < self.to_key.as_slice();
         let came = own.layer.rows().any(|(id, row)| {
             self.rows.contains(&id)
                 || row.index_entries.iter().any(|(index, entry)| *index == self.index && is_of_range(entry))
@@ -126,13 +126,13 @@ impl KeyRead {
 impl WriteLog {
     /// Registers a serializable transaction; must be called before it takes its snapshot.
     pub(crate) fn begin_reader(&self) {
-        self.readers.fetch_add(1, Ordering::SeqCst);
+        self.serializable_count.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Unregisters a serializable transaction.
     pub(crate) fn end_reader(&self) {
         let mut kept = self.writes.lock();
-        if self.readers.fetch_sub(1, Ordering::SeqCst) == 1 {
+        if self.serializable_count.fetch_sub(1, Ordering::SeqCst) == 1 {
             kept.clear();
         }
     }
@@ -145,7 +145,7 @@ impl WriteLog {
         rows: impl Iterator<Item = (Oid, &'a UncommittedRows)>,
     ) {
         // Serializable transactions that begin from now on see this commit.
-        if self.readers.load(Ordering::SeqCst) == 0 {
+        if self.serializable_count.load(Ordering::SeqCst) == 0 {
             return;
         }
         let mut kept = self.writes.lock();
@@ -163,8 +163,8 @@ impl WriteLog {
     }
 
     /// Returns a table with a recorded read that a commit after `since`, the transaction's snapshot, has changed.
-    pub(crate) fn first_changed(&self, reads: &ReadSet, since: CommitTs) -> Option<Oid> {
+    pub(crate) fn first_changed_table(&self, reads: &ReadSet, since: CommitTs) -> Option<Oid> {
         let kept = self.writes.lock();
-        reads.first_changed_by(kept.iter().filter(|written| since < written.commit))
+        reads.first_table_changed_by(kept.iter().filter(|written| since < written.commit))
     }
 }

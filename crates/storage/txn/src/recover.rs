@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use catalog::{CatalogState, stored};
+use catalog::{CatalogState, persistence};
 use history::{last_commit, parse_commit, put_last_commit};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use types::{CommitTs, Failpoint};
@@ -15,7 +15,7 @@ pub(crate) struct Recovered {
     pub(crate) ts: CommitTs,
     pub(crate) catalog: CatalogState,
     /// The oldest commit whose objects are all guaranteed to exist.
-    pub(crate) floor: CommitTs,
+    pub(crate) snapshot_floor: CommitTs,
     /// Announced objects of transactions that did not commit.
     pub(crate) uploads: BTreeSet<String>,
 }
@@ -26,31 +26,32 @@ pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
         let catalog = CatalogState::new_warehouse();
         let ts = CommitTs(1);
         let mut batch = Batch::new();
-        stored::write_all(&catalog, &mut batch);
+        persistence::write_all(&catalog, &mut batch);
         put_last_commit(&mut batch, ts);
         kv.write(batch)?;
         Failpoint::CatalogMade.pass();
-        return Ok(Recovered { ts, catalog, floor: CommitTs(0), uploads: BTreeSet::new() });
+        return Ok(Recovered { ts, catalog, snapshot_floor: CommitTs(0), uploads: BTreeSet::new() });
     };
-    let (catalog, upgrade) = stored::read(kv)?.ok_or(Error::Damaged { what: "catalog" })?;
+    let (catalog, upgrade) = persistence::read(kv)?.ok_or(Error::Damaged { what: "catalog" })?;
     if !upgrade.is_empty() {
         kv.write(upgrade)?;
     }
     let uploads = kv
-        .scan(Space::Uploads, KeyRange::all(), Direction::Forward)?
+        .scan(Space::PendingUploads, KeyRange::all(), Direction::Forward)?
         .map(|entry| {
             let (key, _) = entry?;
             String::from_utf8(key.to_vec()).map_err(|_| Error::Damaged { what: "list of uploads" })
         })
         .collect::<Result<_>>()?;
     Failpoint::Recovered.pass();
-    let floor = kv.get(Space::Meta, FLOOR)?.as_deref().and_then(parse_commit).unwrap_or_default();
-    Ok(Recovered { ts, catalog, floor, uploads })
+    let snapshot_floor =
+        kv.get(Space::StoreMetadata, SNAPSHOT_FLOOR_KEY)?.as_deref().and_then(parse_commit).unwrap_or_default();
+    Ok(Recovered { ts, catalog, snapshot_floor, uploads })
 }
 
 /// Records that objects referenced by commits before `ts` may have been deleted.
-pub(crate) fn put_floor(batch: &mut Batch, ts: CommitTs) {
-    batch.put(Space::Meta, FLOOR, ts.0.to_be_bytes().to_vec());
+pub(crate) fn put_snapshot_floor(batch: &mut Batch, ts: CommitTs) {
+    batch.put(Space::StoreMetadata, SNAPSHOT_FLOOR_KEY, ts.0.to_be_bytes().to_vec());
 }
 
-const FLOOR: &[u8] = b"floor";
+const SNAPSHOT_FLOOR_KEY: &[u8] = b"floor";

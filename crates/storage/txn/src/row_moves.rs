@@ -7,7 +7,7 @@ use std::sync::Arc;
 use catalog::{CatalogState, Change, CompactedShards, FlushedRows, RowPosition, TableRows};
 use parking_lot::RwLock;
 use rowstore::{Layer, RowVersion};
-use types::{CommitTs, Mutation, Oid, RowId, ShardId};
+use types::{CommitTs, InjectedBug, Oid, RowId, ShardId};
 
 #[cfg(test)]
 mod tests;
@@ -15,14 +15,14 @@ mod tests;
 /// The moves of all tables since the oldest pinned snapshot. In memory only, as snapshots do not survive a crash
 /// either.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
-    tables: RwLock<HashMap<Oid, Arc<Vec<Move>>>>,
+pub(crate) struct RecordedMoves {
+    tables: RwLock<HashMap<Oid, Arc<Vec<RowMove>>>>,
 }
 
 /// The row moves that one commit makes in one table.
 #[derive(Debug, Clone)]
-pub(crate) struct Move {
-    at: CommitTs,
+pub(crate) struct RowMove {
+    commit: CommitTs,
     kind: MoveKind,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Move {
 enum MoveKind {
     /// A flush, with the rows as they were flushed. Every snapshot that needs the move references those rows anyway.
     Flushed {
-        settled: Arc<FlushedRows>,
+        flushed: Arc<FlushedRows>,
         rows: Layer,
     },
     Compacted(Arc<CompactedShards>),
@@ -39,29 +39,29 @@ enum MoveKind {
 /// The moves of one table up to a commit, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableMoves {
-    moves: Arc<Vec<Move>>,
-    count: usize,
+    moves: Arc<Vec<RowMove>>,
+    count_until_commit: usize,
 }
 
-impl Move {
+impl RowMove {
     /// Returns the moves of a change that commit `at` applies to `before`, with the table; `None` if it moves no rows.
-    pub(crate) fn from_change(before: &CatalogState, change: &Change, at: CommitTs) -> Option<(Oid, Move)> {
+    pub(crate) fn from_change(before: &CatalogState, change: &Change, at: CommitTs) -> Option<(Oid, RowMove)> {
         let (table, kind) = match change {
-            Change::Flush { table, settled } => {
+            Change::Flush { table, flushed } => {
                 let rows = before.rows(*table).fresh.sealed.as_ref().map(|sealed| sealed.rows.clone());
-                (*table, MoveKind::Flushed { settled: Arc::clone(settled), rows: rows.unwrap_or_default() })
+                (*table, MoveKind::Flushed { flushed: Arc::clone(flushed), rows: rows.unwrap_or_default() })
             }
             Change::CompactShards { table, compacted } => (*table, MoveKind::Compacted(Arc::clone(compacted))),
             _ => return None,
         };
-        Some((table, Move { at, kind }))
+        Some((table, RowMove { commit: at, kind }))
     }
 }
 
-impl Moves {
+impl RecordedMoves {
     /// Records a commit's moves of a table; must be called before the commit is visible.
-    pub(crate) fn record(&self, table: Oid, row_move: Move) {
-        if Mutation::MovesUnknown.is_active() {
+    pub(crate) fn record(&self, table: Oid, row_move: RowMove) {
+        if InjectedBug::RowMovesNotRecorded.is_active() {
             return;
         }
         let mut tables = self.tables.write();
@@ -72,15 +72,15 @@ impl Moves {
     /// visible.
     pub(crate) fn until(&self, table: Oid, ts: CommitTs) -> TableMoves {
         let moves = self.tables.read().get(&table).map(Arc::clone).unwrap_or_default();
-        let count = moves.partition_point(|known| known.at <= ts);
-        TableMoves { moves, count }
+        let count = moves.partition_point(|known| known.commit <= ts);
+        TableMoves { moves, count_until_commit: count }
     }
 
     /// Forgets the moves up to `horizon`, which no snapshot at or after the horizon needs.
     pub(crate) fn forget(&self, horizon: CommitTs) {
         self.tables.write().retain(|_, moves| {
-            if moves.iter().any(|known| known.at <= horizon) {
-                Arc::make_mut(moves).retain(|known| horizon < known.at);
+            if moves.iter().any(|known| known.commit <= horizon) {
+                Arc::make_mut(moves).retain(|known| horizon < known.commit);
             }
             !moves.is_empty()
         });
@@ -96,8 +96,8 @@ impl TableMoves {
     /// Returns the latest flush of the row. A row can be flushed several times, as a change makes it fresh again.
     fn last_flush(&self, id: RowId) -> Option<RowFlush<'_>> {
         self.moves_until_commit().iter().enumerate().rev().find_map(|(position, known)| match &known.kind {
-            MoveKind::Flushed { settled, rows } => {
-                Some(RowFlush { row: rows.get(id)?, position: settled.position_of(id)?, move_count: position + 1 })
+            MoveKind::Flushed { flushed, rows } => {
+                Some(RowFlush { row: rows.get(id)?, position: flushed.position_of(id)?, move_count: position + 1 })
             }
             MoveKind::Compacted(_) => None,
         })
@@ -105,16 +105,22 @@ impl TableMoves {
 
     fn flushed_position(&self, rows: &TableRows, settling: &RowFlush<'_>) -> Option<(ShardId, u32)> {
         let (shard, ordinal) = settling.position;
-        self.follow(rows, shard, ordinal, settling.move_count)
+        self.follow_compactions(rows, shard, ordinal, settling.move_count)
     }
 
     /// Returns the current position of the row that had this position in a shard, whether or not it is deleted in
     /// `rows`; `None` if it was deleted before a compaction.
     pub(crate) fn current_position(&self, rows: &TableRows, shard: ShardId, ordinal: u32) -> Option<(ShardId, u32)> {
-        self.follow(rows, shard, ordinal, 0)
+        self.follow_compactions(rows, shard, ordinal, 0)
     }
 
-    fn follow(&self, rows: &TableRows, mut shard: ShardId, mut ordinal: u32, from: usize) -> Option<(ShardId, u32)> {
+    fn follow_compactions(
+        &self,
+        rows: &TableRows,
+        mut shard: ShardId,
+        mut ordinal: u32,
+        from: usize,
+    ) -> Option<(ShardId, u32)> {
         for known in &self.moves_until_commit()[from..] {
             if let MoveKind::Compacted(compacted) = &known.kind
                 && compacted.removed.contains_key(&shard)
@@ -125,8 +131,8 @@ impl TableMoves {
         rows.shards.shards.position(shard).map(|_| (shard, ordinal))
     }
 
-    fn moves_until_commit(&self) -> &[Move] {
-        &self.moves[..self.count]
+    fn moves_until_commit(&self) -> &[RowMove] {
+        &self.moves[..self.count_until_commit]
     }
 }
 
@@ -166,18 +172,18 @@ pub(crate) fn row_fate(
     }
     let is_there = |(shard, ordinal): &(ShardId, u32)| !now.shards.is_deleted(*shard, *ordinal);
     // A row that is no longer fresh may have been changed before it was flushed.
-    let settled = moves.last_flush(id).and_then(|settling| {
+    let flushed = moves.last_flush(id).and_then(|settling| {
         let place = moves.flushed_position(now, &settling).filter(is_there)?;
         Some((settling.row, place))
     });
     match place {
-        RowPosition::Fresh => match (settled, seen.fresh.get(id)) {
+        RowPosition::Fresh => match (flushed, seen.fresh.get(id)) {
             (Some((row, place)), Some(known)) if Arc::ptr_eq(row, known) => RowFate::Same(place.into()),
             (Some(_), _) => RowFate::Changed,
             (None, _) => RowFate::Deleted,
         },
         RowPosition::Shard { shard, ordinal } => {
-            match (moves.current_position(now, shard, ordinal).filter(is_there), settled) {
+            match (moves.current_position(now, shard, ordinal).filter(is_there), flushed) {
                 (Some(place), _) => RowFate::Same(place.into()),
                 (None, Some(_)) => RowFate::Changed,
                 (None, None) => RowFate::Deleted,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use catalog::CatalogState;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use types::{CommitTs, Mutation};
+use types::{CommitTs, InjectedBug};
 
 /// Snapshot: the catalog as of one commit. While it or a clone of it lives, no object that its state references is
 /// deleted.
@@ -35,7 +35,7 @@ impl Snapshot {
 pub(crate) struct SnapshotRegistry {
     state: Mutex<RegistryState>,
     /// `ts` of the state, readable without the lock.
-    newest: AtomicU64,
+    newest_ts: AtomicU64,
     /// Notified at each commit.
     published: Notify,
 }
@@ -45,39 +45,39 @@ struct RegistryState {
     ts: CommitTs,
     catalog: Arc<CatalogState>,
     /// Number of pins per commit.
-    pins: BTreeMap<CommitTs, usize>,
+    pin_counts: BTreeMap<CommitTs, usize>,
     /// The oldest commit whose objects are all guaranteed to exist.
-    floor: CommitTs,
+    snapshot_floor: CommitTs,
 }
 
 /// Pin of a commit, released on drop.
 #[derive(Debug)]
 struct Pin {
     ts: CommitTs,
-    visible: Arc<SnapshotRegistry>,
+    registry: Arc<SnapshotRegistry>,
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        let mut state = self.visible.state.lock();
-        if let Some(count) = state.pins.get_mut(&self.ts) {
+        let mut state = self.registry.state.lock();
+        if let Some(count) = state.pin_counts.get_mut(&self.ts) {
             *count -= 1;
             if *count == 0 {
-                state.pins.remove(&self.ts);
+                state.pin_counts.remove(&self.ts);
             }
         }
     }
 }
 
 impl SnapshotRegistry {
-    pub(crate) fn new(ts: CommitTs, catalog: Arc<CatalogState>, floor: CommitTs) -> Arc<Self> {
-        let state = Mutex::new(RegistryState { ts, catalog, pins: BTreeMap::new(), floor });
-        Arc::new(Self { state, newest: AtomicU64::new(ts.0), published: Notify::new() })
+    pub(crate) fn new(ts: CommitTs, catalog: Arc<CatalogState>, snapshot_floor: CommitTs) -> Arc<Self> {
+        let state = Mutex::new(RegistryState { ts, catalog, pin_counts: BTreeMap::new(), snapshot_floor });
+        Arc::new(Self { state, newest_ts: AtomicU64::new(ts.0), published: Notify::new() })
     }
 
     /// Returns the newest commit. A client whose commit has been acknowledged sees that commit or a later one.
     pub(crate) fn newest(&self) -> CommitTs {
-        CommitTs(self.newest.load(Ordering::Acquire))
+        CommitTs(self.newest_ts.load(Ordering::Acquire))
     }
 
     /// Waits until there is a newer commit than `ts`.
@@ -97,28 +97,28 @@ impl SnapshotRegistry {
     pub(crate) fn pin_newest(self: &Arc<Self>) -> Snapshot {
         let mut state = self.state.lock();
         let ts = state.ts;
-        *state.pins.entry(ts).or_default() += 1;
-        let pin = Arc::new(Pin { ts, visible: Arc::clone(self) });
+        *state.pin_counts.entry(ts).or_default() += 1;
+        let pin = Arc::new(Pin { ts, registry: Arc::clone(self) });
         Snapshot { ts, state: Arc::clone(&state.catalog), pin }
     }
 
     /// Pins an older commit and returns its snapshot; `None` if objects that it references may have been deleted.
     pub(crate) fn pin_older(self: &Arc<Self>, ts: CommitTs, catalog: Arc<CatalogState>) -> Option<Snapshot> {
         let mut state = self.state.lock();
-        if ts < state.floor {
+        if ts < state.snapshot_floor {
             return None;
         }
-        *state.pins.entry(ts).or_default() += 1;
-        let pin = Arc::new(Pin { ts, visible: Arc::clone(self) });
+        *state.pin_counts.entry(ts).or_default() += 1;
+        let pin = Arc::new(Pin { ts, registry: Arc::clone(self) });
         Some(Snapshot { ts, state: catalog, pin })
     }
 
     /// Forbids new snapshots of commits before `ts`, or before the oldest pinned commit if that is older; returns the
     /// earlier of the two.
-    pub(crate) fn raise_floor(&self, ts: CommitTs) -> CommitTs {
+    pub(crate) fn raise_snapshot_floor(&self, ts: CommitTs) -> CommitTs {
         let mut state = self.state.lock();
-        let oldest = state.pins.keys().next().copied().unwrap_or(state.ts);
-        state.floor = state.floor.max(ts.min(oldest));
+        let oldest = state.pin_counts.keys().next().copied().unwrap_or(state.ts);
+        state.snapshot_floor = state.snapshot_floor.max(ts.min(oldest));
         ts.min(oldest)
     }
 
@@ -128,7 +128,7 @@ impl SnapshotRegistry {
         assert!(state.ts < ts, "invariant of publish: commits become visible in commit order");
         state.ts = ts;
         state.catalog = catalog;
-        self.newest.store(ts.0, Ordering::Release);
+        self.newest_ts.store(ts.0, Ordering::Release);
         drop(state);
         self.published.notify_waiters();
     }
@@ -136,9 +136,9 @@ impl SnapshotRegistry {
     /// Returns the horizon: the oldest commit that is pinned or can still be pinned.
     pub(crate) fn horizon(&self) -> CommitTs {
         let state = self.state.lock();
-        if Mutation::CleaningIgnoresSnapshots.is_active() {
+        if InjectedBug::CleaningIgnoresSnapshots.is_active() {
             return state.ts;
         }
-        state.pins.keys().next().copied().unwrap_or(state.ts)
+        state.pin_counts.keys().next().copied().unwrap_or(state.ts)
     }
 }

@@ -37,7 +37,7 @@ impl Transactions {
         if matches!(moment, TimeTravelTarget::Time(us) if us < cutoff_us) {
             return Err(HistoryError::TooOld);
         }
-        let known = match self.core.recent.find(moment) {
+        let known = match self.core.recent_states.find(moment) {
             Some(known) => known,
             None => history.rebuild_state(moment).await?,
         };

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use types::{Mutation, Oid, RowId};
+use types::{InjectedBug, Oid, RowId};
 
-use crate::locks::{KeyLock, LockError, LockMark, LockOutcome, LockWait, RowLock, TableLock, TxnId};
+use crate::locks::{KeyLock, LockError, LockOutcome, LockPosition, LockWait, RowLock, TableLock, TxnId};
 use crate::transactions::Core;
 
 /// Lock holder of one transaction; releases all its locks on drop. It travels with the commit request, so that the
@@ -36,7 +36,7 @@ impl TransactionLocks {
         mode: RowLock,
         wait: LockWait,
     ) -> Result<LockOutcome, LockError> {
-        if Mutation::NoRowLocks.is_active() {
+        if InjectedBug::NoRowLocks.is_active() {
             return Ok(LockOutcome::default());
         }
         self.core.locks.lock_rows(self.id, table, rows, mode, wait).await
@@ -49,7 +49,7 @@ impl TransactionLocks {
         mode: KeyLock,
         wait: LockWait,
     ) -> Result<LockOutcome, LockError> {
-        if Mutation::NoKeyLocks.is_active() {
+        if InjectedBug::NoKeyLocks.is_active() {
             return Ok(LockOutcome::default());
         }
         self.core.locks.lock_keys(self.id, index, keys, mode, wait).await
@@ -57,17 +57,17 @@ impl TransactionLocks {
 
     /// Locks a client's idempotency token. Tokens use key locks of index 0, which no index has.
     pub(crate) async fn lock_token(&self, key: &[u8], wait: LockWait) -> Result<LockOutcome, LockError> {
-        if Mutation::NoTokenLocks.is_active() {
+        if InjectedBug::NoTokenLocks.is_active() {
             return Ok(LockOutcome::default());
         }
         self.core.locks.lock_keys(self.id, Oid::default(), &[key], KeyLock::Exclusive, wait).await
     }
 
-    pub(crate) fn mark(&self) -> LockMark {
-        self.core.locks.mark(self.id)
+    pub(crate) fn current_position(&self) -> LockPosition {
+        self.core.locks.current_position(self.id)
     }
 
-    pub(crate) fn release_to(&self, mark: LockMark) {
+    pub(crate) fn release_to(&self, mark: LockPosition) {
         self.core.locks.release_to(self.id, mark);
     }
 }

@@ -4,27 +4,27 @@
 //! Nothing is stored. Owners are slots, so the replacement of a worker owns the same parts; adding or removing a slot
 //! moves only the parts of that slot.
 //!
-//! - `hash.rs`: hash functions
-//! - `ownership.rs`: parts that move between two placements
-//! - `bounded.rs`: other slots for parts whose owner is gone or overloaded
-//! - `load.rs`: workers that are not overloaded
+//! - `rendezvous_hash.rs`: hash functions
+//! - `ownership_changes.rs`: parts that move between two placements
+//! - `bounded_load.rs`: other slots for parts whose owner is gone or overloaded
+//! - `slot_capacity.rs`: workers that are not overloaded
 
-mod bounded;
-mod hash;
-mod load;
-mod ownership;
+mod bounded_load;
+mod ownership_changes;
+mod rendezvous_hash;
+mod slot_capacity;
 
 #[cfg(test)]
 mod tests;
 
 use types::ShardId;
 
-use crate::desired::ClusterId;
-use hash::{mix, weigh};
+use crate::desired_state::ClusterId;
+use rendezvous_hash::{mix_bits, slot_weight};
 
-pub use bounded::Route;
-pub use load::have_capacity;
-pub use ownership::{Move, Ownership, changed_owners};
+pub use bounded_load::PartRoute;
+pub use ownership_changes::{OwnerChange, Ownership, changed_owners};
+pub use slot_capacity::have_capacity;
 
 /// Pseudo shard of the parts that are buckets.
 const BUCKET_PSEUDO_SHARD: u64 = 0x6275_636b_6574_7300;
@@ -43,7 +43,7 @@ impl Part {
     #[must_use]
     pub fn new(shard: ShardId, index: u32) -> Part {
         let (high, low) = shard.0.as_u64_pair();
-        Part { shard: mix(high) ^ low, index }
+        Part { shard: mix_bits(high) ^ low, index }
     }
 
     /// Returns the part of a bucket, which is the same for all distributed tables, so that equal keys are on one
@@ -54,7 +54,7 @@ impl Part {
     }
 
     fn hash(self) -> u64 {
-        mix(mix(self.shard).wrapping_add(u64::from(self.index)))
+        mix_bits(mix_bits(self.shard).wrapping_add(u64::from(self.index)))
     }
 }
 
@@ -65,7 +65,7 @@ pub struct Placement {
     /// Slots in ascending order, without duplicates.
     slots: Vec<u32>,
     /// Hash of each slot.
-    seeds: Vec<u64>,
+    slot_hashes: Vec<u64>,
 }
 
 impl Placement {
@@ -75,8 +75,8 @@ impl Placement {
         let mut slots: Vec<u32> = slots.into_iter().collect();
         slots.sort_unstable();
         slots.dedup();
-        let seeds = slots.iter().map(|slot| seed(cluster, *slot)).collect();
-        Placement { cluster, slots, seeds }
+        let slot_hashes = slots.iter().map(|slot| slot_hash(cluster, *slot)).collect();
+        Placement { cluster, slots, slot_hashes }
     }
 
     /// Returns the slots in ascending order.
@@ -88,7 +88,7 @@ impl Placement {
     /// Returns the slot that owns the part; `None` if there are no slots.
     #[must_use]
     pub fn owner(&self, part: Part) -> Option<u32> {
-        highest_weight(part.hash(), &self.seeds).map(|best| self.slots[best.index])
+        highest_weight(part.hash(), &self.slot_hashes).map(|best| self.slots[best.index])
     }
 
     /// Returns the owner of each part, in the order of the parts; empty if there are no slots.
@@ -103,32 +103,32 @@ impl Placement {
         let hash = part.hash();
         let mut ranked: Vec<usize> = (0..self.slots.len()).collect();
         // Equal weights: the lower slot wins, as in `best`.
-        ranked.sort_by_key(|at| (std::cmp::Reverse(weigh(hash, self.seeds[*at])), *at));
+        ranked.sort_by_key(|at| (std::cmp::Reverse(slot_weight(hash, self.slot_hashes[*at])), *at));
         ranked.into_iter().map(|at| self.slots[at]).collect()
     }
 }
 
 /// Slot with the highest weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Winner {
+struct HighestWeight {
     weight: u64,
     index: usize,
 }
 
 /// Returns the slot with the highest weight for a hash; the first of equals.
 #[inline]
-fn highest_weight(hash: u64, seeds: &[u64]) -> Option<Winner> {
-    let (first, rest) = seeds.split_first()?;
-    let mut best = Winner { weight: weigh(hash, *first), index: 0 };
+fn highest_weight(hash: u64, slot_hashes: &[u64]) -> Option<HighestWeight> {
+    let (first, rest) = slot_hashes.split_first()?;
+    let mut best = HighestWeight { weight: slot_weight(hash, *first), index: 0 };
     for (at, seed) in rest.iter().enumerate() {
-        let weight = weigh(hash, *seed);
+        let weight = slot_weight(hash, *seed);
         if best.weight < weight {
-            best = Winner { weight, index: at + 1 };
+            best = HighestWeight { weight, index: at + 1 };
         }
     }
     Some(best)
 }
 
-fn seed(cluster: ClusterId, slot: u32) -> u64 {
-    mix(u64::from(cluster.0) << 32 | u64::from(slot))
+fn slot_hash(cluster: ClusterId, slot: u32) -> u64 {
+    mix_bits(u64::from(cluster.0) << 32 | u64::from(slot))
 }

@@ -36,7 +36,7 @@ fn a_new_slot_takes_an_equal_share() {
     for parts in [parts(200_000), numbered(200_000)] {
         for slots in [1, 2, 3, 4, 7, 8, 15, 31, 63] {
             let (before, after) = (placement(slots), placement(slots + 1));
-            let moved: Vec<Move> = changed_owners(&before, &after, parts.iter().copied()).collect();
+            let moved: Vec<OwnerChange> = changed_owners(&before, &after, parts.iter().copied()).collect();
             let share = moved.len() as f64 / parts.len() as f64 * f64::from(slots + 1);
             assert!((0.9..=1.1).contains(&share), "{slots} slots: {share} of what the new one should get");
             assert!(moved.iter().all(|one| one.to == Some(slots) && one.from < Some(slots)));
@@ -56,7 +56,7 @@ fn a_removed_slots_parts_are_spread_over_the_others() {
     let before = placement(8);
     for gone in 0..8 {
         let after = Placement::new(CLUSTER, (0..8).filter(|slot| *slot != gone));
-        let moved: Vec<Move> = changed_owners(&before, &after, parts.iter().copied()).collect();
+        let moved: Vec<OwnerChange> = changed_owners(&before, &after, parts.iter().copied()).collect();
         assert!(moved.iter().all(|one| one.from == Some(gone)));
         assert_eq!(moved.len(), counts(&before.owners(&parts))[&gone]);
         let heirs = counts(&moved.iter().map(|one| one.to.expect("other slots remain")).collect::<Vec<_>>());
@@ -97,10 +97,10 @@ fn changed_owners_match_both_placements() {
                     let (from, to) = (before.owner(*part), after.owner(*part));
                     // A slot of another cluster with the same number is another worker.
                     let differs = from != to || (from.is_some() && cluster != CLUSTER);
-                    differs.then_some(Move { part: *part, from, to })
+                    differs.then_some(OwnerChange { part: *part, from, to })
                 });
-                let expected: Vec<Move> = changed.collect();
-                let found: Vec<Move> = changed_owners(&before, &after, parts.iter().copied()).collect();
+                let expected: Vec<OwnerChange> = changed.collect();
+                let found: Vec<OwnerChange> = changed_owners(&before, &after, parts.iter().copied()).collect();
                 if cluster == CLUSTER {
                     assert_eq!(found, expected, "{:?} to {:?}", before.slots(), after.slots());
                 } else {
@@ -144,7 +144,7 @@ fn substitutes_replace_gone_and_overloaded_owners() {
     for part in parts(500) {
         let ranked = placement.ranked_slots(part);
         let route = |load: &dyn Fn(u32) -> Option<u64>| placement.route(part, load, 10);
-        let rank = |rank: usize| Some(Route { slot: ranked[rank], rank });
+        let rank = |rank: usize| Some(PartRoute { slot: ranked[rank], rank });
         assert_eq!(route(&|_| Some(9)), rank(0));
         assert_eq!(route(&|slot| (slot != ranked[0]).then_some(0)), rank(1));
         assert_eq!(route(&|slot| Some(if slot == ranked[0] { 10 } else { 9 })), rank(1));

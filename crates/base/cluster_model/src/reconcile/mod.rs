@@ -6,17 +6,17 @@
 //!
 //! A slot is the position of one worker in its cluster; a cluster has slots 0 to NODE_COUNT - 1.
 //!
-//! - `slot.rs`: the actions of one slot
-//! - `backoff.rs`: the pause of a slot after failures
-//! - `shares.rs`: a worker's share of the machine
-//! - `idle.rs`: suspension of idle clusters
+//! - `slot_workers.rs`: the actions of one slot
+//! - `restart_backoff.rs`: the pause of a slot after failures
+//! - `worker_share.rs`: a worker's share of the machine
+//! - `idle_suspension.rs`: suspension of idle clusters
 //!
 //! Sequences of passes are tested in `control_plane`, which has worker hosts.
 
-mod backoff;
-mod idle;
-mod shares;
-mod slot;
+mod idle_suspension;
+mod restart_backoff;
+mod slot_workers;
+mod worker_share;
 
 #[cfg(test)]
 mod tests;
@@ -24,14 +24,14 @@ mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::desired::{ClusterId, DesiredState};
+use crate::desired_state::{ClusterId, DesiredState};
 use crate::stop_reason::StopReason;
 use crate::worker::{Resources, Worker, WorkerId, WorkerSpec};
 
-pub use idle::suspend_idle;
-pub use shares::worker_share;
+pub use idle_suspension::suspend_idle;
+pub use worker_share::worker_share;
 
-use slot::Slot;
+use slot_workers::SlotReconciler;
 
 /// Parameters of reconciliation: version, machine, timeouts and backoff.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct ReconcileSettings {
     /// Version of the instance. Workers of another version get no statements and are replaced.
     pub version: String,
     /// Cores and memory of all workers together: the machine without the instance's own share.
-    pub machine: Resources,
+    pub all_workers_resources: Resources,
     /// Silence after which a worker is hung and gets no statements.
     pub hung_after: Duration,
     /// Silence after which a worker is stopped and replaced.
@@ -55,10 +55,10 @@ pub struct ReconcileSettings {
     /// Time that a worker must be ready before its slot's failures are forgotten.
     pub stable_after: Duration,
     /// Time that a regularly stopped worker stays visible.
-    pub gone_retention: Duration,
+    pub ended_worker_retention: Duration,
     /// Number of slots of a cluster, at least 1, that may have an old and a new worker at a time while hardware
     /// changes.
-    pub surge: usize,
+    pub surge_slots_max: usize,
 }
 
 impl ReconcileSettings {
@@ -67,7 +67,7 @@ impl ReconcileSettings {
     pub fn new(version: impl Into<String>, machine: Resources) -> ReconcileSettings {
         ReconcileSettings {
             version: version.into(),
-            machine,
+            all_workers_resources: machine,
             hung_after: Duration::from_secs(5),
             replace_hung_after: Duration::from_secs(20),
             start_timeout: Duration::from_secs(60),
@@ -75,8 +75,8 @@ impl ReconcileSettings {
             backoff_initial: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             stable_after: Duration::from_secs(60),
-            gone_retention: Duration::from_secs(60),
-            surge: 1,
+            ended_worker_retention: Duration::from_secs(60),
+            surge_slots_max: 1,
         }
     }
 
@@ -151,19 +151,21 @@ pub fn reconcile(
     let mut actions = Vec::new();
     for (id, slots) in by_cluster {
         let (wanted, spec) = desired.cluster(id).map_or((0, None), |cluster| {
-            let share = worker_share(settings.machine, cluster.spec.node_count, all);
+            let share = worker_share(settings.all_workers_resources, cluster.spec.node_count, all);
             (cluster.wanted_workers(), Some(cluster.spec.worker_spec(share)))
         });
         for (_, workers) in slots.range(wanted..).rev() {
-            Slot::new(workers, now, settings).remove_workers(&mut actions);
+            SlotReconciler::new(workers, now, settings).remove_workers(&mut actions);
         }
         let Some(spec) = spec else { continue };
-        let is_doubled = |workers: &[&Worker]| Slot::new(workers, now, settings).has_old_and_new_worker(&spec);
+        let is_doubled =
+            |workers: &[&Worker]| SlotReconciler::new(workers, now, settings).has_old_and_new_worker(&spec);
         let doubled = slots.range(..wanted).filter(|(_, workers)| is_doubled(workers)).count();
-        let mut surge = settings.surge.saturating_sub(doubled);
+        let mut surge = settings.surge_slots_max.saturating_sub(doubled);
         for slot in 0..wanted {
             let workers = slots.get(&slot).map_or(&[][..], Vec::as_slice);
-            let is_to_start = Slot::new(workers, now, settings).ensure_worker(&spec, &mut surge, &mut actions);
+            let is_to_start =
+                SlotReconciler::new(workers, now, settings).ensure_worker(&spec, &mut surge, &mut actions);
             if is_to_start {
                 actions.push(Action::Start { cluster: id, slot, spec: spec.clone() });
             }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::activity::Activity;
-use crate::desired::{Change, ClusterOptions};
+use crate::cluster_activity::ClusterActivity;
+use crate::desired_state::{Change, ClusterOptions};
 use crate::fixtures::{apply_changes, create, initial_state, settings, with_nodes};
 
 #[test]
@@ -16,12 +16,13 @@ fn cores_are_shared_in_a_cluster_and_memory_by_all() {
 #[test]
 fn the_backoff_doubles_up_to_its_limit() {
     let settings = settings();
-    let waits: Vec<u64> = (0..=9).map(|failures| backoff::delay(failures, &settings).as_secs()).collect();
+    let waits: Vec<u64> =
+        (0..=9).map(|failures| restart_backoff::restart_delay(failures, &settings).as_secs()).collect();
     assert_eq!(waits, [0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
-    assert_eq!(backoff::delay(usize::MAX, &settings), Duration::from_secs(60));
-    assert_eq!(backoff::failures_max(&settings), 7);
+    assert_eq!(restart_backoff::restart_delay(usize::MAX, &settings), Duration::from_secs(60));
+    assert_eq!(restart_backoff::remembered_failures_max(&settings), 7);
     let endless = ReconcileSettings { backoff_initial: Duration::ZERO, ..settings };
-    assert_eq!(backoff::failures_max(&endless), 64);
+    assert_eq!(restart_backoff::remembered_failures_max(&endless), 64);
 }
 
 #[test]
@@ -31,10 +32,10 @@ fn idle_clusters_are_suspended() {
         &initial_state(),
         &[create("a", options.clone()), create("b", options), create("never", with_nodes(1))],
     );
-    let idle = |since: i64| Activity { running: 0, queued: 0, idle_since: Some(since) };
-    let busy = Activity { running: 1, queued: 0, idle_since: None };
+    let idle = |since: i64| ClusterActivity { running: 0, queued: 0, idle_since: Some(since) };
+    let busy = ClusterActivity { running: 1, queued: 0, idle_since: None };
     let id = |name: &str| desired.cluster_named(name).expect("the cluster was created").id;
-    let asleep = |first: Activity, now_us: i64| {
+    let asleep = |first: ClusterActivity, now_us: i64| {
         let activity = [(id("a"), first), (id("b"), busy), (id("never"), idle(0)), (id("default"), idle(0))];
         let changes = suspend_idle(&desired, &activity.into_iter().collect(), now_us);
         changes.len()

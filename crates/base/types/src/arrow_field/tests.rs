@@ -1,7 +1,7 @@
 use arrow_schema::{DataType, Field};
 
 use crate::SqlType;
-use crate::samples::all_types;
+use crate::sample_values::all_types;
 
 #[test]
 fn every_type_survives_the_way_through_arrow() {

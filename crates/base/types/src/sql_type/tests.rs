@@ -1,5 +1,5 @@
 use super::SqlType;
-use crate::samples::all_types;
+use crate::sample_values::all_types;
 
 #[test]
 fn numbers_and_modifiers_survive_the_way_through_postgres() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use generated_docs::{check_page, code, table};
+use generated_docs::{check_page, inline_code, markdown_table};
 
 use crate::Condition;
 
@@ -178,10 +178,10 @@ fn the_page_of_errors_is_that_of_the_code() {
         let title = title.unwrap_or_else(|| panic!("class {class} has no title"));
         let rows = conditions.into_iter().map(|condition| {
             let (meaning, to_do) = advice(condition);
-            vec![code(condition.sqlstate()), words(condition), meaning.to_owned(), to_do.to_owned()]
+            vec![inline_code(condition.sqlstate()), words(condition), meaning.to_owned(), to_do.to_owned()]
         });
         page.push_str(&format!("\n\n## Class {class}: {title}\n\n"));
-        page.push_str(table(&["SQLSTATE", "condition", "meaning", "what to do"], rows).trim_end());
+        page.push_str(markdown_table(&["SQLSTATE", "condition", "meaning", "what to do"], rows).trim_end());
     }
     check_page("reference/errors.md", "Errors", &page);
 }

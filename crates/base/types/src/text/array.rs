@@ -31,7 +31,7 @@ pub fn parse_array(text: &str, push: &mut dyn FnMut(Option<&str>) -> SqlResult<(
         }
         let is_quoted = rest.starts_with('"');
         element.clear();
-        rest = if is_quoted { read_quoted(&rest[1..], &mut element) } else { read_plain(rest, &mut element) }
+        rest = if is_quoted { read_quoted(&rest[1..], &mut element) } else { read_unquoted(rest, &mut element) }
             .ok_or_else(|| malformed("Unexpected end of input."))?;
         if !is_quoted && element.is_empty() {
             return Err(malformed("Unexpected array element."));
@@ -60,7 +60,7 @@ fn read_quoted<'a>(text: &'a str, element: &mut String) -> Option<&'a str> {
     None
 }
 
-fn read_plain<'a>(text: &'a str, element: &mut String) -> Option<&'a str> {
+fn read_unquoted<'a>(text: &'a str, element: &mut String) -> Option<&'a str> {
     let mut characters = text.char_indices();
     let mut kept = 0;
     while let Some((index, character)) = characters.next() {
@@ -101,13 +101,13 @@ impl<'a> ArrayWriter<'a> {
 
     /// Appends NULL.
     pub fn null(&mut self) {
-        self.separate();
+        self.write_separator();
         self.out.push_str("NULL");
     }
 
     /// Appends an element given in its type's text form, quoted where the array syntax needs it.
     pub fn element(&mut self, text: &str) {
-        self.separate();
+        self.write_separator();
         let is_plain = !text.is_empty()
             && !text.eq_ignore_ascii_case("null")
             && !text.bytes().any(|byte| {
@@ -132,7 +132,7 @@ impl<'a> ArrayWriter<'a> {
         self.out.push('}');
     }
 
-    fn separate(&mut self) {
+    fn write_separator(&mut self) {
         if !self.is_first {
             self.out.push(',');
         }

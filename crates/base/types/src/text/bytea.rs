@@ -28,7 +28,7 @@ pub(super) fn push_hex(byte: u8, out: &mut String) {
     out.push(char::from(DIGITS[usize::from(byte & 15)]));
 }
 
-pub(super) fn nibble(digit: u8) -> Option<u8> {
+pub(super) fn parse_hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
@@ -46,7 +46,7 @@ fn parse_hex(text: &str, digits: &[u8]) -> SqlResult<Vec<u8>> {
         if high.is_none() && matches!(digit, b' ' | b'\n' | b'\t' | b'\r') {
             continue;
         }
-        let Some(value) = nibble(digit) else {
+        let Some(value) = parse_hex_digit(digit) else {
             let shown = text.get(index + 2..).and_then(|rest| rest.chars().next()).unwrap_or('?');
             return Err(invalid(format!("invalid hexadecimal digit: \"{shown}\"")));
         };

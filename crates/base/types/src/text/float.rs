@@ -11,7 +11,7 @@ mod tests;
 /// Parses a `double precision`; overflow and underflow are `22003`.
 pub fn parse_float8(text: &str) -> SqlResult<f64> {
     let word = trim(text);
-    let value: f64 = filter_spelling(word)
+    let value: f64 = accept_postgres_spelling(word)
         .and_then(|word| word.parse().ok())
         .ok_or_else(|| invalid_syntax("double precision", text))?;
     if (value.is_infinite() && !names_infinity(word)) || (value == 0.0 && has_nonzero_digit(word)) {
@@ -23,8 +23,9 @@ pub fn parse_float8(text: &str) -> SqlResult<f64> {
 /// Parses a `real`; overflow and underflow are `22003`.
 pub fn parse_float4(text: &str) -> SqlResult<f32> {
     let word = trim(text);
-    let value: f32 =
-        filter_spelling(word).and_then(|word| word.parse().ok()).ok_or_else(|| invalid_syntax("real", text))?;
+    let value: f32 = accept_postgres_spelling(word)
+        .and_then(|word| word.parse().ok())
+        .ok_or_else(|| invalid_syntax("real", text))?;
     if (value.is_infinite() && !names_infinity(word)) || (value == 0.0 && has_nonzero_digit(word)) {
         return Err(out_of_range(word, "real"));
     }
@@ -34,18 +35,18 @@ pub fn parse_float4(text: &str) -> SqlResult<f32> {
 /// Appends a `double precision`: `1`, `0.1`, `1e+20`, `NaN`, `-Infinity`, `-0`.
 pub fn format_float8(value: f64, out: &mut String) {
     if !format_special(value, out) {
-        let mut scientific = Scientific::default();
+        let mut scientific = ScientificNotation::default();
         write!(scientific, "{value:e}").expect("the buffer holds every shortest float");
-        scientific.spell(15, out);
+        scientific.write_postgres_form(15, out);
     }
 }
 
 /// Appends a `real`.
 pub fn format_float4(value: f32, out: &mut String) {
     if !format_special(f64::from(value), out) {
-        let mut scientific = Scientific::default();
+        let mut scientific = ScientificNotation::default();
         write!(scientific, "{value:e}").expect("the buffer holds every shortest float");
-        scientific.spell(6, out);
+        scientific.write_postgres_form(6, out);
     }
 }
 
@@ -67,12 +68,12 @@ fn format_special(value: f64, out: &mut String) -> bool {
 
 /// Rust's `{:e}` form of a float on the stack: digits with at most one point, `e`, exponent.
 #[derive(Default)]
-struct Scientific {
+struct ScientificNotation {
     bytes: [u8; 32],
     len: usize,
 }
 
-impl Write for Scientific {
+impl Write for ScientificNotation {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let end = self.len + text.len();
         self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?.copy_from_slice(text.as_bytes());
@@ -81,9 +82,9 @@ impl Write for Scientific {
     }
 }
 
-impl Scientific {
+impl ScientificNotation {
     /// Appends the value positionally for exponents from -4 to below `positional_end`, else with an exponent of two or more digits.
-    fn spell(&self, positional_end: i32, out: &mut String) {
+    fn write_postgres_form(&self, positional_end: i32, out: &mut String) {
         let text = std::str::from_utf8(&self.bytes[..self.len]).expect("only UTF-8 text is written to the buffer");
         let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an exponent");
         let exponent: i32 = exponent.parse().expect("{:e} writes a whole exponent");
@@ -123,7 +124,7 @@ impl Scientific {
 }
 
 /// Returns `word` if PostgreSQL accepts its spelling. Rust accepts a few more, such as a lone point.
-fn filter_spelling(word: &str) -> Option<&str> {
+fn accept_postgres_spelling(word: &str) -> Option<&str> {
     let first = word.bytes().find(|byte| !matches!(byte, b'+' | b'-'))?;
     (first.is_ascii_digit() || first == b'.' || names_infinity(word) || names_nan(word)).then_some(word)
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::civil::US_PER_DAY;
-use super::datetime::{fraction_us, invalid_datetime};
+use super::calendar_date::US_PER_DAY;
+use super::datetime_parser::{fraction_us, invalid_datetime};
 use super::time::push_fraction;
 use crate::{Condition, Interval, SqlError, SqlResult};
 
@@ -42,7 +42,7 @@ pub fn parse_interval_in(text: &str, units: Option<IntervalUnits>) -> SqlResult<
         Some(designators) => parts.read_iso(designators)?,
         None => parts.read_words(trimmed, units)?,
     }
-    Ok(limit(parts.finish()?, units))
+    Ok(truncate_to_units(parts.finish()?, units))
 }
 
 /// Appends the nonzero parts of an interval, each with its sign; `00:00:00` if all are zero.
@@ -79,7 +79,7 @@ pub fn format_interval(value: &Interval, out: &mut String) {
 }
 
 /// Truncates fields smaller than the last one of `units`.
-fn limit(value: Interval, units: Option<IntervalUnits>) -> Interval {
+fn truncate_to_units(value: Interval, units: Option<IntervalUnits>) -> Interval {
     use IntervalUnits as U;
     let Interval { months, days, microseconds } = value;
     let whole = |unit: i64| microseconds / unit * unit;
@@ -94,47 +94,47 @@ fn limit(value: Interval, units: Option<IntervalUnits>) -> Interval {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum IntervalUnit {
     Months(i64),
     Days(i64),
     Microseconds(i64),
 }
 
-impl Unit {
-    const SECOND: Unit = Unit::Microseconds(1_000_000);
-    const DAY: Unit = Unit::Days(1);
+impl IntervalUnit {
+    const SECOND: IntervalUnit = IntervalUnit::Microseconds(1_000_000);
+    const DAY: IntervalUnit = IntervalUnit::Days(1);
 
-    fn named(word: &str) -> Option<Unit> {
+    fn from_name(word: &str) -> Option<IntervalUnit> {
         Some(match word {
             "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsecon" | "microsecond" | "microseconds" => {
-                Unit::Microseconds(1)
+                IntervalUnit::Microseconds(1)
             }
             "ms" | "msec" | "msecs" | "msecond" | "mseconds" | "millisecon" | "millisecond" | "milliseconds" => {
-                Unit::Microseconds(1000)
+                IntervalUnit::Microseconds(1000)
             }
-            "s" | "sec" | "secs" | "second" | "seconds" => Unit::SECOND,
-            "m" | "min" | "mins" | "minute" | "minutes" => Unit::Microseconds(60_000_000),
-            "h" | "hr" | "hrs" | "hour" | "hours" => Unit::Microseconds(3_600_000_000),
-            "d" | "day" | "days" => Unit::DAY,
-            "w" | "week" | "weeks" => Unit::Days(7),
-            "mon" | "mons" | "month" | "months" => Unit::Months(1),
-            "y" | "yr" | "yrs" | "year" | "years" => Unit::Months(12),
-            "dec" | "decs" | "decade" | "decades" => Unit::Months(120),
-            "c" | "cent" | "century" | "centuries" => Unit::Months(1_200),
-            "mil" | "mils" | "millennium" | "millennia" => Unit::Months(12_000),
+            "s" | "sec" | "secs" | "second" | "seconds" => IntervalUnit::SECOND,
+            "m" | "min" | "mins" | "minute" | "minutes" => IntervalUnit::Microseconds(60_000_000),
+            "h" | "hr" | "hrs" | "hour" | "hours" => IntervalUnit::Microseconds(3_600_000_000),
+            "d" | "day" | "days" => IntervalUnit::DAY,
+            "w" | "week" | "weeks" => IntervalUnit::Days(7),
+            "mon" | "mons" | "month" | "months" => IntervalUnit::Months(1),
+            "y" | "yr" | "yrs" | "year" | "years" => IntervalUnit::Months(12),
+            "dec" | "decs" | "decade" | "decades" => IntervalUnit::Months(120),
+            "c" | "cent" | "century" | "centuries" => IntervalUnit::Months(1_200),
+            "mil" | "mils" | "millennium" | "millennia" => IntervalUnit::Months(12_000),
             _ => return None,
         })
     }
 
-    fn of(units: Option<IntervalUnits>) -> Unit {
+    fn for_bare_number(units: Option<IntervalUnits>) -> IntervalUnit {
         use IntervalUnits as U;
         match units {
-            Some(U::Year) => Unit::Months(12),
-            Some(U::Month | U::YearToMonth) => Unit::Months(1),
-            Some(U::Day) => Unit::DAY,
-            Some(U::Hour | U::DayToHour) => Unit::Microseconds(3_600_000_000),
-            Some(U::Minute | U::DayToMinute | U::HourToMinute) => Unit::Microseconds(60_000_000),
-            _ => Unit::SECOND,
+            Some(U::Year) => IntervalUnit::Months(12),
+            Some(U::Month | U::YearToMonth) => IntervalUnit::Months(1),
+            Some(U::Day) => IntervalUnit::DAY,
+            Some(U::Hour | U::DayToHour) => IntervalUnit::Microseconds(3_600_000_000),
+            Some(U::Minute | U::DayToMinute | U::HourToMinute) => IntervalUnit::Microseconds(60_000_000),
+            _ => IntervalUnit::SECOND,
         }
     }
 }
@@ -145,13 +145,13 @@ struct IntervalParser<'a> {
     months: i64,
     days: i64,
     microseconds: i64,
-    is_seen: bool,
+    has_fields: bool,
 }
 
 /// Number in the text: sign, integer part, and the digits after the point.
 struct Number<'a> {
     negative: bool,
-    whole: i64,
+    integer_part: i64,
     fraction: &'a str,
 }
 
@@ -165,7 +165,7 @@ impl<'a> IntervalParser<'a> {
     }
 
     fn finish(&self) -> SqlResult<Interval> {
-        if !self.is_seen {
+        if !self.has_fields {
             return Err(self.invalid());
         }
         match (i32::try_from(self.months), i32::try_from(self.days)) {
@@ -177,7 +177,7 @@ impl<'a> IntervalParser<'a> {
     fn read_words(&mut self, text: &'a str, units: Option<IntervalUnits>) -> SqlResult<()> {
         let mut rest = text.strip_prefix('@').unwrap_or(text).trim_start();
         while !rest.is_empty() {
-            if rest.eq_ignore_ascii_case("ago") && self.is_seen {
+            if rest.eq_ignore_ascii_case("ago") && self.has_fields {
                 let negated = (self.months.checked_neg(), self.days.checked_neg(), self.microseconds.checked_neg());
                 let (Some(months), Some(days), Some(microseconds)) = negated else {
                     return Err(self.field_out_of_range());
@@ -218,15 +218,15 @@ impl<'a> IntervalParser<'a> {
                 Some(IntervalUnits::DayToHour | IntervalUnits::DayToMinute | IntervalUnits::DayToSecond)
             );
             let unit = if unit_text[..token_end].contains(':') || (days_lead && token_end != 0) {
-                Unit::DAY
+                IntervalUnit::DAY
             } else {
-                Unit::of(units)
+                IntervalUnit::for_bare_number(units)
             };
-            self.add(&number, unit)?;
+            self.add_quantity(&number, unit)?;
             return Ok(unit_text);
         }
-        let unit = Unit::named(&word.to_ascii_lowercase()).ok_or_else(|| self.invalid())?;
-        self.add(&number, unit)?;
+        let unit = IntervalUnit::from_name(&word.to_ascii_lowercase()).ok_or_else(|| self.invalid())?;
+        self.add_quantity(&number, unit)?;
         Ok(&unit_text[word_end..])
     }
 
@@ -242,11 +242,11 @@ impl<'a> IntervalParser<'a> {
             return Err(self.invalid());
         }
         let whole = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| self.field_out_of_range())? };
-        Ok((Number { negative, whole, fraction }, rest))
+        Ok((Number { negative, integer_part: whole, fraction }, rest))
     }
 
-    fn add(&mut self, number: &Number, unit: Unit) -> SqlResult<()> {
-        self.is_seen = true;
+    fn add_quantity(&mut self, number: &Number, unit: IntervalUnit) -> SqlResult<()> {
+        self.has_fields = true;
         let sign = if number.negative { -1 } else { 1 };
         let fraction: f64 = if number.fraction.is_empty() {
             0.0
@@ -254,18 +254,18 @@ impl<'a> IntervalParser<'a> {
             format!("0.{}", number.fraction).parse().map_err(|_| self.invalid())?
         };
         let added = match unit {
-            Unit::Months(size) => number
-                .whole
+            IntervalUnit::Months(size) => number
+                .integer_part
                 .checked_mul(size * sign)
                 .and_then(|months| self.months.checked_add(months))
                 .map(|months| self.months = months),
-            Unit::Days(size) => number
-                .whole
+            IntervalUnit::Days(size) => number
+                .integer_part
                 .checked_mul(size * sign)
                 .and_then(|days| self.days.checked_add(days))
                 .map(|days| self.days = days),
-            Unit::Microseconds(size) => {
-                let whole = number.whole.checked_mul(size * sign);
+            IntervalUnit::Microseconds(size) => {
+                let whole = number.integer_part.checked_mul(size * sign);
                 whole.and_then(|us| self.microseconds.checked_add(us)).map(|us| self.microseconds = us)
             }
         };
@@ -274,11 +274,11 @@ impl<'a> IntervalParser<'a> {
             return Ok(());
         }
         match unit {
-            Unit::SECOND => self.add_microseconds(sign * fraction_us(number.fraction)),
-            Unit::Microseconds(size) => self.add_microseconds(sign * rounded(fraction * to_f64(size))),
-            Unit::Days(size) => self.add_day_fraction(fraction * to_f64(size * sign)),
-            Unit::Months(1) => self.add_day_fraction(fraction * to_f64(30 * sign)),
-            Unit::Months(size) => {
+            IntervalUnit::SECOND => self.add_microseconds(sign * fraction_us(number.fraction)),
+            IntervalUnit::Microseconds(size) => self.add_microseconds(sign * rounded(fraction * to_f64(size))),
+            IntervalUnit::Days(size) => self.add_day_fraction(fraction * to_f64(size * sign)),
+            IntervalUnit::Months(1) => self.add_day_fraction(fraction * to_f64(30 * sign)),
+            IntervalUnit::Months(size) => {
                 self.months += sign * rounded(fraction * to_f64(size));
                 Ok(())
             }
@@ -325,7 +325,7 @@ impl<'a> IntervalParser<'a> {
             .checked_mul(3_600_000_000)
             .and_then(|us| us.checked_add((minutes * 60 + seconds) * 1_000_000 + fraction_us(fraction)));
         let us = us.ok_or_else(|| self.field_out_of_range())?;
-        self.is_seen = true;
+        self.has_fields = true;
         self.add_microseconds(if negative { -us } else { us })?;
         Ok(rest)
     }
@@ -346,7 +346,7 @@ impl<'a> IntervalParser<'a> {
             .ok_or_else(|| self.field_out_of_range())?;
         self.months =
             self.months.checked_add(if negative { -total } else { total }).ok_or_else(|| self.field_out_of_range())?;
-        self.is_seen = true;
+        self.has_fields = true;
         Ok(rest)
     }
 
@@ -358,12 +358,14 @@ impl<'a> IntervalParser<'a> {
         };
         if 4 < date.len() && date.as_bytes()[4] == b'-' {
             let fields: Vec<&str> = date.split('-').collect();
-            for (field, unit) in fields.iter().zip([Unit::Months(12), Unit::Months(1), Unit::DAY]) {
+            for (field, unit) in
+                fields.iter().zip([IntervalUnit::Months(12), IntervalUnit::Months(1), IntervalUnit::DAY])
+            {
                 let (number, rest) = self.read_number(false, field)?;
                 if !rest.is_empty() {
                     return Err(self.invalid());
                 }
-                self.add(&number, unit)?;
+                self.add_quantity(&number, unit)?;
             }
             return match time {
                 Some(time) if self.read_clock(false, time, None)?.is_empty() => Ok(()),
@@ -372,25 +374,25 @@ impl<'a> IntervalParser<'a> {
             };
         }
         self.read_designators(date, |designator| match designator {
-            b'Y' => Some(Unit::Months(12)),
-            b'M' => Some(Unit::Months(1)),
-            b'W' => Some(Unit::Days(7)),
-            b'D' => Some(Unit::DAY),
+            b'Y' => Some(IntervalUnit::Months(12)),
+            b'M' => Some(IntervalUnit::Months(1)),
+            b'W' => Some(IntervalUnit::Days(7)),
+            b'D' => Some(IntervalUnit::DAY),
             _ => None,
         })?;
         match time {
             None => Ok(()),
             Some("") => Err(self.invalid()),
             Some(time) => self.read_designators(time, |designator| match designator {
-                b'H' => Some(Unit::Microseconds(3_600_000_000)),
-                b'M' => Some(Unit::Microseconds(60_000_000)),
-                b'S' => Some(Unit::SECOND),
+                b'H' => Some(IntervalUnit::Microseconds(3_600_000_000)),
+                b'M' => Some(IntervalUnit::Microseconds(60_000_000)),
+                b'S' => Some(IntervalUnit::SECOND),
                 _ => None,
             }),
         }
     }
 
-    fn read_designators(&mut self, text: &'a str, unit_of: impl Fn(u8) -> Option<Unit>) -> SqlResult<()> {
+    fn read_designators(&mut self, text: &'a str, unit_of: impl Fn(u8) -> Option<IntervalUnit>) -> SqlResult<()> {
         let mut rest = text;
         while !rest.is_empty() {
             let (negative, unsigned) = match rest.as_bytes()[0] {
@@ -400,7 +402,7 @@ impl<'a> IntervalParser<'a> {
             };
             let (number, after) = self.read_number(negative, unsigned)?;
             let unit = after.bytes().next().and_then(&unit_of).ok_or_else(|| self.invalid())?;
-            self.add(&number, unit)?;
+            self.add_quantity(&number, unit)?;
             rest = &after[1..];
         }
         Ok(())

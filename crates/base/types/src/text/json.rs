@@ -9,8 +9,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::value_guard::check_growth;
-use crate::{Condition, SqlError, SqlResult, ValueGuard};
+use crate::value_memory::check_growth;
+use crate::{Condition, SqlError, SqlResult, ValueMemoryCounter};
 
 #[cfg(test)]
 mod tests;
@@ -39,10 +39,10 @@ pub fn check_json(text: &str) -> SqlResult<()> {
 
 /// Parses a JSON value.
 pub fn parse_json(text: &str) -> SqlResult<Json<'_>> {
-    let mut reader = JsonParser { text, at: 0, decodes_strings: true, guard: ValueGuard::default() };
-    let value = reader.value(0)?;
+    let mut reader = JsonParser { text, position: 0, decodes_strings: true, memory: ValueMemoryCounter::default() };
+    let value = reader.parse_value(0)?;
     reader.skip_space();
-    if reader.at != text.len() { Err(reader.invalid()) } else { Ok(value) }
+    if reader.position != text.len() { Err(reader.invalid()) } else { Ok(value) }
 }
 
 /// Returns the `jsonb` normal form of JSON text.
@@ -84,17 +84,17 @@ pub fn format_json_string(text: &str, out: &mut String) {
 /// Returns the members of a valid JSON object, with decoded keys and the text of values; `None` if it is not an object.
 #[must_use]
 pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
-    let mut reader = JsonParser { text, at: 0, decodes_strings: false, guard: ValueGuard::default() };
+    let mut reader = JsonParser { text, position: 0, decodes_strings: false, memory: ValueMemoryCounter::default() };
     reader.skip_space();
-    reader.take(b'{').then(|| reader.member_spans())?
+    reader.consume(b'{').then(|| reader.member_spans())?
 }
 
 /// Returns the text of the elements of a valid JSON array; `None` if it is not an array.
 #[must_use]
 pub fn elements(text: &str) -> Option<Vec<&str>> {
-    let mut reader = JsonParser { text, at: 0, decodes_strings: false, guard: ValueGuard::default() };
+    let mut reader = JsonParser { text, position: 0, decodes_strings: false, memory: ValueMemoryCounter::default() };
     reader.skip_space();
-    reader.take(b'[').then(|| reader.element_spans())?
+    reader.consume(b'[').then(|| reader.element_spans())?
 }
 
 /// Decodes a valid JSON string; `None` if it is not a string.
@@ -104,7 +104,9 @@ pub fn string_value(text: &str) -> Option<Cow<'_, str>> {
     if !trimmed.starts_with('"') {
         return None;
     }
-    JsonParser { text: trimmed, at: 0, decodes_strings: true, guard: ValueGuard::default() }.string().ok()
+    JsonParser { text: trimmed, position: 0, decodes_strings: true, memory: ValueMemoryCounter::default() }
+        .parse_string()
+        .ok()
 }
 
 impl Json<'_> {
@@ -209,33 +211,33 @@ fn write_number(text: &str, out: &mut String) -> SqlResult<()> {
 
 struct JsonParser<'a> {
     text: &'a str,
-    at: usize,
+    position: usize,
     /// Whether strings are decoded; for spans of validated text only their ends matter.
     decodes_strings: bool,
     /// Counter of the memory of the parsed value.
-    guard: ValueGuard,
+    memory: ValueMemoryCounter,
 }
 
 impl<'a> JsonParser<'a> {
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.position).copied()
     }
 
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
+            self.position += 1;
         }
     }
 
-    fn take(&mut self, byte: u8) -> bool {
+    fn consume(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
+        self.position += usize::from(found);
         found
     }
 
     fn invalid(&self) -> SqlError {
         let error = SqlError::new(Condition::InvalidTextRepresentation, "invalid input syntax for type json");
-        let rest = &self.text[self.text.floor_char_boundary(self.at)..];
+        let rest = &self.text[self.text.floor_char_boundary(self.position)..];
         let Some(first) = rest.chars().next() else {
             return error.with_detail("The input string ended unexpectedly.");
         };
@@ -244,7 +246,7 @@ impl<'a> JsonParser<'a> {
         error.with_detail(format!("Token \"{token}\" is invalid."))
     }
 
-    fn value(&mut self, depth: usize) -> SqlResult<Json<'a>> {
+    fn parse_value(&mut self, depth: usize) -> SqlResult<Json<'a>> {
         if DEPTH_MAX < depth {
             return Err(SqlError::new(
                 Condition::StatementTooComplex,
@@ -252,22 +254,22 @@ impl<'a> JsonParser<'a> {
             ));
         }
         self.skip_space();
-        let start = self.at;
+        let start = self.position;
         match self.peek() {
-            Some(b'{') => self.object(depth),
-            Some(b'[') => self.array(depth),
-            Some(b'"') => self.string().map(Json::String),
+            Some(b'{') => self.parse_object(depth),
+            Some(b'[') => self.parse_array(depth),
+            Some(b'"') => self.parse_string().map(Json::String),
             Some(b'-' | b'0'..=b'9') => {
-                self.number()?;
-                Ok(Json::Number(Cow::Borrowed(&self.text[start..self.at])))
+                self.parse_number()?;
+                Ok(Json::Number(Cow::Borrowed(&self.text[start..self.position])))
             }
             _ => {
                 for (word, value) in [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))] {
-                    let after = self.text.as_bytes().get(self.at + word.len());
-                    if self.text[self.text.floor_char_boundary(self.at)..].starts_with(word)
+                    let after = self.text.as_bytes().get(self.position + word.len());
+                    if self.text[self.text.floor_char_boundary(self.position)..].starts_with(word)
                         && !after.is_some_and(u8::is_ascii_alphanumeric)
                     {
-                        self.at += word.len();
+                        self.position += word.len();
                         return Ok(value);
                     }
                 }
@@ -276,11 +278,11 @@ impl<'a> JsonParser<'a> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> SqlResult<Json<'a>> {
-        self.at += 1;
+    fn parse_object(&mut self, depth: usize) -> SqlResult<Json<'a>> {
+        self.position += 1;
         let mut members = Vec::new();
         self.skip_space();
-        if self.take(b'}') {
+        if self.consume(b'}') {
             return Ok(Json::Object(members));
         }
         loop {
@@ -288,66 +290,66 @@ impl<'a> JsonParser<'a> {
             if self.peek() != Some(b'"') {
                 return Err(self.invalid());
             }
-            let key = self.string()?;
+            let key = self.parse_string()?;
             self.skip_space();
-            if !self.take(b':') {
+            if !self.consume(b':') {
                 return Err(self.invalid());
             }
-            let value = self.value(depth + 1)?;
-            self.guard.add_scratch(size_of::<(Cow<'_, str>, Json<'_>)>() + key.len())?;
+            let value = self.parse_value(depth + 1)?;
+            self.memory.add_scratch(size_of::<(Cow<'_, str>, Json<'_>)>() + key.len())?;
             members.push((key, value));
             self.skip_space();
-            if self.take(b'}') {
+            if self.consume(b'}') {
                 return Ok(Json::Object(members));
             }
-            if !self.take(b',') {
+            if !self.consume(b',') {
                 return Err(self.invalid());
             }
         }
     }
 
-    fn array(&mut self, depth: usize) -> SqlResult<Json<'a>> {
-        self.at += 1;
+    fn parse_array(&mut self, depth: usize) -> SqlResult<Json<'a>> {
+        self.position += 1;
         let mut elements = Vec::new();
         self.skip_space();
-        if self.take(b']') {
+        if self.consume(b']') {
             return Ok(Json::Array(elements));
         }
         loop {
-            let value = self.value(depth + 1)?;
-            self.guard.add_scratch(size_of::<Json<'_>>())?;
+            let value = self.parse_value(depth + 1)?;
+            self.memory.add_scratch(size_of::<Json<'_>>())?;
             elements.push(value);
             self.skip_space();
-            if self.take(b']') {
+            if self.consume(b']') {
                 return Ok(Json::Array(elements));
             }
-            if !self.take(b',') {
+            if !self.consume(b',') {
                 return Err(self.invalid());
             }
         }
     }
 
-    fn number(&mut self) -> SqlResult<()> {
+    fn parse_number(&mut self) -> SqlResult<()> {
         let digits = |reader: &mut Self| {
-            let start = reader.at;
+            let start = reader.position;
             while reader.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-                reader.at += 1;
+                reader.position += 1;
             }
-            reader.at - start
+            reader.position - start
         };
-        self.take(b'-');
+        self.consume(b'-');
         let starts_with_zero = self.peek() == Some(b'0');
         let whole = digits(self);
         if whole == 0 || (starts_with_zero && whole != 1) {
             return Err(self.invalid());
         }
-        if self.take(b'.') && digits(self) == 0 {
+        if self.consume(b'.') && digits(self) == 0 {
             return Err(self.invalid());
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if !self.take(b'+') {
-                self.take(b'-');
+            self.position += 1;
+            if !self.consume(b'+') {
+                self.consume(b'-');
             }
             if digits(self) == 0 {
                 return Err(self.invalid());
@@ -360,19 +362,19 @@ impl<'a> JsonParser<'a> {
     }
 
     /// Parses a string, starting at its opening quote.
-    fn string(&mut self) -> SqlResult<Cow<'a, str>> {
+    fn parse_string(&mut self) -> SqlResult<Cow<'a, str>> {
         if self.peek() != Some(b'"') {
             return Err(self.invalid());
         }
-        self.at += 1;
-        let start = self.at;
+        self.position += 1;
+        let start = self.position;
         let mut decoded = String::new();
         let mut plain_from = start;
         loop {
             match self.peek() {
                 Some(b'"') => {
-                    let end = self.at;
-                    self.at += 1;
+                    let end = self.position;
+                    self.position += 1;
                     if decoded.is_empty() && plain_from == start {
                         return Ok(Cow::Borrowed(&self.text[start..end]));
                     }
@@ -381,13 +383,13 @@ impl<'a> JsonParser<'a> {
                 }
                 Some(b'\\') => {
                     if self.decodes_strings {
-                        decoded.push_str(&self.text[plain_from..self.at]);
+                        decoded.push_str(&self.text[plain_from..self.position]);
                     }
-                    self.at += 1;
-                    let character = self.escape()?;
+                    self.position += 1;
+                    let character = self.parse_escape()?;
                     if self.decodes_strings {
                         decoded.push(character);
-                        plain_from = self.at;
+                        plain_from = self.position;
                     }
                 }
                 Some(0..0x20) => {
@@ -400,7 +402,7 @@ impl<'a> JsonParser<'a> {
                         self.peek().unwrap_or_default()
                     )));
                 }
-                Some(_) => self.at += 1,
+                Some(_) => self.position += 1,
                 None => {
                     return Err(SqlError::new(
                         Condition::InvalidTextRepresentation,
@@ -412,7 +414,7 @@ impl<'a> JsonParser<'a> {
         }
     }
 
-    fn escape(&mut self) -> SqlResult<char> {
+    fn parse_escape(&mut self) -> SqlResult<char> {
         let letter = self.peek();
         let character = match letter {
             Some(b'"') => '"',
@@ -424,27 +426,27 @@ impl<'a> JsonParser<'a> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => {
-                self.at += 1;
-                return self.unicode_escape();
+                self.position += 1;
+                return self.parse_unicode_escape();
             }
             _ => return Err(self.invalid()),
         };
-        self.at += 1;
+        self.position += 1;
         Ok(character)
     }
 
-    fn unicode_escape(&mut self) -> SqlResult<char> {
+    fn parse_unicode_escape(&mut self) -> SqlResult<char> {
         let invalid = |detail: &str| {
             SqlError::new(Condition::InvalidTextRepresentation, "invalid input syntax for type json")
                 .with_detail(detail)
         };
-        let first = self.four_hex()?;
+        let first = self.parse_four_hex_digits()?;
         let code = match first {
             0xd800..0xdc00 => {
-                if !(self.take(b'\\') && self.take(b'u')) {
+                if !(self.consume(b'\\') && self.consume(b'u')) {
                     return Err(invalid("Unicode low surrogate must follow a high surrogate."));
                 }
-                let second = self.four_hex()?;
+                let second = self.parse_four_hex_digits()?;
                 if !(0xdc00..0xe000).contains(&second) {
                     return Err(invalid("Unicode low surrogate must follow a high surrogate."));
                 }
@@ -460,15 +462,15 @@ impl<'a> JsonParser<'a> {
         char::from_u32(code).ok_or_else(|| invalid("Unicode escape is no character."))
     }
 
-    fn four_hex(&mut self) -> SqlResult<u32> {
+    fn parse_four_hex_digits(&mut self) -> SqlResult<u32> {
         let mut code = 0;
         for _ in 0..4 {
-            let digit = self.peek().and_then(super::bytea::nibble).ok_or_else(|| {
+            let digit = self.peek().and_then(super::bytea::parse_hex_digit).ok_or_else(|| {
                 SqlError::new(Condition::InvalidTextRepresentation, "invalid input syntax for type json")
                     .with_detail("\"\\u\" must be followed by four hexadecimal digits.")
             })?;
             code = code << 4 | u32::from(digit);
-            self.at += 1;
+            self.position += 1;
         }
         Ok(code)
     }
@@ -476,32 +478,32 @@ impl<'a> JsonParser<'a> {
     /// Skips one value of validated text without recursion.
     fn skip_value(&mut self) -> Option<&'a str> {
         self.skip_space();
-        let start = self.at;
+        let start = self.position;
         let mut depth = 0_usize;
         loop {
             match self.peek()? {
                 b'"' => {
-                    self.string().ok()?;
+                    self.parse_string().ok()?;
                 }
                 b'{' | b'[' => {
                     depth += 1;
-                    self.at += 1;
+                    self.position += 1;
                 }
                 b'}' | b']' => {
                     depth = depth.checked_sub(1)?;
-                    self.at += 1;
+                    self.position += 1;
                 }
-                b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => self.position += 1,
                 _ => {
                     while self.peek().is_some_and(|byte| {
                         !matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r' | b':' | b'"')
                     }) {
-                        self.at += 1;
+                        self.position += 1;
                     }
                 }
             }
             if depth == 0 {
-                return Some(&self.text[start..self.at]);
+                return Some(&self.text[start..self.position]);
             }
         }
     }
@@ -509,19 +511,19 @@ impl<'a> JsonParser<'a> {
     fn member_spans(&mut self) -> Option<Vec<(Cow<'a, str>, &'a str)>> {
         let mut spans = Vec::new();
         self.skip_space();
-        if self.take(b'}') {
+        if self.consume(b'}') {
             return Some(spans);
         }
         loop {
             self.skip_space();
             self.decodes_strings = true;
-            let key = self.string().ok()?;
+            let key = self.parse_string().ok()?;
             self.decodes_strings = false;
             self.skip_space();
-            self.take(b':');
+            self.consume(b':');
             spans.push((key, self.skip_value()?));
             self.skip_space();
-            if !self.take(b',') {
+            if !self.consume(b',') {
                 return Some(spans);
             }
         }
@@ -530,13 +532,13 @@ impl<'a> JsonParser<'a> {
     fn element_spans(&mut self) -> Option<Vec<&'a str>> {
         let mut spans = Vec::new();
         self.skip_space();
-        if self.take(b']') {
+        if self.consume(b']') {
             return Some(spans);
         }
         loop {
             spans.push(self.skip_value()?);
             self.skip_space();
-            if !self.take(b',') {
+            if !self.consume(b',') {
                 return Some(spans);
             }
         }

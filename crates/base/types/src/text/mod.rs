@@ -6,16 +6,16 @@
 //!
 //! In reading order:
 //! - `bool.rs`, `integer.rs`, `float.rs`, `numeric.rs`: booleans and numbers
-//! - `civil.rs`: calendar arithmetic
-//! - `date.rs`, `time.rs`, `timestamp.rs`: dates and times in ISO form; `datetime.rs`: in any other form
+//! - `calendar_date.rs`: calendar arithmetic
+//! - `date.rs`, `time.rs`, `timestamp.rs`: dates and times in ISO form; `datetime_parser.rs`: in any other form
 //! - `interval.rs`, `bytea.rs`, `uuid.rs`, `array.rs`, `json.rs`: the other types
 
 mod array;
 mod bool;
 mod bytea;
-mod civil;
+mod calendar_date;
 mod date;
-mod datetime;
+mod datetime_parser;
 mod float;
 mod integer;
 mod interval;
@@ -28,12 +28,12 @@ mod uuid;
 pub use self::array::{ArrayWriter, parse_array};
 pub use self::bool::{format_bool, parse_bool};
 pub use self::bytea::{format_bytea, parse_bytea};
-pub use self::civil::{
-    Civil, DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, civil_from_days,
+pub use self::calendar_date::{
+    CivilDate, DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, civil_from_days,
     days_from_civil, days_in_month,
 };
 pub use self::date::{format_date, parse_date, parse_date_in};
-pub use self::datetime::{DateContext, DateOrder};
+pub use self::datetime_parser::{DateContext, DateOrder};
 pub use self::float::{format_float4, format_float8, parse_float4, parse_float8};
 pub use self::integer::{format_int, parse_int2, parse_int4, parse_int8, parse_oid};
 pub use self::interval::{IntervalUnits, format_interval, parse_interval, parse_interval_in};

@@ -12,7 +12,7 @@ mod tests;
 /// Digits beyond the scale are rounded half away from zero; too many digits before the point are `22003`. For `numeric`
 /// without modifiers (38,10) nothing is rounded: a value that does not fit exactly is `22003`.
 pub fn parse_numeric(text: &str, precision: u8, scale: u8) -> SqlResult<i128> {
-    if let Some(value) = parse_short(text.as_bytes(), scale)
+    if let Some(value) = parse_short_numeric(text.as_bytes(), scale)
         && value.unsigned_abs() < numeric::power_of_ten(precision).unsigned_abs()
     {
         return Ok(value);
@@ -39,9 +39,9 @@ pub fn parse_numeric_exact(text: &str) -> SqlResult<(i128, u8, u8)> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumericPosition {
     /// The number is equal to this multiple.
-    At(i128),
+    EqualTo(i128),
     /// The number is between this multiple and the next, both of which are in the range.
-    After(i128),
+    Between(i128),
     /// The number is greater than the range.
     Above,
     /// The number is less than the range.
@@ -63,9 +63,9 @@ pub fn numeric_position(text: &str, scale: u8, least: i128, greatest: i128) -> S
     } else if floor > greatest || (floor == greatest && !is_exact) {
         NumericPosition::Above
     } else if is_exact {
-        NumericPosition::At(floor)
+        NumericPosition::EqualTo(floor)
     } else {
-        NumericPosition::After(floor)
+        NumericPosition::Between(floor)
     })
 }
 
@@ -101,7 +101,7 @@ pub fn format_numeric(value: i128, scale: u8, out: &mut String) {
 
 /// Parses the common case quickly: a sign and up to 18 digits, at most `scale` of them after a point. `None` for other
 /// text.
-fn parse_short(bytes: &[u8], scale: u8) -> Option<i128> {
+fn parse_short_numeric(bytes: &[u8], scale: u8) -> Option<i128> {
     let (negative, digits) = match bytes {
         [b'-', digits @ ..] => (true, digits),
         digits => (false, digits),
@@ -133,8 +133,8 @@ fn parse_short(bytes: &[u8], scale: u8) -> Option<i128> {
 struct NumericLiteral<'a> {
     text: &'a str,
     negative: bool,
-    whole: &'a [u8],
-    fraction: &'a [u8],
+    integer_digits: &'a [u8],
+    fraction_digits: &'a [u8],
     fraction_count: usize,
     exponent: i64,
 }
@@ -149,7 +149,7 @@ impl<'a> NumericLiteral<'a> {
         };
         let is_special = |name: &str| unsigned.eq_ignore_ascii_case(name.as_bytes());
         if (is_special("nan") && word.len() == 3) || is_special("infinity") || is_special("inf") {
-            return Err(SqlError::unsupported(format_args!("numeric value \"{word}\"")));
+            return Err(SqlError::unsupported(format_args!("the special numeric value \"{word}\"")));
         }
         let whole_count = unsigned.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (whole, rest) = unsigned.split_at(whole_count);
@@ -166,9 +166,14 @@ impl<'a> NumericLiteral<'a> {
         };
         let exponent = exponent.filter(|exponent| exponent.abs() <= 1_000_000);
         match exponent {
-            Some(exponent) if !(whole.is_empty() && fraction.is_empty()) => {
-                Ok(Self { text: word, negative, whole, fraction, fraction_count: fraction.len(), exponent })
-            }
+            Some(exponent) if !(whole.is_empty() && fraction.is_empty()) => Ok(Self {
+                text: word,
+                negative,
+                integer_digits: whole,
+                fraction_digits: fraction,
+                fraction_count: fraction.len(),
+                exponent,
+            }),
             _ => Err(invalid_syntax("numeric", text)),
         }
     }
@@ -176,8 +181,8 @@ impl<'a> NumericLiteral<'a> {
     /// Returns the greatest multiple of 10^-`scale` that is not greater than the number, and whether it equals the
     /// number; `None` if it has more than 38 digits.
     fn floor(&self, scale: u8) -> Option<(i128, bool)> {
-        let digits = || self.whole.iter().chain(self.fraction).map(|byte| byte - b'0');
-        let whole_count = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
+        let digits = || self.integer_digits.iter().chain(self.fraction_digits).map(|byte| byte - b'0');
+        let whole_count = i64::try_from(self.integer_digits.len()).unwrap_or(i64::MAX);
         let retained = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
         let kept_written = usize::try_from(retained.max(0)).unwrap_or(usize::MAX);
         let mut value = 0_i128;
@@ -192,7 +197,7 @@ impl<'a> NumericLiteral<'a> {
             value = value * 10 + i128::from(digit);
         }
         if value != 0 {
-            let written = self.whole.len() + self.fraction.len();
+            let written = self.integer_digits.len() + self.fraction_digits.len();
             let zeros = u8::try_from(kept_written.saturating_sub(written)).ok()?;
             value = value.checked_mul(numeric::checked_power_of_ten(zeros)?)?;
         }
@@ -205,15 +210,21 @@ impl<'a> NumericLiteral<'a> {
     }
 
     fn scaled(&self, precision: u8, scale: u8, exactly: bool) -> SqlResult<i128> {
-        let digits = || self.whole.iter().chain(self.fraction).map(|byte| byte - b'0').skip_while(|digit| *digit == 0);
-        let total_count = self.whole.len() + self.fraction.len();
+        let digits = || {
+            self.integer_digits
+                .iter()
+                .chain(self.fraction_digits)
+                .map(|byte| byte - b'0')
+                .skip_while(|digit| *digit == 0)
+        };
+        let total_count = self.integer_digits.len() + self.fraction_digits.len();
         let leading_zeros = total_count - digits().count();
         // Number of digits at or above the last retained position.
-        let whole_count = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
+        let whole_count = i64::try_from(self.integer_digits.len()).unwrap_or(i64::MAX);
         let retained = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
         let kept = retained.saturating_sub(i64::try_from(leading_zeros).unwrap_or(i64::MAX));
         let significant = total_count - leading_zeros;
-        let overflow = || Err(overflow(self.text, precision, scale, exactly));
+        let overflow = || Err(overflow_error(self.text, precision, scale, exactly));
         if significant == 0 {
             return Ok(0);
         }
@@ -234,10 +245,10 @@ impl<'a> NumericLiteral<'a> {
             }
             rounds_up = digits().nth(kept).is_some_and(|digit| 5 <= digit);
             if exactly && digits().skip(kept).any(|digit| digit != 0) {
-                return Err(inexact(self.text));
+                return Err(inexact_error(self.text));
             }
         } else if exactly {
-            return Err(inexact(self.text));
+            return Err(inexact_error(self.text));
         }
         if rounds_up {
             value += 1;
@@ -249,14 +260,14 @@ impl<'a> NumericLiteral<'a> {
     }
 }
 
-fn overflow(text: &str, precision: u8, scale: u8, exactly: bool) -> SqlError {
+fn overflow_error(text: &str, precision: u8, scale: u8, exactly: bool) -> SqlError {
     if exactly {
-        return inexact(text);
+        return inexact_error(text);
     }
     numeric::field_overflow_error(precision, scale)
 }
 
-fn inexact(text: &str) -> SqlError {
+fn inexact_error(text: &str) -> SqlError {
     SqlError::new(Condition::NumericValueOutOfRange, format!("value \"{text}\" is out of range for type numeric"))
         .with_detail(
             "numeric without precision and scale holds 28 digits before and 10 digits after the decimal point.",

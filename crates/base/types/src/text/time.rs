@@ -1,8 +1,8 @@
 //! Text form of `time`, whose values are microseconds since midnight, up to 24:00:00.
 
 use super::DateContext;
-use super::date::push_two;
-use super::datetime::{invalid_datetime, parse_datetime};
+use super::date::push_two_digits;
+use super::datetime_parser::{invalid_datetime, parse_datetime};
 use crate::SqlResult;
 
 #[cfg(test)]
@@ -10,7 +10,7 @@ mod tests;
 
 /// Parses a time of day such as `04:05:06.789`, `04:05 PM` or `040506`, ignoring a date or zone in the text.
 pub fn parse_time(text: &str) -> SqlResult<i64> {
-    if let Some((us, rest)) = iso_time(text.as_bytes())
+    if let Some((us, rest)) = parse_iso_time(text.as_bytes())
         && rest.is_empty()
     {
         return Ok(us);
@@ -28,11 +28,11 @@ pub fn parse_time(text: &str) -> SqlResult<i64> {
 /// Appends `HH:MM:SS`, with up to six fractional digits if the fraction is not zero.
 pub fn format_time(us: i64, out: &mut String) {
     let seconds = u32::try_from(us.div_euclid(1_000_000)).unwrap_or_default();
-    push_two(seconds / 3600, out);
+    push_two_digits(seconds / 3600, out);
     out.push(':');
-    push_two(seconds / 60 % 60, out);
+    push_two_digits(seconds / 60 % 60, out);
     out.push(':');
-    push_two(seconds % 60, out);
+    push_two_digits(seconds % 60, out);
     push_fraction(u32::try_from(us.rem_euclid(1_000_000)).expect("below a million"), out);
 }
 
@@ -54,7 +54,7 @@ pub(super) fn push_fraction(microseconds: u32, out: &mut String) {
 
 /// Parses a time in the form `HH:MM:SS[.ffffff]` at the start of `bytes`, if in range; returns it with the remaining
 /// bytes.
-pub(super) fn iso_time(bytes: &[u8]) -> Option<(i64, &[u8])> {
+pub(super) fn parse_iso_time(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let [h1, h2, b':', m1, m2, b':', s1, s2, rest @ ..] = bytes else { return None };
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
     let (hours, minutes, seconds) =

@@ -2,11 +2,11 @@
 //! with `+00` appended for `timestamptz`.
 
 use super::DateContext;
-use super::civil::{TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, days_from_civil};
-use super::date::{day_of, days_of, format_date, iso_date};
-use super::datetime::{NamedInstant, invalid_datetime, parse_datetime};
-use super::time::{format_time, iso_time};
-use crate::zone::push_offset;
+use super::calendar_date::{TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, days_from_civil};
+use super::date::{checked_days, format_date, parse_iso_date, resolve_day};
+use super::datetime_parser::{NamedInstant, invalid_datetime, parse_datetime};
+use super::time::{format_time, parse_iso_time};
+use crate::time_zone::push_offset;
 use crate::{Condition, SessionZone, SqlError, SqlResult};
 
 #[cfg(test)]
@@ -19,7 +19,7 @@ pub fn parse_timestamp(text: &str) -> SqlResult<i64> {
 
 /// Parses a timestamp in a session's date order.
 pub fn parse_timestamp_in(text: &str, context: &DateContext) -> SqlResult<i64> {
-    if let Some((us, rest)) = iso_timestamp(text)
+    if let Some((us, rest)) = parse_iso_timestamp(text)
         && rest.is_empty()
     {
         return us;
@@ -29,12 +29,12 @@ pub fn parse_timestamp_in(text: &str, context: &DateContext) -> SqlResult<i64> {
         (Some(civil), None) => {
             i64::from(days_from_civil(civil.year, civil.month, civil.day)) * US_PER_DAY + written.time_us.unwrap_or(0)
         }
-        (None, Some(NamedInstant::Universal(0))) => 0,
-        (None, Some(NamedInstant::Universal(us))) => context.zone.to_local(us),
-        (None, Some(day)) => i64::from(day_of(day, context)) * US_PER_DAY + written.time_us.unwrap_or(0),
+        (None, Some(NamedInstant::Utc(0))) => 0,
+        (None, Some(NamedInstant::Utc(us))) => context.zone.to_local(us),
+        (None, Some(day)) => i64::from(resolve_day(day, context)) * US_PER_DAY + written.time_us.unwrap_or(0),
         _ => return Err(invalid_datetime("timestamp", text)),
     };
-    in_range(us, text)
+    check_range(us, text)
 }
 
 /// Parses a timestamp with time zone and returns universal time. Without a zone in the text it is local to `zone`.
@@ -44,9 +44,9 @@ pub fn parse_timestamptz(text: &str, zone: &SessionZone) -> SqlResult<i64> {
 
 /// Parses a timestamp with time zone in a session's zone and date order and returns universal time.
 pub fn parse_timestamptz_in(text: &str, context: &DateContext) -> SqlResult<i64> {
-    if let Some((us, rest)) = iso_timestamp(text) {
+    if let Some((us, rest)) = parse_iso_timestamp(text) {
         match rest {
-            [] => return us.and_then(|local| in_range(context.zone.to_universal(local), text)),
+            [] => return us.and_then(|local| check_range(context.zone.to_universal(local), text)),
             [sign @ (b'+' | b'-'), h1 @ b'0'..=b'9', h2 @ b'0'..=b'9', minutes @ ..] => {
                 let minutes = match minutes {
                     [] => Some(0),
@@ -61,10 +61,10 @@ pub fn parse_timestamptz_in(text: &str, context: &DateContext) -> SqlResult<i64>
                 {
                     let east = (hours * 60 + minutes) * 60_000_000;
                     return us
-                        .and_then(|local| in_range(if *sign == b'+' { local - east } else { local + east }, text));
+                        .and_then(|local| check_range(if *sign == b'+' { local - east } else { local + east }, text));
                 }
             }
-            [b'Z' | b'z'] => return us.and_then(|universal| in_range(universal, text)),
+            [b'Z' | b'z'] => return us.and_then(|universal| check_range(universal, text)),
             _ => {}
         }
     }
@@ -75,13 +75,13 @@ pub fn parse_timestamptz_in(text: &str, context: &DateContext) -> SqlResult<i64>
             let days = i64::from(days_from_civil(civil.year, civil.month, civil.day));
             zone.to_universal(days * US_PER_DAY + written.time_us.unwrap_or(0))
         }
-        (None, Some(NamedInstant::Universal(us))) => us,
+        (None, Some(NamedInstant::Utc(us))) => us,
         (None, Some(day)) => {
-            zone.to_universal(i64::from(day_of(day, context)) * US_PER_DAY + written.time_us.unwrap_or(0))
+            zone.to_universal(i64::from(resolve_day(day, context)) * US_PER_DAY + written.time_us.unwrap_or(0))
         }
         _ => return Err(invalid_datetime("timestamp with time zone", text)),
     };
-    in_range(universal, text)
+    check_range(universal, text)
 }
 
 /// Appends `YYYY-MM-DD HH:MM:SS[.ffffff]`.
@@ -109,18 +109,18 @@ pub fn format_timestamptz(us: i64, zone: &SessionZone, out: &mut String) {
 }
 
 /// Parses a timestamp in ISO form at the start of the text; returns it with the remaining text.
-fn iso_timestamp(text: &str) -> Option<(SqlResult<i64>, &[u8])> {
+fn parse_iso_timestamp(text: &str) -> Option<(SqlResult<i64>, &[u8])> {
     let bytes = text.as_bytes();
-    let civil = iso_date(bytes)?;
+    let civil = parse_iso_date(bytes)?;
     let (time_us, rest) = match &bytes[10..] {
         [] => (0, &bytes[10..]),
-        [b' ' | b'T', time @ ..] => iso_time(time)?,
+        [b' ' | b'T', time @ ..] => parse_iso_time(time)?,
         _ => return None,
     };
-    Some((days_of(civil, text).map(|days| i64::from(days) * US_PER_DAY + time_us), rest))
+    Some((checked_days(civil, text).map(|days| i64::from(days) * US_PER_DAY + time_us), rest))
 }
 
-fn in_range(us: i64, text: &str) -> SqlResult<i64> {
+fn check_range(us: i64, text: &str) -> SqlResult<i64> {
     if (TIMESTAMP_US_MIN..=TIMESTAMP_US_MAX).contains(&us) {
         Ok(us)
     } else {

@@ -20,7 +20,7 @@ fn read(text: &[u8]) -> Option<[u8; 16]> {
     let mut rest = inner;
     for (index, byte) in bytes.iter_mut().enumerate() {
         let [high, low, after @ ..] = rest else { return None };
-        *byte = super::bytea::nibble(*high)? << 4 | super::bytea::nibble(*low)?;
+        *byte = super::bytea::parse_hex_digit(*high)? << 4 | super::bytea::parse_hex_digit(*low)?;
         rest = match after {
             [b'-', after @ ..] if index % 2 == 1 && index != 15 => after,
             after => after,

@@ -1,4 +1,4 @@
-use cluster_model::desired::DEFAULT_NAME;
+use cluster_model::desired_state::DEFAULT_CLUSTER_NAME;
 use cluster_model::{Author, Change, ClusterOptions, Grantee, IfExists, Privilege, RoleRef};
 use tempfile::TempDir;
 use types::{Oid, QueryId, Random, SystemClock, SystemRandom};
@@ -58,8 +58,9 @@ const ANYONE: Request = Request { statement: QueryId(1), user: Oid(20_000), weig
 async fn default_has_a_worker_with_all_resources() {
     let house = TestServer::new();
     let choice = house.clusters.choose(&role(20_000, false), None, None, None).expect("all roles may use default");
-    assert_eq!(choice, Choice::Run(house.id(DEFAULT_NAME)));
-    let lease = house.clusters.lease(house.id(DEFAULT_NAME)).expect("default has a worker before the first pass");
+    assert_eq!(choice, Choice::Run(house.id(DEFAULT_CLUSTER_NAME)));
+    let lease =
+        house.clusters.lease(house.id(DEFAULT_CLUSTER_NAME)).expect("default has a worker before the first pass");
     let rows = house.clusters.worker_rows();
     assert_eq!((rows.len(), rows[0].worker.id, rows[0].worker.running), (1, lease.worker(), 0));
     assert_eq!(rows[0].worker.spec.share.millicores, 2_000);
@@ -76,7 +77,7 @@ async fn admission_follows_the_clusters_state() {
     let options = ClusterOptions { auto_resume: Some(false), ..ClusterOptions::default() };
     house.apply(Change::Alter { name: "c".to_owned(), options }).await.expect("the cluster exists");
     assert_eq!(house.mode("c"), AdmissionMode::Closed, "without AUTO_RESUME statements are refused");
-    let chosen = house.clusters.resolve_chosen(&role(10, true), "c").expect("the cluster exists");
+    let chosen = house.clusters.find_usable_cluster(&role(10, true), "c").expect("the cluster exists");
     let refused = house.clusters.choose(&role(10, true), Some(&chosen), None, None).expect_err("it is suspended");
     assert_eq!(refused.condition, Condition::ObjectNotInPrerequisiteState);
     house.apply(Change::Resume { name: "c".to_owned() }).await.expect("it is suspended");
@@ -91,9 +92,9 @@ async fn a_chosen_cluster_survives_a_rename() {
     let house = TestServer::new();
     house.create("old", ClusterOptions::default()).await.expect("create a cluster");
     let (root, user) = (role(10, true), role(20_000, false));
-    let denied = house.clusters.resolve_chosen(&user, "old").expect_err("the role lacks USAGE");
+    let denied = house.clusters.find_usable_cluster(&user, "old").expect_err("the role lacks USAGE");
     assert_eq!(denied.condition, Condition::InsufficientPrivilege);
-    let chosen = house.clusters.resolve_chosen(&root, "old").expect("the cluster exists");
+    let chosen = house.clusters.find_usable_cluster(&root, "old").expect("the cluster exists");
     house.apply(Change::Rename { name: "old".to_owned(), to: "new".to_owned() }).await.expect("the cluster exists");
     let choose = || house.clusters.choose(&root, Some(&chosen), None, None);
     assert_eq!(choose().expect("the renamed cluster is the chosen one"), Choice::Run(house.id("new")));
@@ -124,14 +125,14 @@ async fn a_transaction_stays_on_its_written_cluster() {
     assert_eq!(choose(Some(house.id("a")), None), Choice::Run(house.id("a")));
     assert_eq!(choose(None, Some(house.id("a"))), Choice::Run(house.id("a")));
     assert_eq!(
-        choose(None, Some(house.id(DEFAULT_NAME))),
+        choose(None, Some(house.id(DEFAULT_CLUSTER_NAME))),
         Choice::Run(house.id("b")),
         "an unusable cluster is ignored"
     );
     drop(busy);
     let change = Change::RemoveRole { role: user.role.oid };
     house.clusters.apply(vec![change], Author::Instance).await.expect("the role owns no clusters");
-    assert_eq!(choose(None, None), Choice::Run(house.id(DEFAULT_NAME)));
+    assert_eq!(choose(None, None), Choice::Run(house.id(DEFAULT_CLUSTER_NAME)));
     assert!(house.clusters.plane.desired().referenced_roles().is_empty());
 }
 

@@ -1,11 +1,11 @@
 //! Tests of reconciliation over many passes, with a simulated worker host.
 
-mod simulation;
+mod fault_simulation;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_model::desired::{Change, ClusterId, ClusterOptions, DesiredState, WorkerOptions};
+use cluster_model::desired_state::{Change, ClusterId, ClusterOptions, DesiredState, WorkerOptions};
 use cluster_model::reconcile::{Action, ReconcileSettings, reconcile};
 use cluster_model::worker::WorkerState::{self, Draining, Ready};
 use cluster_model::{Resources, StopReason, Worker, WorkerId};
@@ -336,7 +336,7 @@ fn hardware_changes_slot_by_slot() {
         let workers = world.host.observe();
         let now = world.clock.monotonic();
         assert_eq!(
-            cluster_model::serving::serving_workers(&cluster, &workers, now, &world.settings).len(),
+            cluster_model::serving_workers::serving_workers(&cluster, &workers, now, &world.settings).len(),
             3,
             "all slots have a serving worker"
         );

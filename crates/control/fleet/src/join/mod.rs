@@ -2,15 +2,16 @@
 //!
 //! The worker connects and identifies itself with [`Hello`]: the first time with the secret of its ticket or a token,
 //! later with its certificate. The instance answers with [`Welcome`]: certificate, slot and resources. The worker
-//! reports its task address with [`Joined`] and then sends a heartbeat ([`Heartbeat`]) every second. Either side closes the
-//! connection when it has heard nothing for [`SILENCE_TIMEOUT`], and the worker connects again. New shards ([`ShardAnnouncement`]) are
-//! announced over separate connections to the worker's task listener, so that they do not delay heartbeats.
+//! reports its task address with [`Joined`] and then sends a heartbeat ([`Heartbeat`]) every second. Either side closes
+//! the connection when it has heard nothing for [`SILENCE_TIMEOUT`], and the worker connects again. New shards
+//! ([`ShardAnnouncement`]) are announced over separate connections to the worker's task listener, so that they do not
+//! delay heartbeats.
 //!
-//! `message.rs` has the messages, `frame.rs` their framing and `server.rs` the instance's end; the worker's end is
-//! `worker/connection.rs`.
+//! `messages.rs` has the messages, `message_framing.rs` their framing and `server.rs` the instance's end; the worker's
+//! end is `worker/instance_connection.rs`.
 
-mod frame;
-mod message;
+mod message_framing;
+mod messages;
 mod server;
 
 #[cfg(test)]
@@ -18,9 +19,9 @@ mod tests;
 
 use std::time::Duration;
 
-pub(crate) use frame::{FrameError, read_message, write_message};
-pub(crate) use message::{
-    Base64Bytes, FromInstance, FromWorker, HandoverReport, HandoverRequest, Heartbeat, Hello, Joined, PROTOCOL,
+pub(crate) use message_framing::{FrameError, read_message, write_message};
+pub(crate) use messages::{
+    Base64Bytes, FromInstance, FromWorker, HandoverReport, HandoverRequest, Heartbeat, Hello, Joined, PROTOCOL_VERSION,
     ShardAnnouncement, Token, Welcome, WorkerAssignment, WorkerResources,
 };
 pub(crate) use server::{ConnectionNumber, WorkerRegistry, serve_join};

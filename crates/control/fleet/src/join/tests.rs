@@ -1,7 +1,7 @@
 use cluster_model::{ClusterId, WorkerId, WorkerOptions};
 use proptest::prelude::*;
 
-use super::frame::FRAME_BYTES_MAX;
+use super::message_framing::FRAME_BYTES_MAX;
 use super::*;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -30,32 +30,32 @@ fn encode_all(messages: &[FromInstance]) -> Vec<u8> {
     })
 }
 
-fn means() -> WorkerResources {
+fn resources() -> WorkerResources {
     WorkerResources {
         cores: 2,
         memory_bytes: u64::MAX,
         cache_bytes: 0,
         cache_disk_bytes: 1,
-        cache_disk_part: 4,
+        cache_disk_divisor: 4,
         options: WorkerOptions { max_cache_pct: Some(100), ..WorkerOptions::default() },
     }
 }
 
 #[test]
 fn messages_round_trip() {
-    let place = WorkerAssignment {
+    let assignment = WorkerAssignment {
         cluster: ClusterId(3),
         slot: 63,
         storage: "s3://bucket/prefix".to_owned(),
         folder: "/data/workers".into(),
         reserve_bytes: 1 << 28,
     };
-    let welcome = Welcome { certificate: Base64Bytes(vec![0, 255, 7]), place, means: means() };
+    let welcome = Welcome { certificate: Base64Bytes(vec![0, 255, 7]), assignment, resources: resources() };
     let said = [
         FromInstance::Welcome(Box::new(welcome)),
         FromInstance::Refused("no".to_owned()),
-        FromInstance::Heard,
-        FromInstance::Configure(means()),
+        FromInstance::HeartbeatReceived,
+        FromInstance::Configure(resources()),
         FromInstance::Drain,
         FromInstance::Certificate(Base64Bytes(Vec::new())),
         FromInstance::Stop,
@@ -82,7 +82,7 @@ fn unknown_fields_are_ignored() {
 
 #[test]
 fn truncated_and_oversized_messages_are_errors() {
-    let frame = encode_all(&[FromInstance::Configure(means())]);
+    let frame = encode_all(&[FromInstance::Configure(resources())]);
     for length in 1..frame.len() {
         assert!(matches!(decode_all::<FromInstance>(&frame[..length]), Err(FrameError::Io(_))), "{length}");
     }
@@ -114,7 +114,7 @@ proptest! {
 
     #[test]
     fn decoding_never_panics_on_damaged_messages(at in 0_usize..400, byte: u8) {
-        let mut frame = encode_all(&[FromInstance::Configure(means()), FromInstance::Heard]);
+        let mut frame = encode_all(&[FromInstance::Configure(resources()), FromInstance::HeartbeatReceived]);
         let length = frame.len();
         frame[at % length] = byte;
         let _ = decode_all::<FromInstance>(&frame);

@@ -5,22 +5,22 @@
 //! heartbeats are watched, and whoever created them reports their end.
 //!
 //! - `worker_entry.rs`: the state of one worker
-//! - `registry.rs`: admission of joining workers, and handling of their messages
+//! - `join_handling.rs`: admission of joining workers, and handling of their messages
 //! - `process.rs`: a process identified by pidfd, so that its end is seen even if another process is its parent
-//! - `roster.rs`: the file with which the next instance takes over the workers
-//! - `resources.rs`: resource shares of workers
-//! - `hold.rs`: statements that run on workers
-//! - `announce.rs`: messages about new shards
+//! - `roster_file.rs`: the file with which the next instance takes over the workers
+//! - `worker_resources.rs`: resource shares of workers
+//! - `statement_registration.rs`: statements that run on workers
+//! - `announce_shards.rs`: messages about new shards
 //! - `unreachable_workers.rs`: workers that the instance can reach but a query could not
 
-mod announce;
-mod hold;
+mod announce_shards;
+mod join_handling;
 mod process;
-mod registry;
-mod resources;
-mod roster;
+mod roster_file;
+mod statement_registration;
 mod unreachable_workers;
 mod worker_entry;
+mod worker_resources;
 
 #[cfg(test)]
 mod tests;
@@ -35,26 +35,26 @@ use std::time::Duration;
 use cluster_model::{ClusterId, StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
 use control_plane::{Revisions, StartRequest, TokenWorkerHost, WorkerHost};
 use exchange::{CacheWarmingStats, Dialer};
-use hold::StatementHold;
 use parking_lot::Mutex;
-use resources::{dedicated_resources, shared_resources};
 use scheduler::WorkerRegistration;
+use statement_registration::StatementRegistration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use types::{Clock, Random};
 use worker_entry::WorkerEntry;
+use worker_resources::{dedicated_resources, shared_resources};
 
 use crate::TICKET_VARIABLE;
-use crate::authority::Authority;
-use crate::dial::{TlsDialer, task_url};
+use crate::certificate_authority::Authority;
 use crate::fleet::FleetSettings;
-use crate::identity::CertificateName;
 use crate::join::{Base64Bytes, FromInstance, HandoverRequest, WorkerResources};
+use crate::join_ticket::{SecretHash, Ticket};
+use crate::mutual_tls::CertificateName;
 use crate::slot_folder;
-use crate::ticket::{SecretHash, Ticket};
+use crate::task_dialer::{TlsDialer, task_url};
 pub use process::can_watch_processes;
 use process::{Exit, Process};
-use roster::{Roster, RosterFile};
+use roster_file::{Roster, RosterFile};
 
 /// Time between a stop message and SIGKILL.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ pub struct CacheStatistics {
     /// Block lookups that were not served from memory.
     pub misses: u64,
     /// Statistics of the pre-warming with new shards.
-    pub ahead: CacheWarmingStats,
+    pub warming: CacheWarmingStats,
 }
 
 #[derive(Default)]
@@ -93,7 +93,7 @@ struct HostState {
     workers: BTreeMap<WorkerId, WorkerEntry>,
     /// True once the instance shuts down; no worker is started any more.
     is_closing: bool,
-    next_hold: u64,
+    next_statement: u64,
     next_connection: u64,
     next_handover: u64,
 }
@@ -149,9 +149,9 @@ impl WorkerProcesses {
     /// Registers one statement on those of `workers` that are ready, until the returned value is dropped; `None` if
     /// none is ready.
     #[must_use]
-    pub fn hold(&self, workers: &[Worker]) -> Option<Box<dyn WorkerRegistration>> {
+    pub fn register_statement(&self, workers: &[Worker]) -> Option<Box<dyn WorkerRegistration>> {
         let host = self.weak_self.upgrade()?;
-        StatementHold::try_new(&host, workers).map(|held| Box::new(held) as Box<dyn WorkerRegistration>)
+        StatementRegistration::try_new(&host, workers).map(|held| Box::new(held) as Box<dyn WorkerRegistration>)
     }
 
     /// Returns the bytes of memory that a worker's tasks use, as last reported; `None` for a worker of another host.
@@ -180,7 +180,7 @@ impl WorkerProcesses {
         let number = hosted.next_handover;
         let (done, taken) = oneshot::channel();
         if let Some(one) = hosted.workers.get_mut(&worker)
-            && one.send(FromInstance::TakeOver(HandoverRequest { number, from, slots }))
+            && one.send(FromInstance::StartHandover(HandoverRequest { number, from, slots }))
         {
             one.handovers.insert(number, done);
         }
@@ -234,26 +234,28 @@ impl WorkerProcesses {
         for one in self.state.lock().workers.values().filter(|one| one.connection.is_some()) {
             match self.authority.sign(CertificateName::Worker(one.worker().id), &one.public_key) {
                 Ok(certificate) => drop(one.send(FromInstance::Certificate(Base64Bytes(certificate.to_vec())))),
-                Err(error) => tracing::warn!(worker = %one.worker().id, %error, "could not renew its certificate"),
+                Err(error) => {
+                    tracing::warn!(worker = %one.worker().id, %error, "could not renew the certificate of a worker");
+                }
             }
         }
     }
 
     /// Takes over the workers in the roster of an earlier instance.
     fn recover_workers(&self) {
-        let kept = self.roster.load();
-        let is_same_boot = kept.boot == process::boot_id();
-        let can_come_back = kept.address == Some(self.address);
+        let roster = self.roster.load();
+        let is_same_boot = roster.boot_id == process::boot_id();
+        let can_come_back = roster.address == Some(self.address);
         let now = self.clock.monotonic();
-        for entry in kept.workers {
-            if entry.life.is_some() {
+        for entry in roster.workers {
+            if entry.host_uid.is_some() {
                 // It knows the join address independently of this instance, and has a certificate.
                 if entry.has_joined {
                     self.state.lock().workers.insert(entry.id, WorkerEntry::from_roster(entry, None, now));
                 }
                 continue;
             }
-            let process = is_same_boot.then(|| Process::find(entry.pid, entry.began));
+            let process = is_same_boot.then(|| Process::find(entry.pid, entry.start_ticks));
             let Some(process) = process.flatten() else { continue };
             if !can_come_back || !entry.has_joined {
                 process.kill();
@@ -283,7 +285,7 @@ impl WorkerProcesses {
     }
 
     /// Returns the resources of a worker.
-    fn resources_of(&self, one: &WorkerEntry) -> WorkerResources {
+    fn worker_resources(&self, one: &WorkerEntry) -> WorkerResources {
         let own = if one.host_uid.is_some() { dedicated_resources } else { shared_resources };
         own(&one.worker().spec, &self.settings)
     }
@@ -341,7 +343,7 @@ impl WorkerProcesses {
     fn save_roster(&self) {
         let _one = self.save_lock.lock();
         let workers = self.state.lock().workers.values().filter_map(WorkerEntry::roster_entry).collect();
-        let roster = Roster { boot: process::boot_id(), address: Some(self.address), workers };
+        let roster = Roster { boot_id: process::boot_id(), address: Some(self.address), workers };
         if let Err(error) = self.roster.save(&roster) {
             tracing::warn!(%error, "could not write the worker roster; the next instance cannot take over the workers");
         }
@@ -380,7 +382,7 @@ impl WorkerHost for WorkerProcesses {
             let is_linked = one.connection.is_some();
             let before = std::mem::replace(&mut one.worker_mut().spec, spec.clone());
             // A worker that is not connected gets its resources when it joins.
-            if is_linked && !one.send(FromInstance::Configure(self.resources_of(one))) {
+            if is_linked && !one.send(FromInstance::Configure(self.worker_resources(one))) {
                 // Keep the old spec, so that reconciliation sees the difference and repeats the action.
                 one.worker_mut().spec = before;
                 return;

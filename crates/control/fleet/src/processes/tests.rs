@@ -5,7 +5,7 @@ use types::SystemRandom;
 
 use super::*;
 use crate::fixtures::{clock, settings};
-use crate::identity::{Credentials, TlsIdentity};
+use crate::mutual_tls::{Credentials, TlsIdentity};
 
 fn start(slot: u32) -> StartRequest {
     let share = Resources { millicores: 1_000, memory_bytes: 1 << 20 };
@@ -138,7 +138,7 @@ async fn statements_count_on_all_workers_of_their_cluster() {
     let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     let (id, process) = sleeping(&host);
-    assert!(host.hold(&host.observe()).is_none(), "a worker that has not joined gets no statements");
+    assert!(host.register_statement(&host.observe()).is_none(), "a worker that has not joined gets no statements");
     let ready = |host: &WorkerProcesses| {
         let mut hosted = host.state.lock();
         hosted
@@ -148,14 +148,14 @@ async fn statements_count_on_all_workers_of_their_cluster() {
             .mark_joined("127.0.0.1:1".to_owned(), Duration::ZERO);
     };
     ready(&host);
-    let first = host.hold(&host.observe()).expect("the worker is ready");
-    let second = host.hold(&host.observe()).expect("the worker is ready");
+    let first = host.register_statement(&host.observe()).expect("the worker is ready");
+    let second = host.register_statement(&host.observe()).expect("the worker is ready");
     assert_eq!(first.worker_processes()[0].id, id);
     assert_eq!(host.observe()[0].running, 2);
     drop(second);
     host.drain(id);
     assert_eq!((host.observe()[0].running, host.observe()[0].state), (1, WorkerState::Draining));
-    assert!(host.hold(&host.observe()).is_none(), "a draining worker gets no statements");
+    assert!(host.register_statement(&host.observe()).is_none(), "a draining worker gets no statements");
     let seen = host.changes().current();
     assert!(!first.shutdown_token().is_cancelled());
     host.stop(id, StopReason::GracePeriodExceeded);

@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::CacheStatistics;
 use super::process::Process;
-use super::roster::RosterEntry;
+use super::roster_file::RosterEntry;
 use crate::join::{ConnectionNumber, FromInstance, Heartbeat};
-use crate::ticket::SecretHash;
+use crate::join_ticket::SecretHash;
 
 /// Detail shown for a worker that sends heartbeats but that a query could not reach.
 const UNREACHABLE_DETAIL: &str = "a query could not reach it";
@@ -93,15 +93,15 @@ impl WorkerEntry {
     pub(super) fn from_roster(entry: RosterEntry, process: Option<Process>, now: Duration) -> Self {
         let start = StartRequest { cluster: entry.cluster, slot: entry.slot, spec: entry.spec };
         let mut found = Self::new(entry.id, &start, None, now);
-        (found.process, found.host_uid, found.has_joined) = (process, entry.life, true);
+        (found.process, found.host_uid, found.has_joined) = (process, entry.host_uid, true);
         found
     }
 
     /// Creates the state of a worker that joins with a verified token.
-    pub(super) fn from_token(id: WorkerId, vouched: VerifiedWorker, now: Duration) -> Self {
-        let VerifiedWorker { cluster, slot, spec, host_uid: life } = vouched;
+    pub(super) fn from_token(id: WorkerId, verified: VerifiedWorker, now: Duration) -> Self {
+        let VerifiedWorker { cluster, slot, spec, host_uid } = verified;
         let mut come = Self::new(id, &StartRequest { cluster, slot, spec }, None, now);
-        come.host_uid = Some(life);
+        come.host_uid = Some(host_uid);
         come
     }
 
@@ -147,13 +147,14 @@ impl WorkerEntry {
 
     /// Returns its cache statistics, with shards that could not be announced counted as dropped.
     pub(super) fn cache_statistics(&self) -> CacheStatistics {
-        let Heartbeat { cache_hits, cache_misses, ahead_shards, ahead_blocks, ahead_dropped, .. } = self.heartbeat;
-        let ahead = CacheWarmingStats {
-            shards: ahead_shards,
-            blocks: ahead_blocks,
-            dropped: ahead_dropped + self.unannounced_shards,
+        let Heartbeat { cache_hits, cache_misses, prewarmed_shards, prewarmed_blocks, prewarming_skipped, .. } =
+            self.heartbeat;
+        let warming = CacheWarmingStats {
+            shards: prewarmed_shards,
+            blocks: prewarmed_blocks,
+            dropped: prewarming_skipped + self.unannounced_shards,
         };
-        CacheStatistics { hits: cache_hits, misses: cache_misses, ahead }
+        CacheStatistics { hits: cache_hits, misses: cache_misses, warming }
     }
 
     /// Completes the cache hand-over with this number.
@@ -212,7 +213,7 @@ impl WorkerEntry {
     /// Returns its roster entry; `None` once it has ended.
     pub(super) fn roster_entry(&self) -> Option<RosterEntry> {
         let is_there = self.process.is_some() || (self.host_uid.is_some() && !self.is_gone());
-        let (pid, began) = self.process.as_ref().map_or((0, 0), |process| (process.pid, process.start_ticks));
+        let (pid, start_ticks) = self.process.as_ref().map_or((0, 0), |process| (process.pid, process.start_ticks));
         let Worker { id, cluster, slot, spec, .. } = &self.worker;
         if !is_there {
             return None;
@@ -223,8 +224,8 @@ impl WorkerEntry {
             slot: *slot,
             spec: spec.clone(),
             pid,
-            began,
-            life: self.host_uid.clone(),
+            start_ticks,
+            host_uid: self.host_uid.clone(),
             has_joined: self.has_joined,
         })
     }

@@ -1,17 +1,17 @@
 //! A worker process: joins an instance, runs tasks of its queries, and exits when it is told to or the instance is
 //! lost.
 //!
-//! - `connection.rs`: the connection to the instance
-//! - `resources.rs`: configuration of the scheduler from the assigned resources
-//! - `handover.rs`: transfer of cache blocks between workers
-//! - `announcements.rs`: pre-warming of the cache with new shards
+//! - `instance_connection.rs`: the connection to the instance
+//! - `scheduler_config.rs`: configuration of the scheduler from the assigned resources
+//! - `cache_handover.rs`: transfer of cache blocks between workers
+//! - `shard_announcements.rs`: pre-warming of the cache with new shards
 //!
 //! Tasks are run by [`exchange::SingleWorker`].
 
-mod announcements;
-mod connection;
-mod handover;
-mod resources;
+mod cache_handover;
+mod instance_connection;
+mod scheduler_config;
+mod shard_announcements;
 
 #[cfg(test)]
 mod tests;
@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_model::{ClusterId, WorkerId};
-use connection::{ConnectionEnd, JoinAnswer, JoinClient, Stream};
 use exchange::{ByteStream, Channels, Worker};
 use futures::future::BoxFuture;
 use futures::stream;
+use instance_connection::{ConnectionEnd, JoinAnswer, JoinClient, Stream};
 use objects::{FolderDisk, Objects};
 use rcgen::KeyPair;
 use rustls_pki_types::CertificateDer;
@@ -39,12 +39,12 @@ use types::{Clock, DiskReserve, Random, ServiceHealth, SqlError};
 use url::Url;
 
 use crate::dedicated_thread::DedicatedThread;
-use crate::dial::TlsDialer;
-use crate::identity::{CertificateName, ConnectionPurpose, Credentials, TlsIdentity};
 use crate::join::{Base64Bytes, HandoverReport, HandoverRequest, Heartbeat, Welcome, WorkerResources};
 use crate::join_credential::JoinCredential;
-use crate::listen::{PendingConnection, listen};
+use crate::mutual_tls::{CertificateName, ConnectionPurpose, Credentials, TlsIdentity};
 use crate::slot_folder::SlotFolder;
+use crate::task_dialer::TlsDialer;
+use crate::tls_listener::{PendingConnection, listen};
 
 /// Interval of attempts to reach the instance.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -79,31 +79,31 @@ pub enum WorkerExit {
     /// The instance refused the worker, for this reason.
     Refused(String),
     /// The instance could not be reached in time.
-    Abandoned,
+    InstanceUnreachable,
 }
 
 /// Failure of a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    #[error("could not generate a key")]
+    #[error("could not generate the worker's private key")]
     Key(#[from] rcgen::Error),
     #[error("the certificate from the instance is not usable")]
     Certificate(#[from] rustls::Error),
     #[error("could not use the folder for the worker's cache")]
     Folder(#[source] io::Error),
-    #[error("could not open the storage")]
+    #[error("the worker could not open the object storage")]
     Storage(#[from] objects::Error),
-    #[error("could not start: {}", .0.message)]
+    #[error("the worker could not start: {}", .0.message)]
     Start(SqlError),
-    #[error("could not listen on {address}")]
+    #[error("the worker could not listen for tasks on {address}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("the task listener has stopped")]
+    #[error("the worker's listener for tasks has stopped")]
     TaskListenerStopped,
-    #[error("could not start a thread")]
+    #[error("could not start the thread for the connection to the instance")]
     Thread(#[source] io::Error),
     #[error("could not determine the local address of the connection to the instance")]
     Address(#[source] io::Error),
-    #[error("a task of the worker has panicked")]
+    #[error("a background task of the worker has panicked")]
     TaskPanicked,
 }
 
@@ -189,20 +189,20 @@ async fn join_and_serve(
     };
     let starting = tasks.spawn(TaskServer::start(start).in_current_span());
     let mut serving = starting.await.unwrap_or(Err(WorkerError::TaskPanicked))?;
-    let place = welcome.place;
-    let office = MessageHandler {
+    let assignment = welcome.assignment;
+    let handler = MessageHandler {
         key: &key,
         authority,
         credentials: &credentials,
         worker: &serving.worker,
         disk: &serving.disk,
-        slot: (place.cluster, place.slot),
+        slot: (assignment.cluster, assignment.slot),
         clock: &clock,
         tasks: &tasks,
     };
     loop {
         let ended = tokio::select! {
-            ended = connection::run_connection(stream, &office, serving.address, leaving.clone(), &clock) => ended,
+            ended = instance_connection::run_connection(stream, &handler, serving.address, leaving.clone(), &clock) => ended,
             _ = serving.tasks.join_next() => return Err(WorkerError::TaskListenerStopped),
         };
         match ended {
@@ -214,11 +214,11 @@ async fn join_and_serve(
             Ok(come_in) => come_in,
             Err(ended) => return Ok(ended),
         };
-        if welcome.place != place {
+        if welcome.assignment != assignment {
             return Ok(WorkerExit::Refused("the instance has assigned another slot, storage or folder".to_owned()));
         }
-        office.install_certificate(&welcome.certificate);
-        office.configure(&welcome.means);
+        handler.install_certificate(&welcome.certificate);
+        handler.configure(&welcome.resources);
         tracing::info!("reconnected to the instance");
     }
 }
@@ -246,7 +246,7 @@ async fn join_with_retries(
             Err(error) => {
                 if caller.settings.reconnect_timeout <= caller.clock.monotonic().saturating_sub(begun) {
                     tracing::warn!(%error, "could not reach the instance in time; giving up");
-                    return Err(WorkerExit::Abandoned);
+                    return Err(WorkerExit::InstanceUnreachable);
                 }
                 tracing::debug!(%error, "could not reach the instance; trying again");
             }
@@ -254,7 +254,7 @@ async fn join_with_retries(
         tokio::select! {
             () = caller.clock.sleep(pause) => {}
             // No instance is connected that could still need this worker.
-            () = connection::wait_until_true(&mut leaving) => return Err(WorkerExit::Stopped),
+            () = instance_connection::wait_until_true(&mut leaving) => return Err(WorkerExit::Stopped),
         }
     }
 }
@@ -288,11 +288,12 @@ impl TaskServer {
     async fn start(start: TaskServerConfig) -> Result<Self, WorkerError> {
         let TaskServerConfig { listen: wanted, version, folder: own_folder, welcome, credentials, clock, random } =
             start;
-        let place = &welcome.place;
-        let all = own_folder.as_ref().unwrap_or(&place.folder);
-        let folder = SlotFolder::claim(all, place.cluster, place.slot).map_err(WorkerError::Folder)?;
-        let objects = Objects::open_with_reserve(&place.storage, place.reserve_bytes, Arc::clone(&clock), random)?;
-        let config = resources::config(&welcome.means, &folder, place.reserve_bytes);
+        let assignment = &welcome.assignment;
+        let all = own_folder.as_ref().unwrap_or(&assignment.folder);
+        let folder = SlotFolder::claim(all, assignment.cluster, assignment.slot).map_err(WorkerError::Folder)?;
+        let objects =
+            Objects::open_with_reserve(&assignment.storage, assignment.reserve_bytes, Arc::clone(&clock), random)?;
+        let config = scheduler_config::scheduler_config(&welcome.resources, &folder, assignment.reserve_bytes);
         let dialer = TlsDialer::new(Arc::clone(&credentials), Arc::clone(&clock));
         let worker =
             Worker::start(objects, &clock, &config, Channels::new(dialer), &version).map_err(WorkerError::Start)?;
@@ -301,32 +302,32 @@ impl TaskServer {
         let address = listener.local_addr().map_err(failed)?;
         let mut tasks = JoinSet::new();
         let (arriving, arrived) = mpsc::channel::<io::Result<Box<dyn ByteStream>>>(ACCEPT_QUEUE_LENGTH);
-        let (loaded, told) = mpsc::channel(announcements::QUEUE_LENGTH);
-        tasks.spawn(announcements::read_ahead(worker.clone(), (place.cluster, place.slot), told));
+        let (announce, announced) = mpsc::channel(shard_announcements::QUEUE_LENGTH);
+        tasks.spawn(shard_announcements::read_ahead(worker.clone(), (assignment.cluster, assignment.slot), announced));
         tasks.spawn({
             let config = move || Arc::clone(&credentials.current().server);
-            let (asked, of_asked) = (worker.clone(), Arc::clone(&clock));
-            listen(listener, config, clock, move |PendingConnection { stream, permit: place }| {
-                let (arriving, loaded) = (arriving.clone(), loaded.clone());
-                let (asked, clock) = (asked.clone(), Arc::clone(&of_asked));
+            let (worker, server_clock) = (worker.clone(), Arc::clone(&clock));
+            listen(listener, config, clock, move |PendingConnection { stream, permit }| {
+                let (arriving, announce) = (arriving.clone(), announce.clone());
+                let (worker, clock) = (worker.clone(), Arc::clone(&server_clock));
                 async move {
                     match ConnectionPurpose::from_peer(&stream) {
                         ConnectionPurpose::Tasks => {
                             // The send fails only when the task server has stopped, which ends the worker.
                             let _ = arriving.send(Ok(Box::new(stream))).await;
-                            drop(place);
+                            drop(permit);
                         }
                         ConnectionPurpose::Blocks => {
-                            drop(place);
-                            if let Err(error) = handover::send_blocks(&asked, stream, &clock).await {
+                            drop(permit);
+                            if let Err(error) = cache_handover::send_blocks(&worker, stream, &clock).await {
                                 tracing::debug!(%error, "could not send all cache blocks to another worker");
                             }
                         }
                         // Only the instance may announce new shards.
                         ConnectionPurpose::Announcements if CertificateName::Instance.matches_peer(&stream) => {
-                            drop(place);
+                            drop(permit);
                             if let Err(error) =
-                                announcements::receive_announcements(&asked, stream, &loaded, &clock).await
+                                shard_announcements::receive_announcements(&worker, stream, &announce, &clock).await
                             {
                                 tracing::debug!(%error, "could not receive all announcements of new shards");
                             }
@@ -347,12 +348,14 @@ impl TaskServer {
         });
         let disk = FolderDisk::new(&folder.spill_folder());
         tasks.spawn({
-            let reserve =
-                DiskReserve { disk: Arc::new(FolderDisk::new(&folder.spill_folder())), bytes: place.reserve_bytes };
+            let reserve = DiskReserve {
+                disk: Arc::new(FolderDisk::new(&folder.spill_folder())),
+                bytes: assignment.reserve_bytes,
+            };
             let worker = worker.clone();
             async move { worker.enforce_spill_limit(&reserve, &ServiceHealth::default()).await }
         });
-        tracing::info!(cluster = %place.cluster, slot = place.slot, %address, "worker accepts tasks");
+        tracing::info!(cluster = %assignment.cluster, slot = assignment.slot, %address, "worker accepts tasks");
         Ok(Self { worker, disk, address, tasks, _folder: folder })
     }
 }
@@ -376,22 +379,24 @@ impl MessageHandler<'_> {
         match TlsIdentity::new(self.key, &CertificateDer::from(certificate.0.clone()), &self.authority) {
             Ok(identity) => self.credentials.renew(identity),
             // The old certificate stays valid for some days.
-            Err(error) => tracing::warn!(%error, "could not install the renewed certificate"),
+            Err(error) => {
+                tracing::warn!(%error, "could not install the renewed certificate; the worker keeps its old one");
+            }
         }
     }
 
     /// Applies new resources.
-    fn configure(&self, means: &WorkerResources) {
+    fn configure(&self, resources: &WorkerResources) {
         let _threads_begin_there = self.tasks.enter();
-        if let Err(error) = self.worker.configure(&resources::worker_share(means, self.disk)) {
-            tracing::warn!(%error, "could not apply new resources; the worker keeps its threads");
+        if let Err(error) = self.worker.configure(&scheduler_config::worker_limits(resources, self.disk)) {
+            tracing::warn!(%error, "could not apply a new resource limit; the worker keeps its old threads");
         }
     }
 
     /// Warms the cache from other workers; completes when all have sent their blocks.
-    fn warm_cache(&self, told: HandoverRequest) -> impl Future<Output = HandoverReport> + Send + 'static {
+    fn warm_cache(&self, request: HandoverRequest) -> impl Future<Output = HandoverReport> + Send + 'static {
         let (worker, credentials) = (self.worker.clone(), Arc::clone(self.credentials));
-        handover::fetch_blocks(worker, credentials, self.slot, told, Arc::clone(self.clock))
+        cache_handover::fetch_blocks(worker, credentials, self.slot, request, Arc::clone(self.clock))
     }
 
     /// Returns the current statistics for a heartbeat.
@@ -401,15 +406,15 @@ impl MessageHandler<'_> {
             let memory = tiers.iter().filter(|tier| tier.tier == "memory");
             memory.flat_map(|tier| &tier.tables).map(|(_, counts)| counts)
         };
-        let ahead = self.worker.cache_warming_stats();
+        let warming = self.worker.cache_warming_stats();
         Heartbeat {
             running: u32::try_from(self.worker.running_queries()).unwrap_or(u32::MAX),
             cache_bytes: counts().map(|counts| counts.bytes).sum(),
             cache_hits: counts().map(|counts| counts.hits).sum(),
             cache_misses: counts().map(|counts| counts.misses).sum(),
-            ahead_shards: ahead.shards,
-            ahead_blocks: ahead.blocks,
-            ahead_dropped: ahead.dropped,
+            prewarmed_shards: warming.shards,
+            prewarmed_blocks: warming.blocks,
+            prewarming_skipped: warming.dropped,
             memory_bytes: self.worker.memory_used() as u64,
         }
     }

@@ -10,13 +10,13 @@ use tokio::task::JoinHandle;
 use types::SystemRandom;
 
 use super::*;
-use crate::authority::Authority;
-use crate::dial::task_url;
+use crate::certificate_authority::Authority;
 use crate::fixtures::{clock, settings};
 use crate::fleet::{Fleet, FleetError, FleetSettings};
-use crate::identity::{CertificateName, dial_unauthenticated, with_timeout};
-use crate::join::{FromInstance, HEARTBEAT_INTERVAL, Hello, PROTOCOL, read_message, write_message};
-use crate::ticket::Ticket;
+use crate::join::{FromInstance, HEARTBEAT_INTERVAL, Hello, PROTOCOL_VERSION, read_message, write_message};
+use crate::join_ticket::Ticket;
+use crate::mutual_tls::{CertificateName, dial_unauthenticated, with_timeout};
+use crate::task_dialer::task_url;
 
 /// Time limit for expected state changes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -153,7 +153,7 @@ async fn certificates_of_another_authority_are_rejected() {
     let ticket = house.invite();
     let misled = Ticket { authority: other.invite().authority, ..ticket.clone() };
     let ended = house.work(&misled, Duration::ZERO).await.expect("no panic").expect("no failure");
-    assert_eq!(ended, WorkerExit::Abandoned, "the worker does not send its secret");
+    assert_eq!(ended, WorkerExit::InstanceUnreachable, "the worker does not send its secret");
     let working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
     let url = task_url(&worker).expect("the worker has joined");
@@ -222,7 +222,7 @@ async fn unauthenticated_connections_are_rejected() {
         token: None,
         public_key: Base64Bytes(Vec::new()),
     };
-    for protocol in [PROTOCOL, PROTOCOL + 1] {
+    for protocol in [PROTOCOL_VERSION, PROTOCOL_VERSION + 1] {
         let mut stream = dial_unauthenticated(authority, house.address(), CertificateName::Instance, &house.clock)
             .await
             .expect("it is listening");
@@ -250,7 +250,7 @@ async fn another_protocol_version_is_refused() {
     let house = TestInstance::new().await;
     let ticket = house.invite();
     let hello = Hello {
-        protocol: PROTOCOL + 1,
+        protocol: PROTOCOL_VERSION + 1,
         version: "9".to_owned(),
         worker: ticket.worker,
         secret: Some(Base64Bytes(ticket.secret.to_vec())),
@@ -294,7 +294,7 @@ async fn a_worker_without_an_instance_ends() {
     let working = house.work(&ticket, Duration::from_millis(300));
     house.until(ticket.worker, WorkerState::Ready).await;
     drop(house.fleet);
-    assert_eq!(working.await.expect("no panic").expect("no failure"), WorkerExit::Abandoned);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), WorkerExit::InstanceUnreachable);
 }
 
 /// Returns new shards of a table with this number of columns.
@@ -321,7 +321,7 @@ async fn unannounced_shards_count_as_dropped() {
     let _working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
     let processes = house.fleet.processes();
-    let left_out = || processes.cache_statistics(worker.id).expect("the worker has statistics").ahead.dropped;
+    let left_out = || processes.cache_statistics(worker.id).expect("the worker has statistics").warming.dropped;
     processes.announce_shards(&worker, &[0], vec![new_shards(100, 3), new_shards(1, 1)]).await;
     assert_eq!(left_out(), 0);
     processes.announce_shards(&worker, &[0], vec![new_shards(7, 2_000), new_shards(1, 1)]).await;

@@ -2,15 +2,15 @@
 //!
 //! A secret that exists and is still valid is never changed. Randomness is drawn only for new keys and passwords.
 //!
-//! - `authority.rs`: the certificate authority of the namespace.
-//! - `certificate.rs`: the server certificate of an instance.
-//! - `password.rs`: the superuser's password.
+//! - `certificate_authority.rs`: the certificate authority of the namespace.
+//! - `server_certificate.rs`: the server certificate of an instance.
+//! - `superuser_password.rs`: the superuser's password.
 //! - `secret_references.rs`: checks of secrets that users provide instead.
 
-mod authority;
-mod certificate;
-mod password;
+mod certificate_authority;
 mod secret_references;
+mod server_certificate;
+mod superuser_password;
 
 #[cfg(test)]
 mod tests;
@@ -23,12 +23,12 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use xxhash_rust::xxh3::xxh3_64;
 
-pub use authority::{AUTHORITY_NAME, Authority};
-pub use certificate::{certificate_secret, certificate_secret_name, subject_names};
-pub use password::{superuser_secret, superuser_secret_name};
+pub use certificate_authority::{AUTHORITY_NAME, Authority};
 pub use secret_references::{
     SecretError, SecretReference, check_secret, referenced_secrets, user_certificate_secret, user_password_secret,
 };
+pub use server_certificate::{certificate_secret, certificate_secret_name, subject_names};
+pub use superuser_password::{superuser_secret, superuser_secret_name};
 
 /// Key of the certificate chain in a secret of the type kubernetes.io/tls.
 pub const CERTIFICATE_KEY: &str = "tls.crt";

@@ -23,7 +23,7 @@ pub enum SecretError {
     #[error("there is no Secret {name}, which {field} names")]
     Missing { name: String, field: &'static str },
     #[error("the Secret {name}, which {field} names, has no {key}")]
-    WithoutKey { name: String, field: &'static str, key: &'static str },
+    MissingKey { name: String, field: &'static str, key: &'static str },
 }
 
 /// Returns the secrets that users provide for the instance, without those that the operator creates.
@@ -65,7 +65,7 @@ pub fn check_secret(named: &SecretReference<'_>, secret: Option<&Secret>) -> Res
     let has =
         |key: &str| secret.data.as_ref().is_some_and(|data| data.get(key).is_some_and(|value| !value.0.is_empty()));
     match keys.iter().find(|key| !has(key)) {
-        Some(key) => Err(SecretError::WithoutKey { name: name.to_owned(), field, key }),
+        Some(key) => Err(SecretError::MissingKey { name: name.to_owned(), field, key }),
         None => Ok(()),
     }
 }

@@ -2,19 +2,19 @@
 //! kubernetes`.
 //!
 //! - `manifests.rs`: the objects of an installation.
-//! - `apply.rs`: applies them and waits until the first instance accepts queries.
-//! - `remove.rs`: removes them and keeps the data.
+//! - `apply_manifests.rs`: applies them and waits until the first instance accepts queries.
+//! - `uninstall.rs`: removes them and keeps the data.
 
-mod apply;
+mod apply_manifests;
 mod manifests;
-mod remove;
+mod uninstall;
 
 use std::time::Duration;
 
 use crate::resources::Instance;
 
-pub use apply::install;
-pub use remove::{Removal, uninstall};
+pub use apply_manifests::install;
+pub use uninstall::{Removal, uninstall};
 
 /// Callback that receives the progress of an installation or a removal.
 type ProgressSink<'a> = Box<dyn FnMut(&InstallProgress) + Send + 'a>;
@@ -44,11 +44,11 @@ pub enum InstallProgress {
     /// The object was applied.
     Applied { kind: String, name: String },
     /// The status of the instance has changed.
-    Instance { name: String, says: String },
+    InstanceStatus { name: String, status: String },
     /// The deletion of the object was requested.
     Deleting { kind: String, name: String },
     /// The object was not deleted, for this reason.
-    Retained { kind: String, name: String, why: &'static str },
+    Retained { kind: String, name: String, reason: &'static str },
 }
 
 /// Failure of an installation or a removal.
@@ -58,13 +58,13 @@ pub enum InstallError {
     Apply { kind: String, name: String, source: Box<kube::Error> },
     #[error("could not delete the {kind} {name}")]
     Delete { kind: String, name: String, source: Box<kube::Error> },
-    #[error("could not list the existing objects")]
+    #[error("could not list the Kubernetes objects of the installation")]
     List(#[source] Box<kube::Error>),
     #[error("could not wait for the {kind} {name}")]
     Wait { kind: &'static str, name: String, source: Box<kube::runtime::wait::Error> },
     /// The object may still become ready later: nothing was rolled back.
-    #[error("{what} is not ready after {} seconds: {says}", after.as_secs())]
-    NotReadyInTime { what: String, after: Duration, says: String },
+    #[error("{object} is not ready after {} seconds: {status}", timeout.as_secs())]
+    NotReadyInTime { object: String, timeout: Duration, status: String },
     /// The instance may still be deleted later: nothing was rolled back.
     #[error(
         "the instance {name} still exists after {} seconds; the operator lets it be deleted when its pod has ended",
@@ -72,7 +72,10 @@ pub enum InstallError {
     )]
     NotDeletedInTime { name: String, after: Duration },
     /// Deleting a CustomResourceDefinition deletes all its objects, in every namespace.
-    #[error("definitions are not removed: there are instances in the namespaces {}", namespaces.join(", "))]
+    #[error(
+        "the CustomResourceDefinitions are not removed: there are instances in the namespaces {}",
+        namespaces.join(", ")
+    )]
     DefinitionsInUse { namespaces: Vec<String> },
 }
 
@@ -80,9 +83,9 @@ impl std::fmt::Display for InstallProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Applied { kind, name } => write!(f, "applied {kind} {name}"),
-            Self::Instance { name, says } => write!(f, "instance {name}: {says}"),
+            Self::InstanceStatus { name, status } => write!(f, "instance {name}: {status}"),
             Self::Deleting { kind, name } => write!(f, "deleting {kind} {name}"),
-            Self::Retained { kind, name, why } => write!(f, "kept {kind} {name}: {why}"),
+            Self::Retained { kind, name, reason } => write!(f, "kept {kind} {name}: {reason}"),
         }
     }
 }

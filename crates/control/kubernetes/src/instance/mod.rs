@@ -1,13 +1,13 @@
 //! Pure functions that derive an `Instance`'s Kubernetes objects, its next reconciliation step and its status.
 //!
-//! - `pod.rs`: the StatefulSet and its pod.
+//! - `stateful_set.rs`: the StatefulSet and its pod.
 //! - `support_objects.rs`: services, service account, role binding and disruption budget.
-//! - `step.rs`: the next step in the life of an instance.
+//! - `reconcile_step.rs`: the next step in the life of an instance.
 //! - `status.rs`: the status.
 
-mod pod;
+mod reconcile_step;
+mod stateful_set;
 mod status;
-mod step;
 mod support_objects;
 
 #[cfg(test)]
@@ -22,11 +22,11 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::core::{ApiResource, ObjectMeta};
 use kube::{Resource, ResourceExt};
 
-use crate::object::DesiredObject;
+use crate::desired_object::DesiredObject;
 use crate::resources::Instance;
 
+pub use reconcile_step::{FINALIZER, InstanceStep, next_step};
 pub use status::{ReconcileOutcome, compute_status};
-pub use step::{FINALIZER, InstanceStep, next_step};
 
 /// Label with the name of the instance to which an object belongs.
 pub const INSTANCE_LABEL: &str = "kiln.dev/instance";
@@ -40,7 +40,7 @@ pub const INSTANCE_ROLE: &str = "kiln-instance";
 /// Defect of an Instance that the API server's validation does not detect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidInstance {
-    #[error("{field} {value:?} is not a usable quantity")]
+    #[error("{field} {value:?} is not a valid Kubernetes quantity")]
     Quantity { field: &'static str, value: String },
 }
 
@@ -59,7 +59,7 @@ pub fn desired_objects(instance: &Instance) -> Result<Vec<DesiredObject>, Invali
     if !instance.spec.evictable {
         objects.push(DesiredObject::new(&support_objects::disruption_budget(instance)));
     }
-    objects.push(DesiredObject::new(&pod::stateful_set(instance)?));
+    objects.push(DesiredObject::new(&stateful_set::stateful_set(instance)?));
     Ok(objects)
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn metadata(instance: &Instance, name: String) -> ObjectMeta {
 }
 
 /// Returns the name of the StatefulSet, the service for clients, the service account and the role binding.
-pub(crate) fn main_name(instance: &Instance) -> String {
+pub(crate) fn shared_object_name(instance: &Instance) -> String {
     instance.name_any()
 }
 
@@ -111,11 +111,11 @@ pub(crate) fn headless_service_name(instance: &Instance) -> String {
 
 /// Returns the name of the service account of the pod and of its workers.
 pub(crate) fn service_account_name(instance: &Instance) -> String {
-    instance.spec.service_account_name.clone().unwrap_or_else(|| main_name(instance))
+    instance.spec.service_account_name.clone().unwrap_or_else(|| shared_object_name(instance))
 }
 
 /// Returns the address, as `host:port`, at which workers in other pods join the instance.
 pub(crate) fn worker_join_address(instance: &Instance) -> String {
     let namespace = instance.namespace().unwrap_or_default();
-    format!("{}-0.{}.{namespace}.svc:{WORKER_JOIN_PORT}", main_name(instance), headless_service_name(instance))
+    format!("{}-0.{}.{namespace}.svc:{WORKER_JOIN_PORT}", shared_object_name(instance), headless_service_name(instance))
 }

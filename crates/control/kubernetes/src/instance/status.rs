@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{SERVICE_POSTGRES_PORT, main_name};
+use super::{SERVICE_POSTGRES_PORT, shared_object_name};
 use crate::resources::{ConditionState, Instance, InstancePhase, InstanceStatus, READY, RECONCILED, updated_condition};
 
 /// Outcome of the last reconciliation of an instance or a cluster.
@@ -63,7 +63,7 @@ pub fn compute_status(
         phase,
         restored: instance.spec.restore.is_some()
             && (pod.is_ready || instance.status.as_ref().is_some_and(|before| before.restored)),
-        endpoint: Some(format!("{}.{namespace}.svc:{SERVICE_POSTGRES_PORT}", main_name(instance))),
+        endpoint: Some(format!("{}.{namespace}.svc:{SERVICE_POSTGRES_PORT}", shared_object_name(instance))),
         conditions: vec![
             updated_condition(before, READY, ready, generation, now),
             updated_condition(before, RECONCILED, reconciled, generation, now),

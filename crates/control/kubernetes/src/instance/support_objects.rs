@@ -8,15 +8,15 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
 use super::{
-    INSTANCE_ROLE, SERVICE_POSTGRES_PORT, WORKER_JOIN_PORT, headless_service_name, main_name, metadata, pod, selector,
-    service_account_name,
+    INSTANCE_ROLE, SERVICE_POSTGRES_PORT, WORKER_JOIN_PORT, headless_service_name, metadata, selector,
+    service_account_name, shared_object_name, stateful_set,
 };
 use crate::resources::{Instance, ServiceType};
 
 /// Returns the service account, whose token is mounted only into pods that request it.
 pub(super) fn service_account(instance: &Instance) -> ServiceAccount {
     ServiceAccount {
-        metadata: metadata(instance, main_name(instance)),
+        metadata: metadata(instance, shared_object_name(instance)),
         automount_service_account_token: Some(false),
         ..ServiceAccount::default()
     }
@@ -25,7 +25,7 @@ pub(super) fn service_account(instance: &Instance) -> ServiceAccount {
 /// Returns the role binding that lets the pod manage clusters and their worker pods, and nothing else.
 pub(super) fn role_binding(instance: &Instance) -> RoleBinding {
     RoleBinding {
-        metadata: metadata(instance, main_name(instance)),
+        metadata: metadata(instance, shared_object_name(instance)),
         role_ref: RoleRef {
             api_group: "rbac.authorization.k8s.io".to_owned(),
             kind: "Role".to_owned(),
@@ -48,11 +48,11 @@ pub(super) fn service(instance: &Instance) -> Service {
         ServiceType::LoadBalancer => "LoadBalancer",
     };
     Service {
-        metadata: metadata(instance, main_name(instance)),
+        metadata: metadata(instance, shared_object_name(instance)),
         spec: Some(ServiceSpec {
             type_: Some(kind.to_owned()),
             selector: Some(selector(instance)),
-            ports: Some(vec![service_port(pod::POSTGRES_PORT_NAME, SERVICE_POSTGRES_PORT)]),
+            ports: Some(vec![service_port(stateful_set::POSTGRES_PORT_NAME, SERVICE_POSTGRES_PORT)]),
             ..ServiceSpec::default()
         }),
         ..Service::default()
@@ -68,9 +68,9 @@ pub(super) fn headless_service(instance: &Instance) -> Service {
             selector: Some(selector(instance)),
             publish_not_ready_addresses: Some(true),
             ports: Some(vec![
-                service_port(pod::POSTGRES_PORT_NAME, pod::POD_POSTGRES_PORT),
-                service_port(pod::HTTP_PORT_NAME, pod::HTTP_PORT),
-                service_port(pod::WORKERS_PORT_NAME, WORKER_JOIN_PORT),
+                service_port(stateful_set::POSTGRES_PORT_NAME, stateful_set::POD_POSTGRES_PORT),
+                service_port(stateful_set::HTTP_PORT_NAME, stateful_set::HTTP_PORT),
+                service_port(stateful_set::WORKERS_PORT_NAME, WORKER_JOIN_PORT),
             ]),
             ..ServiceSpec::default()
         }),
@@ -81,7 +81,7 @@ pub(super) fn headless_service(instance: &Instance) -> Service {
 /// Returns the disruption budget that blocks node drains while the pod serves, because its eviction ends all sessions.
 pub(super) fn disruption_budget(instance: &Instance) -> PodDisruptionBudget {
     PodDisruptionBudget {
-        metadata: metadata(instance, main_name(instance)),
+        metadata: metadata(instance, shared_object_name(instance)),
         spec: Some(PodDisruptionBudgetSpec {
             min_available: Some(IntOrString::Int(1)),
             selector: Some(LabelSelector { match_labels: Some(selector(instance)), ..LabelSelector::default() }),

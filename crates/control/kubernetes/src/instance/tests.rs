@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::object::{assert_golden, to_yaml};
+use crate::desired_object::{assert_golden, to_yaml};
 use crate::resources::{InstancePhase, InstanceSpec, READY, RECONCILED, Setting};
 
 /// Returns an instance as read from the API server, with the required fields and `more` in its spec.
@@ -43,7 +43,7 @@ fn made(instance: &Instance) -> Vec<Value> {
 }
 
 fn arguments(instance: &Instance) -> Vec<String> {
-    let set = pod::stateful_set(instance).expect("its amounts are amounts").spec.expect("it has a spec");
+    let set = stateful_set::stateful_set(instance).expect("its amounts are amounts").spec.expect("it has a spec");
     let pod = set.template.spec.expect("its pod has a spec");
     pod.containers.into_iter().next().and_then(|container| container.args).expect("its container has arguments")
 }
@@ -135,7 +135,7 @@ fn a_warehouse_is_restored_before_its_server_starts_and_only_where_that_was_said
 fn amounts_that_are_none_are_named() {
     let no_cores = instance(json!({ "resources": { "cpu": "0", "memory": "1Gi" } }));
     let invalid = desired_objects(&no_cores).expect_err("a pod needs cores");
-    assert_eq!(invalid.to_string(), "resources.cpu \"0\" is not a usable quantity");
+    assert_eq!(invalid.to_string(), "resources.cpu \"0\" is not a valid Kubernetes quantity");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn the_pod_has_the_time_that_its_end_may_take() {
     let grace = |settings: Vec<Setting>| {
         let mut instance = instance(json!({}));
         instance.spec.settings = settings;
-        let set = pod::stateful_set(&instance).expect("its amounts are amounts").spec.expect("it has a spec");
+        let set = stateful_set::stateful_set(&instance).expect("its amounts are amounts").spec.expect("it has a spec");
         set.template.spec.and_then(|pod| pod.termination_grace_period_seconds).expect("it is said")
     };
     let setting = |value: &str| vec![Setting { name: "shutdown_grace".to_owned(), value: value.to_owned() }];

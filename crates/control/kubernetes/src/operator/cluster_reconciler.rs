@@ -12,12 +12,12 @@ use serde_json::json;
 use types::Clock;
 
 use super::FIELD_MANAGER;
-use super::apply::{Owner, apply};
-use super::cache::Finder;
-use super::error::ReconcileError;
+use super::apply_objects::{ObjectOwner, apply_objects};
 use super::instance_reconciler::{RESYNC_AFTER, RETRY_AFTER};
+use super::reconcile_error::ReconcileError;
 use super::status_writer::{is_owned_by, timestamp, write_status};
-use crate::compute::{
+use super::watch_cache::Finder;
+use crate::compute_cluster::{
     CLUSTER_LABEL, ClusterDependencies, compute_status, desired_objects, stateful_set_name, surplus_volumes,
 };
 use crate::instance::ReconcileOutcome;
@@ -95,7 +95,7 @@ impl ClusterReconciler {
         let present = self.stateful_set(cluster);
         let wanted = desired_objects(cluster, around, present.as_deref());
         let observed: Vec<_> = self.finders.iter().flat_map(|find| find(&name)).collect();
-        apply(&self.client, &Owner::new("cluster", cluster), &observed, &wanted).await?;
+        apply_objects(&self.client, &ObjectOwner::new("cluster", cluster), &observed, &wanted).await?;
         if present.is_some_and(|present| has_desired_replicas(&present)) {
             self.delete_surplus_volumes(cluster).await?;
         }

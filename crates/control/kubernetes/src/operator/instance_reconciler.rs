@@ -13,17 +13,17 @@ use serde_json::json;
 use types::{Clock, Random};
 
 use super::FIELD_MANAGER;
-use super::apply::{Owner, apply};
-use super::authority::AuthorityProvider;
-use super::cache::Finder;
-use super::error::ReconcileError;
+use super::apply_objects::{ObjectOwner, apply_objects};
+use super::authority_provider::AuthorityProvider;
+use super::reconcile_error::ReconcileError;
 use super::status_writer::{is_owned_by, timestamp, write_status};
+use super::watch_cache::Finder;
 use crate::credentials::{
     certificate_secret, certificate_secret_name, check_secret, referenced_secrets, superuser_secret,
     superuser_secret_name, user_certificate_secret, user_password_secret,
 };
+use crate::desired_object::DesiredObject;
 use crate::instance::{FINALIZER, InstanceStep, ReconcileOutcome, compute_status, desired_objects, next_step};
-use crate::object::DesiredObject;
 use crate::resources::Instance;
 
 /// Time from a failed reconciliation to the next one.
@@ -108,7 +108,7 @@ impl InstanceReconciler {
         wanted.extend(desired_objects(instance)?);
         let name = instance.name_any();
         let observed: Vec<_> = self.finders.iter().flat_map(|find| find(&name)).collect();
-        apply(&self.client, &Owner::new("instance", instance), &observed, &wanted).await
+        apply_objects(&self.client, &ObjectOwner::new("instance", instance), &observed, &wanted).await
     }
 
     /// Returns the desired secrets that the operator creates for the instance. Existing ones are read from the API

@@ -1,4 +1,4 @@
-//! Acquisition, renewal and release of the lease, as `lease.rs` decides.
+//! Acquisition, renewal and release of the lease, as `lease_decision.rs` decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 use types::Clock;
 
-use super::lease::{LeaseAction, LeaseObserver, ObservedLease};
+use super::lease_decision::{LeaseAction, LeaseObserver, ObservedLease};
 use super::{FIELD_MANAGER, LEASE_NAME, OperatorSettings};
 
 /// Renewals within the duration of a lease.
@@ -26,7 +26,7 @@ pub(super) struct Leadership {
     identity: String,
     duration: Duration,
     clock: Arc<dyn Clock>,
-    watch: Mutex<LeaseObserver>,
+    observer: Mutex<LeaseObserver>,
 }
 
 impl Leadership {
@@ -36,7 +36,7 @@ impl Leadership {
             identity: settings.identity.clone(),
             duration: settings.lease,
             clock,
-            watch: Mutex::default(),
+            observer: Mutex::default(),
         }
     }
 
@@ -99,13 +99,13 @@ impl Leadership {
             version: lease.resource_version().unwrap_or_default(),
         });
         let now = self.clock.monotonic();
-        let next = self.watch.lock().decide(reading.as_ref(), &self.identity, self.duration, now);
+        let next = self.observer.lock().decide(reading.as_ref(), &self.identity, self.duration, now);
         match next {
             LeaseAction::Wait(left) => {
-                tracing::debug!(holder = reading.map(|lease| lease.holder), ?left, "another operator leads");
+                tracing::debug!(holder = reading.map(|lease| lease.holder), ?left, "another operator holds the lease");
                 Ok(false)
             }
-            LeaseAction::Create | LeaseAction::Take | LeaseAction::Renew => {
+            LeaseAction::Create | LeaseAction::TakeOver | LeaseAction::Renew => {
                 match self.write(lease, &self.identity).await {
                     // Another operator was faster.
                     Err(kube::Error::Api(error)) if error.is_conflict() || error.is_already_exists() => Ok(false),

@@ -4,31 +4,30 @@
 //! a lease, the others wait. An operator has no state besides the objects in Kubernetes, so a restarted one finds
 //! everything as the previous one left it and writes nothing.
 //!
-//! - `lease.rs`: decides who leads, from the lease as it was read.
+//! - `lease_decision.rs`: decides who leads, from the lease as it was read.
 //! - `leadership.rs`: acquires, renews and releases the lease.
 //! - `instance_reconciler.rs`: reconciles one Instance.
 //! - `cluster_reconciler.rs`: reconciles one ComputeCluster.
-//! - `cache.rs`: watches objects and caches them.
-//! - `apply.rs`: applies desired objects and deletes orphans.
-//! - `authority.rs`: loads or creates the certificate authority of the namespace.
+//! - `watch_cache.rs`: watches objects and caches them.
+//! - `apply_objects.rs`: applies desired objects and deletes orphans.
+//! - `authority_provider.rs`: loads or creates the certificate authority of the namespace.
 //! - `status_writer.rs`: writes the status of a resource.
-//! - `error.rs`: errors of a reconciliation.
+//! - `reconcile_error.rs`: errors of a reconciliation.
 
-mod apply;
-mod authority;
-mod cache;
+mod apply_objects;
+mod authority_provider;
 mod cluster_reconciler;
-mod error;
 mod instance_reconciler;
 mod leadership;
-mod lease;
+mod lease_decision;
+mod reconcile_error;
 mod status_writer;
+mod watch_cache;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use authority::AuthorityProvider;
-use cache::{finder_by_label, watch};
+use authority_provider::AuthorityProvider;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -41,9 +40,10 @@ use kube::runtime::{Controller, watcher};
 use kube::{Api, Client, ResourceExt};
 use leadership::Leadership;
 use types::{Clock, Random};
+use watch_cache::{finder_by_label, watch};
 
-use crate::compute::CLUSTER_LABEL;
-use crate::connect::{ConnectError, connect};
+use crate::compute_cluster::CLUSTER_LABEL;
+use crate::connect_api_server::{ConnectError, connect};
 use crate::instance::INSTANCE_LABEL;
 use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 
@@ -54,7 +54,7 @@ pub const LEASE_NAME: &str = "kiln-operator";
 
 /// Debounce of changes to a cluster: each pod that becomes ready changes the StatefulSet, and one reconciliation after
 /// the last of several changes suffices.
-const DEBOUNCE: Duration = Duration::from_millis(300);
+const RECONCILE_DEBOUNCE: Duration = Duration::from_millis(300);
 /// Concurrent reconciliations of each controller.
 const CONCURRENCY_MAX: u16 = 8;
 
@@ -224,7 +224,7 @@ async fn run_cluster_controller(client: &Client, namespace: &str, clock: &Arc<dy
     };
     let of_pods = of_instance.clone();
     controller
-        .with_config(LoopConfig::default().debounce(DEBOUNCE).concurrency(CONCURRENCY_MAX))
+        .with_config(LoopConfig::default().debounce(RECONCILE_DEBOUNCE).concurrency(CONCURRENCY_MAX))
         .owns_stream(seen_sets)
         .owns_stream(seen_services)
         .owns_stream(seen_budgets)
@@ -245,15 +245,15 @@ async fn run_cluster_controller(client: &Client, namespace: &str, clock: &Arc<dy
 /// Logs the outcome of a reconciliation; `what` is the kind of the object.
 fn log_outcome<K: kube::Resource<DynamicType = ()>, A>(
     what: &str,
-    ended: Result<(ObjectRef<K>, A), ControllerError<error::ReconcileError, watcher::Error>>,
+    ended: Result<(ObjectRef<K>, A), ControllerError<reconcile_error::ReconcileError, watcher::Error>>,
 ) {
     match ended {
-        Ok((looked_at, _)) => tracing::debug!(what, name = looked_at.name, "reconciled"),
+        Ok((looked_at, _)) => tracing::debug!(what, name = looked_at.name, "reconciled a custom resource"),
         // The object was deleted while its reconciliation was queued.
         Err(ControllerError::ObjectNotFound(_)) => {}
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, what, "reconciliation failed");
+            tracing::warn!(error, what, "could not reconcile a custom resource");
         }
     }
 }

@@ -21,10 +21,10 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use types::Clock;
 
-use super::cluster_object::SQL_MANAGER;
-use super::mirror::Mirror;
-use super::pods::WorkerPod;
-use crate::compute::{AUTHORITY_MAP_KEY, COMPONENT_LABEL, WORKER_COMPONENT, authority_config_map_name};
+use super::cluster_conversion::SQL_MANAGER;
+use super::object_mirror::ObjectMirror;
+use super::worker_pods::WorkerPod;
+use crate::compute_cluster::{AUTHORITY_MAP_KEY, COMPONENT_LABEL, WORKER_COMPONENT, authority_config_map_name};
 use crate::instance::INSTANCE_LABEL;
 use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 
@@ -46,9 +46,9 @@ pub enum ApiServerError {
 /// Observed objects of an instance.
 #[derive(Debug, Default)]
 pub(super) struct ObservedObjects {
-    pub(super) clusters: Mirror<ComputeCluster>,
-    pub(super) hardware: Mirror<HardwareProfile>,
-    pub(super) pods: Mirror<WorkerPod>,
+    pub(super) clusters: ObjectMirror<ComputeCluster>,
+    pub(super) hardware: ObjectMirror<HardwareProfile>,
+    pub(super) pods: ObjectMirror<WorkerPod>,
 }
 
 /// Watches of, and requests for, the objects of one instance. Dropping it ends the watches.
@@ -167,7 +167,7 @@ impl ApiServerClient {
             Err(kube::Error::Api(error)) if error.is_not_found() => {}
             deleted => drop(deleted?),
         }
-        self.shared.content.write().clusters.remove_deleted(name);
+        self.shared.content.write().clusters.apply_delete_response(name);
         Ok(())
     }
 
@@ -280,14 +280,18 @@ where
             match event {
                 Ok(event) => {
                     if std::mem::take(&mut is_lost) {
-                        tracing::info!(what, "the watch of the API server works again");
+                        tracing::info!(what, "the watch of the Kubernetes API server works again");
                     }
                     on_event(event);
                 }
                 Err(error) if !is_lost => {
                     is_lost = true;
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(what, error, "could not watch the API server; changes are not seen meanwhile");
+                    tracing::warn!(
+                        what,
+                        error,
+                        "could not watch the Kubernetes API server; changes are not seen meanwhile"
+                    );
                 }
                 Err(_) => {}
             }

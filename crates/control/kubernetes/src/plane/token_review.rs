@@ -10,8 +10,8 @@ use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 
 use super::api_server::ApiServerClient;
-use super::pods::{DesiredWorkers, WorkerPod};
-use crate::compute::{stateful_set_name, token_audience};
+use super::worker_pods::{DesiredWorkers, WorkerPod};
+use crate::compute_cluster::{stateful_set_name, token_audience};
 
 /// Extra field of a token review with the name of the pod to which the token is bound.
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
@@ -21,18 +21,21 @@ const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 /// Reason why a worker token is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TokenRejection {
-    #[error("the API server could not review its token")]
+    #[error("the Kubernetes API server could not review the worker's token")]
     Api(#[from] kube::Error),
-    #[error("its token is not one for this instance{}", .why.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
-    Token { why: Option<String> },
-    #[error("its token belongs to the account {user}, which is not in the namespace {namespace}")]
-    Account { user: String, namespace: String },
-    #[error("its token is not bound to a pod")]
-    NoPod,
-    #[error("its pod {name} is gone, is ending, or is not a worker")]
+    #[error(
+        "the worker's token is not valid for this instance{}",
+        .reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"))
+    )]
+    InvalidToken { reason: Option<String> },
+    #[error("the worker's token belongs to the account {user}, which is not in the namespace {namespace}")]
+    OtherNamespace { user: String, namespace: String },
+    #[error("the worker's token is not bound to a pod")]
+    NotBoundToPod,
+    #[error("the pod {name} of the worker's token is gone, is ending, or is not a worker")]
     PodGone { name: String },
-    #[error("its pod {name} is not a worker of a cluster of this instance")]
-    ForeignPod { name: String },
+    #[error("the pod {name} of the worker's token is not a worker of a cluster of this instance")]
+    NotClusterPod { name: String },
 }
 
 /// Pod to which a token is bound.
@@ -45,23 +48,24 @@ pub(super) struct TokenPod {
 /// Returns the pod of a reviewed token.
 ///
 /// # Errors
-/// Returns [`TokenRejection`] if the token is not valid for this audience, not of this namespace, or not bound to a pod.
+/// Returns [`TokenRejection`] if the token is not valid for this audience, not of this namespace, or not bound to a
+/// pod.
 pub(super) fn pod_of_token(review: &TokenReview, namespace: &str, audience: &str) -> Result<TokenPod, TokenRejection> {
-    let status = review.status.as_ref().ok_or(TokenRejection::Token { why: None })?;
+    let status = review.status.as_ref().ok_or(TokenRejection::InvalidToken { reason: None })?;
     // An API server without support for audiences returns none, and the token could then be meant for anyone.
     let is_for_us = status.audiences.iter().flatten().any(|named| named == audience);
     if status.authenticated != Some(true) || !is_for_us {
-        return Err(TokenRejection::Token { why: status.error.clone() });
+        return Err(TokenRejection::InvalidToken { reason: status.error.clone() });
     }
     let UserInfo { username, extra, .. } = status.user.clone().unwrap_or_default();
     let user = username.unwrap_or_default();
     if !user.starts_with(&format!("system:serviceaccount:{namespace}:")) {
-        return Err(TokenRejection::Account { user, namespace: namespace.to_owned() });
+        return Err(TokenRejection::OtherNamespace { user, namespace: namespace.to_owned() });
     }
     let extra = extra.unwrap_or_default();
     let one = |name: &str| match extra.get(name).map(Vec::as_slice) {
         Some([value]) => Ok(value.clone()),
-        _ => Err(TokenRejection::NoPod),
+        _ => Err(TokenRejection::NotBoundToPod),
     };
     Ok(TokenPod { name: one(POD_NAME)?, uid: one(POD_UID)? })
 }
@@ -80,35 +84,35 @@ pub(super) fn check_pod(bound: &TokenPod, pod: Option<&(Pod, WorkerPod)>) -> Res
     let mut owners = pod.owner_references().iter();
     let is_made =
         owners.any(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet" && owner.name == set);
-    if is_made { Ok(()) } else { Err(TokenRejection::ForeignPod { name: bound.name.clone() }) }
+    if is_made { Ok(()) } else { Err(TokenRejection::NotClusterPod { name: bound.name.clone() }) }
 }
 
 /// Authenticator of workers in the pods of an instance's clusters.
 #[derive(Debug)]
 pub(super) struct TokenReviewer {
-    pub(super) keeper: Arc<ApiServerClient>,
+    pub(super) api_server: Arc<ApiServerClient>,
 }
 
 impl TokenReviewer {
     /// Authenticates a token, and returns the cluster and the slot of its worker.
     async fn review(&self, token: &str) -> Result<VerifiedWorker, TokenRejection> {
-        let keeper = &*self.keeper;
-        let audience = token_audience(&keeper.namespace, &keeper.instance);
-        let reviews: Api<TokenReview> = Api::all(keeper.client.clone());
+        let api_server = &*self.api_server;
+        let audience = token_audience(&api_server.namespace, &api_server.instance);
+        let reviews: Api<TokenReview> = Api::all(api_server.client.clone());
         let asked = TokenReview {
             spec: TokenReviewSpec { audiences: Some(vec![audience.clone()]), token: Some(token.to_owned()) },
             ..TokenReview::default()
         };
         let review = reviews.create(&PostParams::default(), &asked).await?;
-        let bound = pod_of_token(&review, &keeper.namespace, &audience)?;
-        let pod = keeper.pod(&bound.name).await?;
+        let bound = pod_of_token(&review, &api_server.namespace, &audience)?;
+        let pod = api_server.pod(&bound.name).await?;
         check_pod(&bound, pod.as_ref())?;
         let (_, seen) = pod.expect("check rejects a missing pod");
-        let plans = keeper.desired_workers();
+        let plans = api_server.desired_workers();
         // A StatefulSet adopts a matching pod that was created by hand beyond the last slot before it deletes the pod.
         let Some(DesiredWorkers { id, spec, .. }) = plans.get(&seen.cluster).filter(|plan| seen.slot < plan.slots)
         else {
-            return Err(TokenRejection::ForeignPod { name: bound.name });
+            return Err(TokenRejection::NotClusterPod { name: bound.name });
         };
         Ok(VerifiedWorker { cluster: *id, slot: seen.slot, spec: spec.clone(), host_uid: bound.uid })
     }

@@ -6,12 +6,12 @@
 //! - `instance.rs`: `Instance`, a warehouse.
 //! - `compute_cluster.rs`: `ComputeCluster`, a cluster of workers.
 //! - `hardware_profile.rs`: `HardwareProfile`, the hardware of workers.
-//! - `condition.rs`: conditions in the status of a resource.
+//! - `status_condition.rs`: conditions in the status of a resource.
 
 mod compute_cluster;
-mod condition;
 mod hardware_profile;
 mod instance;
+mod status_condition;
 
 #[cfg(test)]
 mod tests;
@@ -20,12 +20,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 
 pub use compute_cluster::{ComputeCluster, ComputeClusterPhase, ComputeClusterSpec, ComputeClusterStatus};
-pub use condition::{ConditionState, RECONCILED, updated_condition};
 pub use hardware_profile::{CacheVolume, HardwareProfile, HardwareProfileSpec};
 pub use instance::{
     Auth, Instance, InstancePhase, InstanceSpec, InstanceStatus, Resources, Restore, ServiceType, Setting, Storage,
     Tls, Volume, VolumeRetention,
 };
+pub use status_condition::{ConditionState, RECONCILED, updated_condition};
 
 /// Condition type: whether the resource is in service.
 pub const READY: &str = "Ready";

@@ -2,7 +2,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::CustomResourceExt;
 
 use super::*;
-use crate::object::{assert_golden, to_yaml};
+use crate::desired_object::{assert_golden, to_yaml};
 
 #[test]
 fn definitions_are_those_of_the_golden_files() {

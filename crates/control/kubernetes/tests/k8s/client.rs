@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bench::run;
+use bench::query_benchmark;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kubernetes::credentials::{AUTHORITY_NAME, CA_CERTIFICATE_KEY, PASSWORD_KEY};
 use kubernetes::instance::SERVICE_POSTGRES_PORT;
@@ -154,7 +154,7 @@ impl From<tokio_postgres::Error> for QueryError {
 
 /// Returns the only value of a query's result.
 pub(crate) async fn value(client: &Client, statement: &str) -> String {
-    let rows = run::run_query(client, statement).await.expect("it is answered");
+    let rows = query_benchmark::run_query(client, statement).await.expect("it is answered");
     let [row] = &rows[..] else { panic!("{statement} has {} rows", rows.len()) };
     row.last().expect("it has a column").clone().unwrap_or_default()
 }
@@ -169,7 +169,8 @@ pub(crate) async fn until(client: &Client, statement: &str, answer: &str) {
         }
         clock.sleep(LOOK_EVERY).await;
     }
-    let workers = run::run_query(client, "SELECT cluster, slot, state, hung, version, detail FROM sys.worker").await;
+    let workers =
+        query_benchmark::run_query(client, "SELECT cluster, slot, state, hung, version, detail FROM sys.worker").await;
     panic!("{statement} is {last:?} and not {answer:?}: {workers:?}");
 }
 

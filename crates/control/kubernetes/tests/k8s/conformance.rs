@@ -1,7 +1,7 @@
 //! Conformance of the control plane in Kubernetes with the requirements for every control plane.
 
 use cluster_model::WorkerId;
-use control_plane::conformance::{TestEnvironment, run};
+use control_plane::conformance_tests::{TestEnvironment, run};
 use control_plane::{ControlPlane, TokenWorkerHost};
 use tokio::runtime::Handle;
 

@@ -113,7 +113,7 @@ async fn secrets_that_are_not_there_are_named() {
     let instances: Api<Instance> = cluster.all();
     let unsaid = json!({ "spec": { "auth": { "secretName": null } } });
     instances.patch("dw", &PatchParams::default(), &Patch::Merge(&unsaid)).await.expect("it may change");
-    cluster.until("dw", says("the Secret dw-superuser is there already and is not this instance's")).await;
+    cluster.until("dw", says("the Secret dw-superuser exists already and does not belong to this instance")).await;
     operator.stop().await;
 }
 

@@ -1,8 +1,8 @@
 //! Control plane of an instance: changes by statements and by other clients, authentication of workers, and outages of
 //! the API server.
 
-use cluster_model::events::EventKind;
-use cluster_model::{Change, ClusterOptions, IfExists, Phase, WorkerState};
+use cluster_model::cluster_events::EventKind;
+use cluster_model::{Change, ClusterOptions, ClusterPhase, IfExists, WorkerState};
 use control_plane::{ControlPlane, ControlPlaneError, TokenWorkerHost};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -31,7 +31,7 @@ async fn object(house: &TestInstance) -> ComputeCluster {
 }
 
 fn has_event(house: &TestInstance, what: EventKind, detail: &str) -> bool {
-    house.plane.events().iter().any(|event| event.what == what && event.detail.contains(detail))
+    house.plane.events().iter().any(|event| event.kind == what && event.detail.contains(detail))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,16 +42,16 @@ async fn a_statement_is_a_change_of_an_object_with_its_users_name() {
     assert_eq!((made.spec.name.as_deref(), made.spec.node_count), (Some("My ETL"), 2));
     assert_eq!(made.annotations().get(kubernetes::plane::MODIFIED_BY_ANNOTATION).map(String::as_str), Some("kiln"));
     let id = house.id("My ETL");
-    house.until("it runs", |plane| plane.phase(id) == Some(Phase::Running)).await;
+    house.until("it runs", |plane| plane.phase(id) == Some(ClusterPhase::Running)).await;
     house.apply(Change::Rename { name: "My ETL".to_owned(), to: "etl".to_owned() }).await.expect("the name is free");
     house.apply(Change::Suspend { name: "etl".to_owned() }).await.expect("it is awake");
     let after = object(&house).await;
     assert_eq!((after.name_any(), after.spec.name.as_deref()), (made.name_any(), Some("etl")));
     assert!(after.spec.suspended && after.spec.node_count == 2);
-    house.until("it sleeps", |plane| plane.phase(id) == Some(Phase::Suspended)).await;
+    house.until("it sleeps", |plane| plane.phase(id) == Some(ClusterPhase::Suspended)).await;
     house.apply(Change::Drop { name: "etl".to_owned(), if_exists: false }).await.expect("it may go");
     house.until("it is gone", |plane| plane.phase(id).is_none()).await;
-    let drained = house.plane.events().into_iter().filter(|event| event.what == EventKind::WorkerStopped).count();
+    let drained = house.plane.events().into_iter().filter(|event| event.kind == EventKind::WorkerStopped).count();
     assert_eq!(drained, 2, "who slept had ended what it did: {:?}", house.plane.events());
     house.stop().await;
 }
@@ -61,18 +61,20 @@ async fn what_a_person_does_is_honoured_and_remembered() {
     let Some(mut house) = TestInstance::new("keeper-person").await else { return };
     house.apply(create("etl", 1)).await.expect("it is within limits");
     let id = house.id("etl");
-    house.until("it runs", |plane| plane.phase(id) == Some(Phase::Running)).await;
+    house.until("it runs", |plane| plane.phase(id) == Some(ClusterPhase::Running)).await;
     let clusters: Api<ComputeCluster> = house.cluster.all();
     let name = object(&house).await.name_any();
     let person = PatchParams { field_manager: Some("kubectl".to_owned()), ..PatchParams::default() };
     let three = Patch::Merge(json!({ "spec": { "replicas": 3 } }));
     clusters.patch_scale(&name, &person, &three).await.expect("a person may");
-    house.until("three run", |plane| plane.phase(id) == Some(Phase::Running) && plane.serving(id).len() == 3).await;
+    house
+        .until("three run", |plane| plane.phase(id) == Some(ClusterPhase::Running) && plane.serving(id).len() == 3)
+        .await;
     let events = house.plane.events();
-    let scaled = events.iter().find(|event| event.what == EventKind::Altered).expect("it is remembered");
+    let scaled = events.iter().find(|event| event.kind == EventKind::Altered).expect("it is remembered");
     assert_eq!(scaled.detail, "node_count 1 -> 3");
     assert_eq!(
-        scaled.who.as_deref(),
+        scaled.author.as_deref(),
         Some("kubectl (Kubernetes)"),
         "{:?}",
         object(&house).await.metadata.managed_fields
@@ -93,7 +95,7 @@ async fn what_a_person_does_is_honoured_and_remembered() {
     clusters.create(&PostParams::default(), &by_hand).await.expect("a person may");
     house.until("it is seen", |plane| plane.desired().cluster_named("by-hand").is_ok()).await;
     let own = house.id("by-hand");
-    house.until("it runs", |plane| plane.phase(own) == Some(Phase::Running)).await;
+    house.until("it runs", |plane| plane.phase(own) == Some(ClusterPhase::Running)).await;
     clusters.delete(&name, &DeleteParams::default()).await.expect("a person may");
     house.begin().await;
     house.until("it is seen to be gone", |plane| plane.desired().cluster_named("etl").is_err()).await;
@@ -112,19 +114,19 @@ async fn only_pods_of_a_cluster_come_in() {
     let Some(house) = TestInstance::new("keeper-tokens").await else { return };
     house.apply(create("etl", 1)).await.expect("it is within limits");
     let id = house.id("etl");
-    house.until("it runs", |plane| plane.phase(id) == Some(Phase::Running)).await;
+    house.until("it runs", |plane| plane.phase(id) == Some(ClusterPhase::Running)).await;
     let pods: Api<Pod> = house.cluster.all();
     let worker = house.plane.workers().iter().find(|worker| worker.cluster == id).expect("it runs").clone();
     let life = house.guests.host_uid(worker.id).expect("it came from a pod");
     let pod = house.pod(&life).await;
-    let right = kubernetes::compute::token_audience(&house.cluster.namespace, "dw");
+    let right = kubernetes::compute_cluster::token_audience(&house.cluster.namespace, "dw");
     let token = house.token(&pod, &life, &right).await.expect("it is there");
     let vouched = house.vouch(&token).await.expect("it is one of the instance's");
     assert_eq!((vouched.cluster, vouched.slot, vouched.host_uid.as_str()), (id, 0, life.as_str()));
 
-    let others = house.token(&pod, &life, &kubernetes::compute::token_audience("elsewhere", "dw")).await;
+    let others = house.token(&pod, &life, &kubernetes::compute_cluster::token_audience("elsewhere", "dw")).await;
     let refused = house.vouch(&others.expect("it is there")).await.expect_err("it is for somebody else");
-    assert!(refused.starts_with("its token is not one for this instance"), "{refused}");
+    assert!(refused.starts_with("the worker's token is not valid for this instance"), "{refused}");
     house.vouch("no token at all").await.expect_err("nobody knows it");
     // A pod that was created by hand with the labels of a worker.
     let alike = json!({
@@ -137,7 +139,7 @@ async fn only_pods_of_a_cluster_come_in() {
     let token = house.token(&alike.name_any(), &uid, &right).await.expect("it is there");
     let refused = house.vouch(&token).await.expect_err("no cluster has made it");
     // By then the StatefulSet may have adopted and deleted it as a surplus pod.
-    assert!(refused.starts_with(&format!("its pod {} is ", alike.name_any())), "{refused}");
+    assert!(refused.starts_with(&format!("the pod {} of the worker's token is ", alike.name_any())), "{refused}");
     house.stop().await;
 }
 
@@ -154,7 +156,7 @@ async fn without_the_api_server_nothing_changes_and_everybody_works_on() {
     let road = road.expect("it was made");
     house.apply(create("etl", 2)).await.expect("it is within limits");
     let id = house.id("etl");
-    house.until("it runs", |plane| plane.phase(id) == Some(Phase::Running)).await;
+    house.until("it runs", |plane| plane.phase(id) == Some(ClusterPhase::Running)).await;
 
     road.cut();
     let before = house.plane.desired();
@@ -164,7 +166,7 @@ async fn without_the_api_server_nothing_changes_and_everybody_works_on() {
     for _ in 0..10 {
         house.pass().await;
     }
-    assert_eq!((house.plane.serving(id).len(), house.plane.phase(id)), (2, Some(Phase::Running)));
+    assert_eq!((house.plane.serving(id).len(), house.plane.phase(id)), (2, Some(ClusterPhase::Running)));
     // Changes by others are noticed after the outage.
     let clusters: Api<ComputeCluster> = house.cluster.all();
     let name = object(&house).await.name_any();
@@ -174,9 +176,9 @@ async fn without_the_api_server_nothing_changes_and_everybody_works_on() {
     assert!(!house.plane.desired().cluster_named("etl").expect("it is there").suspended);
 
     road.heal();
-    house.until("it is seen", |plane| plane.phase(id) == Some(Phase::Suspended)).await;
+    house.until("it is seen", |plane| plane.phase(id) == Some(ClusterPhase::Suspended)).await;
     house.apply(Change::Resume { name: "etl".to_owned() }).await.expect("the API server is there again");
-    house.until("it runs", |plane| plane.phase(id) == Some(Phase::Running)).await;
+    house.until("it runs", |plane| plane.phase(id) == Some(ClusterPhase::Running)).await;
     assert!(
         house
             .plane

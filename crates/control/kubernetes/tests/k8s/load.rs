@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bench::answers::{self, Row};
-use bench::run;
+use bench::query_benchmark;
+use bench::result_comparison::{self, Row};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
@@ -62,16 +62,16 @@ pub(crate) struct LoadOutcome {
 impl KnownQuery {
     /// Runs a query and takes its result as the expected one.
     pub(crate) async fn ask(client: &Client, sql: &str) -> KnownQuery {
-        let rows = run::run_query(client, sql).await.expect("each query has an answer");
+        let rows = query_benchmark::run_query(client, sql).await.expect("each query has an answer");
         KnownQuery { sql: sql.to_owned(), rows }
     }
 
     /// Runs the query again and compares the results. Returns the failure of the query, or else the difference in words
     /// if there is one.
     async fn verify(&self, client: &Client) -> Result<Result<(), String>, QueryError> {
-        let asked = tokio::time::timeout(ANSWER_TIME_MAX, run::run_query(client, &self.sql));
+        let asked = tokio::time::timeout(ANSWER_TIME_MAX, query_benchmark::run_query(client, &self.sql));
         let rows = asked.await.map_err(|_| QueryError::late(ANSWER_TIME_MAX))??;
-        Ok(answers::compare(&self.rows, &rows).map_err(|difference| format!("{}: {difference}", self.sql)))
+        Ok(result_comparison::compare(&self.rows, &rows).map_err(|difference| format!("{}: {difference}", self.sql)))
     }
 }
 

@@ -174,7 +174,7 @@ async fn three_thousand_workers_cost_little() {
     for pod in &workers {
         let name = pod.labels().get("kiln.dev/cluster").expect("it is a worker's");
         let cluster = desired.cluster_named(name).expect("it is known");
-        let slot = kubernetes::compute::slot(name, &pod.name_any()).expect("it is one of the cluster's");
+        let slot = kubernetes::compute_cluster::slot(name, &pod.name_any()).expect("it is one of the cluster's");
         let share = cluster_model::Resources { millicores: 1_000, memory_bytes: (1 << 30) / 100 * 80 };
         let spec = WorkerSpec { hardware_instance: HARDWARE.to_owned(), share, options: WorkerOptions::default() };
         house.guests.come(VerifiedWorker {

@@ -174,7 +174,9 @@ async fn what_somebody_else_has_made_is_left_alone() {
             instance.and_then(|instance| instance.status.as_ref()).map(|status| status.conditions.as_slice());
         let mut conditions = conditions.unwrap_or_default().iter();
         let found = conditions.find(|condition| condition.type_ == RECONCILED && condition.status == "False");
-        found.is_some_and(|condition| condition.message == "the Service dw is there already and is not this instance's")
+        found.is_some_and(|condition| {
+            condition.message == "the Service dw exists already and does not belong to this instance"
+        })
     };
     cluster.until("dw", says).await;
     assert_eq!(services.get("dw").await.expect("it is there").resource_version(), foreign.resource_version());

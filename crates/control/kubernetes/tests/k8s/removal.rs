@@ -30,7 +30,7 @@ async fn installed(
 }
 
 async fn removed(cluster: &Cluster, volumes: bool) -> Vec<InstallProgress> {
-    let what = Removal { namespace: cluster.namespace.clone(), volumes, definitions: false };
+    let what = Removal { namespace: cluster.namespace.clone(), delete_volumes: volumes, delete_definitions: false };
     let mut told = Vec::new();
     let done = uninstall(&cluster.client, &what, PATIENCE, &clock(), |progress| told.push(progress.clone())).await;
     done.expect("everything may go");
@@ -51,7 +51,7 @@ async fn an_installation_is_there_when_its_instance_takes_queries() {
     let says: Vec<&str> = told
         .iter()
         .filter_map(|progress| match progress {
-            InstallProgress::Instance { says, .. } => Some(says.as_str()),
+            InstallProgress::InstanceStatus { status, .. } => Some(status.as_str()),
             _ => None,
         })
         .collect();
@@ -99,13 +99,13 @@ async fn who_waits_for_too_long_is_told_what_for() {
     let Some(cluster) = Cluster::with_kiln("removal-late").await else { return };
     let what = cluster.installation(Some(instance("dw", json!({}))));
     let (done, _) = installed(&cluster, &what, Duration::from_millis(300)).await;
-    let Err(InstallError::NotReadyInTime { says, .. }) = done else { panic!("nobody made it: {done:?}") };
+    let Err(InstallError::NotReadyInTime { status: says, .. }) = done else { panic!("nobody made it: {done:?}") };
     assert_eq!(says, "no operator has seen it");
     let held = json!({ "metadata": { "finalizers": ["test.kiln.dev/stays"] } });
     let instances: Api<Instance> = cluster.all();
     let merge = kube::api::Patch::Merge(&held);
     instances.patch("dw", &kube::api::PatchParams::default(), &merge).await.expect("it is there");
-    let what = Removal { namespace: cluster.namespace.clone(), volumes: true, definitions: false };
+    let what = Removal { namespace: cluster.namespace.clone(), delete_volumes: true, delete_definitions: false };
     let stays = uninstall(&cluster.client, &what, Duration::from_millis(300), &clock(), |_| {}).await;
     assert!(matches!(stays, Err(InstallError::NotDeletedInTime { .. })), "{stays:?}");
     let accounts: Api<ServiceAccount> = cluster.all();
@@ -117,7 +117,7 @@ async fn definitions_stay_where_others_have_instances() {
     let Some(cluster) = Cluster::with_kiln("removal-definitions").await else { return };
     let Some(other) = Cluster::with_kiln("removal-definitions-other").await else { return };
     other.create(json!({})).await.expect("it is an instance");
-    let what = Removal { namespace: cluster.namespace.clone(), volumes: false, definitions: true };
+    let what = Removal { namespace: cluster.namespace.clone(), delete_volumes: false, delete_definitions: true };
     let refused = uninstall(&cluster.client, &what, PATIENCE, &clock(), |_| {}).await;
     let Err(InstallError::DefinitionsInUse { namespaces }) = refused else { panic!("they went: {refused:?}") };
     assert!(namespaces.contains(&other.namespace), "{namespaces:?}");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bench::{Suite, load};
+use bench::{Suite, table_load};
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Node as NodeObject, PersistentVolumeClaim, Pod};
@@ -145,7 +145,7 @@ impl Scenario {
         client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
         for known in &self.all {
             let again = KnownQuery::ask(client, &known.sql).await;
-            bench::answers::compare(&known.rows, &again.rows).expect("the answer is right");
+            bench::result_comparison::compare(&known.rows, &again.rows).expect("the answer is right");
         }
     }
 
@@ -171,7 +171,7 @@ impl Scenario {
     }
 
     async fn load(&mut self, boss: &Client) {
-        load::load(boss, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
+        table_load::load(boss, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
         self.steps.done("load TPC-H SF0.1", "");
         for sql in Suite::Tpch.queries() {
             self.all.push(KnownQuery::ask(boss, sql).await);
@@ -240,7 +240,7 @@ impl Scenario {
         self.steps.done("suspend, until the pods are gone", "");
         let known = &self.plain[0];
         let again = KnownQuery::ask(boss, &known.sql).await;
-        bench::answers::compare(&known.rows, &again.rows).expect("the answer is right");
+        bench::result_comparison::compare(&known.rows, &again.rows).expect("the answer is right");
         self.steps.done("resume by a query, until it is answered", "right");
         until_done(boss, "ALTER CLUSTER etl SET (NODE_COUNT = 3)").await;
         self.until_workers(boss, 3).await;

@@ -14,7 +14,7 @@ use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, T
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use kubernetes::compute::token_audience;
+use kubernetes::compute_cluster::token_audience;
 use kubernetes::{HardwareProfile, KubernetesConnection, KubernetesControlPlane, WorkerHosts};
 use parking_lot::Mutex;
 use serde_json::json;

@@ -57,7 +57,7 @@ async fn a_run_that_was_long_makes_the_next_pause_short() {
         let_tasks_run().await;
         assert_eq!(supervisor.statuses()[0].state, ServiceState::Restarting);
         assert_eq!(supervisor.statuses()[0].last_error.as_deref(), Some("it ended"));
-        clock.advance(PAUSE_FIRST);
+        clock.advance(RESTART_DELAY_FIRST);
     }
 }
 

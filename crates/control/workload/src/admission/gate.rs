@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use cluster_model::Activity;
+use cluster_model::ClusterActivity;
 use types::{Oid, QueryId};
 
 use super::Request;
 use super::fair_queue::FairQueue;
-use super::state::{AdmissionMode, AdmissionSnapshot, AdmissionStatistics, Limits, QueuedStatement, Refusal};
+use super::limits_and_statistics::{
+    AdmissionMode, AdmissionSnapshot, AdmissionStatistics, Limits, QueuedStatement, Refusal,
+};
 
 /// Number of a waiting statement; later ones are higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,8 +23,8 @@ pub(super) enum EnterResult {
     Refused(Refusal),
 }
 
-/// Result of [`Gate::take_answer`].
-pub(super) enum ClaimResult<W> {
+/// Result of [`Gate::take_outcome`].
+pub(super) enum OutcomeResult<W> {
     /// Still waiting; holds the replaced waker, to be dropped outside the lock.
     Waiting(W),
     Admitted {
@@ -36,7 +38,7 @@ pub(super) enum LeaveResult<W> {
     /// The statement was waiting; holds its waker, to be dropped outside the lock.
     Waiting(W),
     /// The statement was admitted or refused already; holds the waker of the statement that is admitted instead.
-    Answered(Option<W>),
+    Decided(Option<W>),
 }
 
 /// Admission state of a cluster.
@@ -146,19 +148,19 @@ impl<W> Gate<W> {
     }
 
     /// Takes the answer and frees the ticket if there is one; otherwise replaces the waker.
-    pub(super) fn take_answer(&mut self, ticket: QueueTicket, waker: impl FnOnce() -> W) -> ClaimResult<W> {
+    pub(super) fn take_outcome(&mut self, ticket: QueueTicket, waker: impl FnOnce() -> W) -> OutcomeResult<W> {
         let waiting = self.waiting.get_mut(&ticket).expect("a ticket is valid until its answer is taken");
         match &mut waiting.outcome {
-            Outcome::Queued(known) => ClaimResult::Waiting(std::mem::replace(known, waker())),
+            Outcome::Queued(known) => OutcomeResult::Waiting(std::mem::replace(known, waker())),
             Outcome::Admitted { waited } => {
                 let waited = *waited;
                 self.waiting.remove(&ticket);
-                ClaimResult::Admitted { waited }
+                OutcomeResult::Admitted { waited }
             }
             Outcome::Refused(refusal) => {
                 let refusal = *refusal;
                 self.waiting.remove(&ticket);
-                ClaimResult::Refused(refusal)
+                OutcomeResult::Refused(refusal)
             }
         }
     }
@@ -173,8 +175,8 @@ impl<W> Gate<W> {
                 self.record_idle(|| now().1);
                 LeaveResult::Waiting(waker)
             }
-            Outcome::Admitted { .. } => LeaveResult::Answered(self.release(waiting.is_superuser, now)),
-            Outcome::Refused(_) => LeaveResult::Answered(None),
+            Outcome::Admitted { .. } => LeaveResult::Decided(self.release(waiting.is_superuser, now)),
+            Outcome::Refused(_) => LeaveResult::Decided(None),
         }
     }
 
@@ -227,8 +229,8 @@ impl<W> Gate<W> {
         told
     }
 
-    pub(super) fn activity(&self) -> Activity {
-        Activity { running: self.running, queued: self.queued(), idle_since: self.idle_since }
+    pub(super) fn activity(&self) -> ClusterActivity {
+        ClusterActivity { running: self.running, queued: self.queued(), idle_since: self.idle_since }
     }
 
     pub(super) fn snapshot(&self, now: Duration) -> AdmissionSnapshot {

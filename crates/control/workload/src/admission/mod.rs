@@ -1,6 +1,6 @@
 //! Admission to a cluster: a limited number of statements runs at a time, and the others wait in a fair queue.
 //!
-//! - `state.rs`: limits, modes, refusals and statistics
+//! - `limits_and_statistics.rs`: limits, modes, refusals and statistics
 //! - `gate.rs`: the decisions, over plain data
 //! - `fair_queue.rs`: the order of waiting statements
 //!
@@ -9,7 +9,7 @@
 
 mod fair_queue;
 mod gate;
-mod state;
+mod limits_and_statistics;
 
 #[cfg(test)]
 mod tests;
@@ -20,12 +20,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use cluster_model::Activity;
-use gate::{ClaimResult, EnterResult, Gate, LeaveResult, QueueTicket};
+use cluster_model::ClusterActivity;
+use gate::{EnterResult, Gate, LeaveResult, OutcomeResult, QueueTicket};
 use parking_lot::Mutex;
 use types::{Clock, Oid, QueryId};
 
-pub use state::{AdmissionMode, AdmissionSnapshot, AdmissionStatistics, Limits, QueuedStatement, Refusal};
+pub use limits_and_statistics::{
+    AdmissionMode, AdmissionSnapshot, AdmissionStatistics, Limits, QueuedStatement, Refusal,
+};
 
 /// Request of a statement to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +98,7 @@ impl Admission {
 
     /// Returns the activity, for load balancing and for suspending idle clusters.
     #[must_use]
-    pub fn activity(&self) -> Activity {
+    pub fn activity(&self) -> ClusterActivity {
         self.gate.lock().activity()
     }
 
@@ -156,11 +158,11 @@ impl Future for Admit {
                 }
             }
             AdmitState::Waiting(ticket) => {
-                let claim = this.admission.gate.lock().take_answer(ticket, || context.waker().clone());
+                let claim = this.admission.gate.lock().take_outcome(ticket, || context.waker().clone());
                 match claim {
-                    ClaimResult::Waiting(_) => return Poll::Pending,
-                    ClaimResult::Admitted { waited } => Ok(waited),
-                    ClaimResult::Refused(refusal) => Err(refusal),
+                    OutcomeResult::Waiting(_) => return Poll::Pending,
+                    OutcomeResult::Admitted { waited } => Ok(waited),
+                    OutcomeResult::Refused(refusal) => Err(refusal),
                 }
             }
             AdmitState::Done => panic!("Admit was polled after it had completed"),
@@ -176,7 +178,7 @@ impl Drop for Admit {
         let clock = &self.admission.clock;
         // It may have been admitted since the last poll: then the next statement is admitted instead.
         let left = self.admission.gate.lock().leave(ticket, || (clock.monotonic(), clock.now_us()));
-        if let LeaveResult::Answered(Some(next)) = left {
+        if let LeaveResult::Decided(Some(next)) = left {
             next.wake();
         }
     }

@@ -6,7 +6,7 @@ use types::random::SeededRandom;
 use types::{ManualClock, Random, SystemClock};
 
 use super::*;
-use crate::fixtures::CountingWaker;
+use crate::counting_waker::CountingWaker;
 
 fn admission(running: u32) -> (Arc<Admission>, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
@@ -263,7 +263,7 @@ fn idle_time_starts_with_the_last_statements_end() {
     assert_eq!(admission.activity().idle_since, Some(20));
     admission.set_mode(AdmissionMode::Holding);
     let waits = WaitingRequest::new(&admission, request(3, 1));
-    assert_eq!(admission.activity(), Activity { running: 0, queued: 1, idle_since: None });
+    assert_eq!(admission.activity(), ClusterActivity { running: 0, queued: 1, idle_since: None });
     clock.advance(Duration::from_micros(10));
     assert!(admission.cancel(QueryId(3)));
     assert_eq!(admission.activity().idle_since, Some(30));

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::AggregateSpec;
-use super::carried::CarriedColumn;
-use super::flushed::{FlushedGroups, FlushedRun};
-use super::keys::{KeyEncoding, KeyWords};
-use super::merge::first_rows;
-use super::partitioned::PartitionedGroups;
-use super::reduction::{CACHED_TABLE_GROUPS, ReductionStats};
-use super::sets::{GroupingSet, SetGroups, sort_finest_first};
-use super::state::{AggregateKind, State, int_column};
+use super::aggregate_state::{AggregateKind, State, int_column};
+use super::carried_columns::CarriedColumn;
+use super::flush_decision::{CACHED_TABLE_GROUPS, ReductionStats};
+use super::flushed_groups::{FlushedGroups, FlushedRun};
+use super::group_table::GroupTable;
+use super::grouping_sets::{GroupingSet, SetGroups, sort_finest_first};
+use super::key_encoding::{KeyEncoding, KeyWords};
+use super::merge_groups::first_rows;
+use super::partitioned_merge::PartitionedGroups;
 use super::sums::RowGroups;
-use super::table::GroupTable;
 use crate::{BATCH_ROWS, Batch, Bitmap, Bounds, Column, ColumnData, Error, NEVER_STOPPED, PhysicalType, Result};
 
 /// Hash aggregation: finds the group of each row by its keys and updates the aggregate states of the groups.
@@ -34,7 +34,7 @@ pub struct Groups {
     pub(super) flushed_runs: Vec<FlushedRun>,
     /// Groups that merged workers have flushed.
     pub(super) merged_flushed: Vec<FlushedGroups>,
-    /// Memory of `pieces` and `others`, in bytes.
+    /// Memory of `flushed_runs` and `merged_flushed`, in bytes.
     pub(super) flushed_bytes: usize,
     pub(super) reduction: ReductionStats,
     /// Groups of finished runs of clustered rows that other runs may have as well.
@@ -67,7 +67,7 @@ impl Groups {
     pub(super) fn with_first_check(spec: &Arc<AggregateSpec>, first_check: usize) -> Self {
         let reduction = ReductionStats::new(if spec.clustered.is_some() { usize::MAX } else { first_check });
         let form =
-            |key: usize| spec.key_forms.get(key).map_or_else(KeyEncoding::default, |form| KeyEncoding::from(*form));
+            |key: usize| spec.key_types.get(key).map_or_else(KeyEncoding::default, |form| KeyEncoding::from(*form));
         let keys = (0..spec.keys.len()).map(form).collect();
         let carried = spec.carried.iter().map(|_| CarriedColumn::default()).collect();
         let states = spec.states.iter().map(|state| State::new(state.kind)).collect();
@@ -211,7 +211,7 @@ impl Groups {
             return Ok(None);
         }
         let at: usize = self.keys[..key].iter().map(KeyEncoding::word_count).sum();
-        let keys = || table.words().iter().skip(at).step_by(table.stride()).copied();
+        let keys = || table.key_words().iter().skip(at).step_by(table.stride()).copied();
         let (min, max) = keys().fold((i64::MAX, i64::MIN), |(min, max), key| (min.min(key), max.max(key)));
         let (mut inner, mut outer) = (Vec::with_capacity(table.len()), Vec::new());
         for (group, key) in (0_u32..).zip(keys()) {
@@ -253,7 +253,7 @@ impl Groups {
 
 /// Returns the grand total of no rows, for the grouping set `id`.
 fn empty_grand_total(spec: &AggregateSpec, id: i64) -> Result<GroupRows> {
-    let form = |key: usize| spec.key_forms.get(key).copied().unwrap_or(PhysicalType::Ints);
+    let form = |key: usize| spec.key_types.get(key).copied().unwrap_or(PhysicalType::Ints);
     let mut columns: Vec<Column> = (0..spec.keys.len()).map(|key| form(key).null_column(1)).collect();
     if let Some(number) = columns.last_mut() {
         *number = int_column(vec![id]);
@@ -271,10 +271,11 @@ fn evaluate_sets(keys: &[KeyEncoding], spec: &AggregateSpec, finest: SetGroups) 
     let (all, coarser) = sort_finest_first(&spec.sets)?;
     let mut levels: Vec<(SetGroups, &GroupingSet)> = vec![(finest, all)];
     for set in coarser {
-        let finer = levels.iter().filter(|(_, finer)| finer.can_derive(&set.absent)).map(|(level, _)| level);
-        let finer =
-            finer.min_by_key(|level| level.groups()).ok_or(Error::Internal("a grouping set without a finer set"))?;
-        let level = finer.derive(keys, &kept, &set.absent)?;
+        let finer = levels.iter().filter(|(_, finer)| finer.can_derive(&set.absent_keys)).map(|(level, _)| level);
+        let finer = finer
+            .min_by_key(|level| level.groups())
+            .ok_or(Error::Internal("a grouping set has no finer set that it can be derived from"))?;
+        let level = finer.derive(keys, &kept, &set.absent_keys)?;
         levels.push((level, set));
     }
     levels.retain(|(_, set)| !set.is_hidden);
@@ -327,7 +328,7 @@ fn counted_rows(column: Option<&Column>, filter: Option<&Column>) -> Result<Opti
     let valid = column.and_then(|column| column.validity.clone());
     let Some(filter) = filter else { return Ok(valid) };
     let ColumnData::Bools(bits) = &filter.data else {
-        return Err(Error::Internal("a FILTER column that is not boolean"));
+        return Err(Error::Internal("the column of an aggregate's FILTER clause is not boolean"));
     };
     let passing = filter.validity.as_ref().map_or_else(|| Arc::clone(bits), |known| Arc::new(known.and(bits)));
     Ok(Some(valid.map_or_else(|| Arc::clone(&passing), |valid| Arc::new(valid.and(&passing)))))

@@ -17,7 +17,7 @@ struct Segment {
     used: usize,
 }
 
-const EMPTY: u64 = u64::MAX;
+const EMPTY_SLOT: u64 = u64::MAX;
 /// Number of segments of a table that is not small.
 const SEGMENTS: usize = 64;
 /// Maximum number of slots of a small table, which fits in the CPU cache.
@@ -50,7 +50,7 @@ impl GroupHashTable {
     pub(super) fn clear(&mut self) {
         match self.segments.as_mut_slice() {
             [one] => {
-                one.slots.fill(EMPTY);
+                one.slots.fill(EMPTY_SLOT);
                 one.used = 0;
             }
             _ => *self = Self::with_capacity(SMALL_SLOTS / 2),
@@ -93,7 +93,7 @@ impl GroupHashTable {
             let mut at = piece.slot_of(*hash);
             let group = loop {
                 let found = piece.slots[at];
-                if found == EMPTY {
+                if found == EMPTY_SLOT {
                     let group = *count;
                     if piece.is_full() {
                         self.insert(*hash, group);
@@ -126,7 +126,7 @@ impl GroupHashTable {
     fn grow(&mut self, piece: usize) {
         if self.segments.len() == 1 && SMALL_SLOTS <= self.segments[0].slots.len() {
             let small = std::mem::replace(self, Self::with_capacity(SMALL_SLOTS / 2 + 1));
-            for place in small.segments[0].slots.iter().filter(|place| **place != EMPTY) {
+            for place in small.segments[0].slots.iter().filter(|place| **place != EMPTY_SLOT) {
                 let piece = self.segment_of(*place);
                 self.segments[piece].insert(*place);
             }
@@ -138,7 +138,7 @@ impl GroupHashTable {
 
 impl Segment {
     fn new(places: usize) -> Self {
-        Self { slots: vec![EMPTY; places], used: 0 }
+        Self { slots: vec![EMPTY_SLOT; places], used: 0 }
     }
 
     fn is_full(&self) -> bool {
@@ -153,7 +153,7 @@ impl Segment {
 
     fn insert(&mut self, entry: u64) {
         let mut at = self.slot_of(entry);
-        while self.slots[at] != EMPTY {
+        while self.slots[at] != EMPTY_SLOT {
             at = (at + 1) & (self.slots.len() - 1);
         }
         self.slots[at] = entry;
@@ -162,7 +162,7 @@ impl Segment {
 
     fn grow(&mut self) {
         let before = std::mem::replace(self, Self::new(self.slots.len() * 2));
-        before.slots.into_iter().filter(|place| *place != EMPTY).for_each(|place| self.insert(place));
+        before.slots.into_iter().filter(|place| *place != EMPTY_SLOT).for_each(|place| self.insert(place));
     }
 }
 
@@ -171,7 +171,7 @@ fn pack_entry(hash: u64, group: usize) -> u64 {
     hash >> 32 << 32 | group as u64
 }
 
-pub(super) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(super) const HASH_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes one more word into a hash: the product's upper half xor its lower half, which together depend on all bits.
 #[inline]
@@ -183,5 +183,5 @@ pub(super) fn mix(hash: u64, word: i64) -> u64 {
 }
 
 pub(super) fn hash_key(key: &[i64]) -> u64 {
-    key.iter().fold(SEED, |hash, word| mix(hash, *word))
+    key.iter().fold(HASH_SEED, |hash, word| mix(hash, *word))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{StringViewArray, StringViewBuilder};
 
-use super::state::{for_each_counted_row, gather, int_column, narrowest_data};
+use super::aggregate_state::{for_each_counted_row, gather, int_column, narrowest_data};
 use crate::expression::float_order;
 use crate::{Bitmap, Column, ColumnData, Error, PhysicalType, Result};
 
@@ -89,7 +89,7 @@ impl MinMax {
                     replace_text_if_better(&mut least[groups[row] as usize], texts.value(row), wanted, bytes);
                 })
             }
-            _ => return Err(Error::Internal("the input of MIN or MAX changed its form")),
+            _ => return Err(Error::Internal("the input of MIN or MAX changed its physical type between batches")),
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl MinMax {
             (Self::Texts { values: mine, bytes }, Self::Texts { values: theirs, .. }) => {
                 merge(mine, groups, theirs, some, |least, value| replace_text_if_better(least, value, wanted, bytes));
             }
-            _ => return Err(Error::Internal("merged states of MIN or MAX in different forms")),
+            _ => return Err(Error::Internal("merged states of MIN or MAX have different physical types")),
         }
         Ok(())
     }

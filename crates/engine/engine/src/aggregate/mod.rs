@@ -4,59 +4,61 @@
 //! one table or, where workers have flushed their tables, radix partition by radix partition in parallel.
 //!
 //! - `groups.rs`: the aggregation of one worker, and its result rows.
-//! - `keys.rs`: group keys encoded as 64-bit words.
-//! - `table.rs`: from the words of a key to the number of its group, by a direct index; `hash_table.rs`: the hash table for
-//!   other keys.
-//! - `state.rs`: aggregate states of all groups; `sums.rs` (counts and sums), `sum256.rs`, `min_max.rs` (MIN and MAX)
-//!   and `moments.rs` (variance) are their loops; `carried.rs`: values that functionally depend on the keys.
-//! - `reduction.rs`: the decision to flush a table that does not reduce rows; `flushed.rs`: flushed groups in radix
-//!   partitions.
-//! - `merge.rs`: merges the groups of one worker into those of another.
-//! - `unify.rs`: unifies the string dictionaries of the workers; `partitioned.rs`: merges flushed groups partition by
+//! - `key_encoding.rs`: group keys encoded as 64-bit words.
+//! - `group_table.rs`: from the words of a key to the number of its group, by a direct index; `hash_table.rs`: the hash
+//!   table for other keys.
+//! - `aggregate_state.rs`: aggregate states of all groups; `sums.rs` (counts and sums), `sum256.rs`, `min_max.rs` (MIN
+//!   and MAX) and `variance_moments.rs` (variance) are their loops; `carried_columns.rs`: values that functionally
+//!   depend on the keys.
+//! - `flush_decision.rs`: the decision to flush a table that does not reduce rows; `flushed_groups.rs`: flushed groups
+//!   in radix partitions.
+//! - `merge_groups.rs`: merges the groups of one worker into those of another.
+//! - `unify_strings.rs`: unifies the string dictionaries of the workers; `partitioned_merge.rs`: merges flushed groups
+//!   partition by partition.
+//! - `grouping_sets.rs`: grouping sets in one table; `grouping_set_evaluation.rs`: grouping sets partition by
 //!   partition.
-//! - `sets.rs`: grouping sets in one table; `set_evaluation.rs`: grouping sets partition by partition.
-//! - `drain.rs`: drains groups to spill files, and the specification that aggregates them a second time.
-//! - `compact.rs`: groups without their table, for the cache of aggregation results.
+//! - `drain_groups.rs`: drains groups to spill files, and the specification that aggregates them a second time.
+//! - `compact_groups.rs`: groups without their table, for the cache of aggregation results.
 
-mod carried;
-mod compact;
-mod drain;
-mod flushed;
+mod aggregate_state;
+mod carried_columns;
+mod compact_groups;
+mod drain_groups;
+mod flush_decision;
+mod flushed_groups;
+mod group_table;
+mod grouping_set_evaluation;
+mod grouping_sets;
 mod groups;
 mod hash_table;
-mod keys;
-mod merge;
+mod key_encoding;
+mod merge_groups;
 mod min_max;
-mod moments;
-mod partitioned;
-mod reduction;
-mod set_evaluation;
-mod sets;
-mod state;
+mod partitioned_merge;
 mod sum256;
 mod sums;
-mod table;
-mod unify;
+mod unify_strings;
+mod variance_moments;
 
+#[cfg(test)]
+mod cost_benchmark;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod timing;
 
-pub use compact::CompactGroups;
-pub use flushed::{FlushedGroups, FlushedRun};
+pub use aggregate_state::{AggregateKind, StateSpec};
+pub(crate) use aggregate_state::{int_column, narrowest_data};
+pub use compact_groups::CompactGroups;
+pub use flushed_groups::{FlushedGroups, FlushedRun};
+pub use grouping_set_evaluation::{SetDerivation, SetEvaluation, SetPartition};
+pub use grouping_sets::{GroupingSet, SetGroups};
 pub use groups::{GroupRows, Groups};
-pub(crate) use keys::encode_float;
-pub use moments::Moments;
-pub use partitioned::PartitionedGroups;
-pub use set_evaluation::{SetDerivation, SetEvaluation, SetPartition};
-pub use sets::{GroupingSet, SetGroups};
-pub use state::{AggregateKind, StateSpec};
-pub(crate) use state::{int_column, narrowest_data};
+pub(crate) use key_encoding::encode_float;
+pub use partitioned_merge::PartitionedGroups;
 pub use sum256::from_binary as sums256_from_binary;
 pub(crate) use sum256::{square, to_binary as sums256_to_binary};
 pub(crate) use sums::{checked_float_add, numeric_overflow};
-pub use unify::{StringShard, StringUnifier, WorkerGroups};
+pub use unify_strings::{StringUnifier, UnifiedStrings, WorkerGroups};
+pub use variance_moments::Moments;
 
 use crate::PhysicalType;
 
@@ -79,7 +81,8 @@ pub struct AggregateSpec {
     /// Index into `keys` of the key that the input is clustered by: of the values in one run of rows only the smallest
     /// and the largest may occur in other runs.
     pub clustered: Option<usize>,
-    /// Forms of the keys' types, in the order of `keys`; if empty, the first batch decides. Keys of [`PhysicalType::WideInts`] are
-    /// encoded as two words each; in keys of [`PhysicalType::Ints`] a 128-bit number is an error.
-    pub key_forms: Vec<PhysicalType>,
+    /// Physical types of the keys, in the order of `keys`; if empty, the first batch decides. Keys of
+    /// [`PhysicalType::WideInts`] are encoded as two words each; in keys of [`PhysicalType::Ints`] a 128-bit number is
+    /// an error.
+    pub key_types: Vec<PhysicalType>,
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, LargeBinaryArray, LargeBinaryBuilder};
 use arrow::datatypes::{DataType, i256};
 
-use super::state::{for_each_counted_row, gather};
+use super::aggregate_state::{for_each_counted_row, gather};
 use super::sums::{add_ints, numeric_overflow};
 use crate::{Bitmap, Bounds, Column, ColumnData, Error, Result};
 
 /// A 256-bit sum for each group.
 #[derive(Debug)]
 pub(super) struct Sums256 {
-    of_squares: bool,
+    sums_squares: bool,
     /// Part of each sum that fits in 128 bits: usually the entire sum.
     low: Vec<i128>,
     /// Remainder of each sum; empty until one does not fit `low`.
@@ -24,11 +24,11 @@ pub(super) struct Sums256 {
 }
 
 /// Largest 128-bit sum.
-const LOW_MAX: u128 = i128::MAX.unsigned_abs();
+const LOW_SUM_MAX: u128 = i128::MAX.unsigned_abs();
 
 impl Sums256 {
-    pub(super) fn new(of_squares: bool) -> Self {
-        Self { of_squares, low: Vec::new(), high: Vec::new(), low_max: 0 }
+    pub(super) fn new(sums_squares: bool) -> Self {
+        Self { sums_squares, low: Vec::new(), high: Vec::new(), low_max: 0 }
     }
 
     pub(super) fn resize(&mut self, groups: usize) {
@@ -40,7 +40,7 @@ impl Sums256 {
 
     /// Adds values, or partial sums (a binary column).
     pub(super) fn add(&mut self, groups: &[u32], column: &Column, counts: Option<&Bitmap>) -> Result<()> {
-        match (&column.data, self.of_squares) {
+        match (&column.data, self.sums_squares) {
             (ColumnData::Ints { values, bounds }, false) if self.reserve_low(groups.len(), magnitude(*bounds)) => {
                 add_ints(&mut self.low, groups, values, *bounds, counts)
             }
@@ -75,13 +75,13 @@ impl Sums256 {
     /// raises `low_max` for them.
     fn reserve_low(&mut self, values: usize, most: u128) -> bool {
         let more = (values as u128).checked_mul(most);
-        let total = more.and_then(|more| self.low_max.checked_add(more)).filter(|total| *total <= LOW_MAX);
-        self.low_max = total.unwrap_or(LOW_MAX);
+        let total = more.and_then(|more| self.low_max.checked_add(more)).filter(|total| *total <= LOW_SUM_MAX);
+        self.low_max = total.unwrap_or(LOW_SUM_MAX);
         total.is_some()
     }
 
     fn add_each(&mut self, groups: &[u32], counts: Option<&Bitmap>, value: impl Fn(usize) -> i128) -> Result<()> {
-        self.low_max = LOW_MAX;
+        self.low_max = LOW_SUM_MAX;
         let mut added = Ok(());
         for_each_counted_row(counts, groups.len(), |row| {
             let (group, value) = (groups[row] as usize, value(row));
@@ -98,7 +98,7 @@ impl Sums256 {
     }
 
     fn add_each_large(&mut self, groups: &[u32], counts: Option<&Bitmap>, value: impl Fn(usize) -> i256) -> Result<()> {
-        self.low_max = LOW_MAX;
+        self.low_max = LOW_SUM_MAX;
         let mut added = Ok(());
         for_each_counted_row(counts, groups.len(), |row| {
             let (group, value) = (groups[row] as usize, value(row));
@@ -139,7 +139,7 @@ impl Sums256 {
             pairs.for_each(|(from, to)| self.low[to] += other.low[from]);
             return Ok(());
         }
-        self.low_max = LOW_MAX;
+        self.low_max = LOW_SUM_MAX;
         for (from, to) in pairs {
             match self.low[to].checked_add(other.low[from]).filter(|_| other.high.is_empty()) {
                 Some(total) => self.low[to] = total,
@@ -151,12 +151,12 @@ impl Sums256 {
 
     pub(super) fn gather(&self, groups: &[u32]) -> Self {
         let high = if self.high.is_empty() { Vec::new() } else { gather(&self.high, groups) };
-        Self { of_squares: self.of_squares, low: gather(&self.low, groups), high, low_max: self.low_max }
+        Self { sums_squares: self.sums_squares, low: gather(&self.low, groups), high, low_max: self.low_max }
     }
 
     pub(super) fn slice(&self, groups: Range<usize>) -> Self {
         let high = if self.high.is_empty() { Vec::new() } else { self.high[groups.clone()].to_vec() };
-        Self { of_squares: self.of_squares, low: self.low[groups].to_vec(), high, low_max: self.low_max }
+        Self { sums_squares: self.sums_squares, low: self.low[groups].to_vec(), high, low_max: self.low_max }
     }
 
     /// Encodes the sums, as [`to_binary`] does.
@@ -206,7 +206,7 @@ pub(crate) fn to_binary(sums: &[i256]) -> ArrayRef {
 /// # Errors
 /// [`Error::Internal`] if the column is not one of encoded sums.
 pub fn from_binary(array: &ArrayRef) -> Result<Vec<i256>> {
-    let other = || Error::Internal("a column without encoded 256-bit sums");
+    let other = || Error::Internal("a column to be read as 256-bit sums has other values");
     if *array.data_type() != DataType::LargeBinary {
         return Err(other());
     }
@@ -235,28 +235,32 @@ mod tests {
             (vec![3_037_000_499, -3_037_000_499, 0, 1, 2, 3], Bounds { min: -3_037_000_499, max: 3_037_000_499 }),
         ];
         let groups = [0, 1, 0, 2, 1, 2];
-        for of_squares in [false, true] {
-            let mut sums = Sums256::new(of_squares);
+        for sums_squares in [false, true] {
+            let mut sums = Sums256::new(sums_squares);
             sums.resize(3);
             let mut expected = [i256::ZERO; 3];
-            let mut merged = Sums256::new(of_squares);
+            let mut merged = Sums256::new(sums_squares);
             merged.resize(3);
             for round in 0..12 {
                 let (values, bounds) = batches[round % 4].clone();
                 for (group, value) in groups.iter().zip(&values) {
                     let value = i128::from(*value);
-                    let value = if of_squares { square(value) } else { i256::from_i128(value) };
+                    let value = if sums_squares { square(value) } else { i256::from_i128(value) };
                     expected[*group as usize] = expected[*group as usize].wrapping_add(value);
                 }
                 let column = Column::new(ColumnData::Ints { values: Arc::new(values), bounds });
                 sums.add(&groups, &column, None).expect("256 bits hold them");
-                let mut other = Sums256::new(of_squares);
+                let mut other = Sums256::new(sums_squares);
                 other.resize(3);
                 other.add(&groups, &column, None).expect("256 bits hold them");
                 merged.merge(&other, (0..3).map(|group| (group, group))).expect("256 bits hold them");
                 let all =
                     |sums: &Sums256| from_binary(&sums.to_array().expect("256 bits hold them")).expect("they are sums");
-                assert_eq!((all(&sums), all(&merged)), (expected.to_vec(), expected.to_vec()), "{of_squares} {round}");
+                assert_eq!(
+                    (all(&sums), all(&merged)),
+                    (expected.to_vec(), expected.to_vec()),
+                    "{sums_squares} {round}"
+                );
             }
         }
     }

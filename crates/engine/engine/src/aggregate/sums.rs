@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use blocks::kernels::Kernels;
 
-use super::state::for_each_counted_row;
+use super::aggregate_state::for_each_counted_row;
 use crate::{Bitmap, Bounds, Error, Result};
 
 /// Maximum number of groups whose sums are replicated, so that an addition does not wait for the previous one.

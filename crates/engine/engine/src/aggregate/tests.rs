@@ -185,8 +185,8 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
 #[test]
 fn numbers_of_64_bits_are_grouped_with_those_of_128_where_keys_have_words_for_so_many() {
     let states = vec![StateSpec { kind: AggregateKind::Count, column: None, filter: None }];
-    let spec = |key_forms| {
-        Arc::new(AggregateSpec { keys: vec![0], states: states.clone(), key_forms, ..AggregateSpec::default() })
+    let spec = |key_types| {
+        Arc::new(AggregateSpec { keys: vec![0], states: states.clone(), key_types, ..AggregateSpec::default() })
     };
     let narrow = Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(4)])] };
     let many = Column::new(ColumnData::WideInts(Arc::new(vec![4, i128::MAX])));
@@ -216,7 +216,7 @@ fn numbers_of_128_bits_beside_others_are_keys_of_the_same_groups() {
     let spec = Arc::new(AggregateSpec {
         keys: vec![0],
         states,
-        key_forms: vec![PhysicalType::WideInts],
+        key_types: vec![PhysicalType::WideInts],
         ..AggregateSpec::default()
     });
     let small = [-3, -1, 0, 2, 5, i64::MIN, i64::MAX];
@@ -239,11 +239,11 @@ fn what_no_row_has_is_null_of_its_type() {
         let spec = Arc::new(AggregateSpec { states: vec![least(form)], ..AggregateSpec::default() });
         let batch = Groups::new(&spec).finish().expect("one group of no rows").parts[0].clone();
         assert_eq!((PhysicalType::from_column(&batch.columns[0]), batch.columns[0].is_valid(0)), (form, false));
-        let set = GroupingSet { absent: vec![true], id: 1, is_hidden: false };
-        let all = GroupingSet { absent: vec![false], id: 0, is_hidden: true };
+        let set = GroupingSet { absent_keys: vec![true], id: 1, is_hidden: false };
+        let all = GroupingSet { absent_keys: vec![false], id: 0, is_hidden: true };
         let spec = Arc::new(AggregateSpec {
             keys: vec![0],
-            key_forms: vec![form],
+            key_types: vec![form],
             states: vec![StateSpec { kind: AggregateKind::Count, column: None, filter: None }],
             sets: vec![set, all],
             ..AggregateSpec::default()
@@ -348,7 +348,11 @@ fn sets_are_the_groups_by_fewer_keys() {
         let mut chance = Random(seed);
         // The set of all keys may be hidden, serving only to derive others.
         let hides = seed % 2 == 0;
-        let set = |absent: [bool; 2], id| GroupingSet { absent: absent.to_vec(), id, is_hidden: hides && id == 0 };
+        let set = |absent_keys: [bool; 2], id| GroupingSet {
+            absent_keys: absent_keys.to_vec(),
+            id,
+            is_hidden: hides && id == 0,
+        };
         let spec = Arc::new(AggregateSpec {
             keys: vec![0, 1],
             states: vec![StateSpec { kind: AggregateKind::Sum, column: Some(2), filter: None }],

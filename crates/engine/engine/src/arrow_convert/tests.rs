@@ -5,8 +5,8 @@ use arrow::array::{
 };
 use arrow::compute::take;
 use arrow::datatypes::{Int32Type, IntervalMonthDayNano};
-use rowstore::samples::all_samples;
-use types::samples::all_types;
+use rowstore::sample_values::all_samples;
+use types::sample_values::all_types;
 
 use super::{from_array, is_supported, to_array};
 use crate::sort::compare;

@@ -135,7 +135,7 @@ pub(super) fn to_wide(data: &ColumnData) -> Result<Arc<Vec<i128>>> {
     match data {
         ColumnData::Ints { values, .. } => Ok(Arc::new(values.iter().map(|value| i128::from(*value)).collect())),
         ColumnData::WideInts(values) => Ok(Arc::clone(values)),
-        _ => Err(Error::Internal("an operand is not an exact number")),
+        _ => Err(Error::Internal("an operand of integer or numeric arithmetic has another type")),
     }
 }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, StringViewArray};
 use arrow::compute::concat;
 use arrow::datatypes::DataType;
-use types::value_guard;
+use types::value_memory;
 
 use super::columnar_value::ColumnarValue;
-use super::state::{ArgumentDomain, look_up};
+use super::evaluation_state::{ArgumentDomain, look_up};
 use super::{Expression, ExpressionState};
 use crate::arrow_convert;
 use crate::{Batch, Column, ColumnData, Digest, Error, Result};
@@ -48,7 +48,7 @@ pub trait ArrowFunction: fmt::Debug + Send + Sync {
 const TABLE_BYTES_MAX: usize = 4 << 20;
 
 /// Maximum number of integers in a domain whose results are cached: as dates, about 45 years.
-const DOMAIN_MAX: i128 = 1 << 14;
+const CACHED_DOMAIN_MAX: i128 = 1 << 14;
 
 /// Evaluates the arguments and calls the function, measuring its time.
 pub(super) fn call(
@@ -101,7 +101,8 @@ fn call_by_table(
         .ok_or(Error::Internal("a function with an argument declares no argument type"))?;
     let (domain, places) = match &column.data {
         ColumnData::Dictionary { indices: codes, dictionary: strings } if strings.len() <= codes.len().max(64) * 16 => {
-            let null = u32::try_from(strings.len()).map_err(|_| Error::Internal("a dictionary is too large"))?;
+            let null = u32::try_from(strings.len())
+                .map_err(|_| Error::Internal("the dictionary of a function's argument has too many entries"))?;
             let place = |row: usize| if column.is_valid(row) { codes[row] } else { null };
             let places = match &column.validity {
                 None => Cow::Borrowed(codes.as_slice()),
@@ -109,9 +110,11 @@ fn call_by_table(
             };
             (ArgumentDomain::Strings(strings.id()), places)
         }
-        ColumnData::Ints { values, bounds } if bounds.max - bounds.min <= DOMAIN_MAX && bounds.fit_i64() => {
-            let first = i64::try_from(bounds.min).map_err(|_| Error::Internal("the lower bound exceeds 64 bits"))?;
-            let last = i64::try_from(bounds.max).map_err(|_| Error::Internal("the upper bound exceeds 64 bits"))?;
+        ColumnData::Ints { values, bounds } if bounds.max - bounds.min <= CACHED_DOMAIN_MAX && bounds.fit_i64() => {
+            let first = i64::try_from(bounds.min)
+                .map_err(|_| Error::Internal("the lower bound of a function's integer argument exceeds 64 bits"))?;
+            let last = i64::try_from(bounds.max)
+                .map_err(|_| Error::Internal("the upper bound of a function's integer argument exceeds 64 bits"))?;
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -128,7 +131,8 @@ fn call_by_table(
     let make = || {
         let values = domain_values(domain, &column.data, form)?;
         computed.set(values.len());
-        let (table, is_too_much) = value_guard::run_limited(TABLE_BYTES_MAX, || compute_table(function, &values, form));
+        let (table, is_too_much) =
+            value_memory::run_with_memory_limit(TABLE_BYTES_MAX, || compute_table(function, &values, form));
         is_too_large.set(is_too_much);
         table
     };
@@ -154,7 +158,7 @@ fn domain_values(domain: ArgumentDomain, data: &ColumnData, form: &DataType) -> 
             arrow_convert::to_array(&arrow_convert::from_array(&(Arc::new(domain) as ArrayRef))?, form)
         }
         (ArgumentDomain::Strings(_), _) => {
-            Err(Error::Internal("a dictionary's domain was computed for another column"))
+            Err(Error::Internal("a function's results for a dictionary were requested for a column without one"))
         }
     }
 }
@@ -162,7 +166,7 @@ fn domain_values(domain: ArgumentDomain, data: &ColumnData, form: &DataType) -> 
 /// Computes the function for all values of a domain.
 fn compute_table(function: &Arc<dyn ArrowFunction>, domain: &ArrayRef, form: &DataType) -> Result<Column> {
     if domain.data_type() != form {
-        return Err(Error::Internal("a domain's values have another type than the function's argument"));
+        return Err(Error::Internal("the values that a function is computed for have another type than its argument"));
     }
     let values = function.call(std::slice::from_ref(domain), domain.len())?;
     arrow_convert::to_dictionary(arrow_convert::from_array(&values)?)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow::array::{StringViewArray, StringViewBuilder};
-use types::ValueGuard;
+use types::ValueMemoryCounter;
 
 use super::arithmetic::to_wide;
 use super::columnar_value::ColumnarValue;
@@ -50,7 +50,11 @@ pub(super) fn evaluate_case(
         ColumnData::Ints { .. } | ColumnData::WideInts(_) => numbers(&chosen, batch.rows)?,
         ColumnData::Floats(_) => floats(&chosen, batch.rows)?,
         ColumnData::Dictionary { .. } | ColumnData::Texts(_) => texts(&chosen, batch.rows)?,
-        ColumnData::Opaque(_) => return Err(Error::Internal("a CASE expression has opaque values")),
+        ColumnData::Opaque(_) => {
+            return Err(Error::Internal(
+                "the values of a CASE expression have a type that the engine cannot compute with",
+            ));
+        }
     };
     let is_whole = remaining.count_ones() == 0 && chosen.iter().all(|branch| branch.column.validity.is_none());
     let validity = (!is_whole).then(|| {
@@ -188,7 +192,7 @@ fn texts(branches: &[Branch], rows: usize) -> Result<ColumnData> {
         }
     }
     let mut builder = StringViewBuilder::with_capacity(rows).with_deduplicate_strings();
-    let mut guard = ValueGuard::default();
+    let mut guard = ValueMemoryCounter::default();
     for string in strings {
         guard.add(string.len())?;
         builder.append_value(string);

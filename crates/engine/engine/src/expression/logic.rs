@@ -16,7 +16,9 @@ struct Truth {
 /// Splits a boolean column into true and false rows.
 fn to_truth(computed: ColumnarValue, rows: usize) -> Result<Truth> {
     let column = computed.into_column(rows)?;
-    let ColumnData::Bools(bits) = &column.data else { return Err(Error::Internal("a logical operand is not boolean")) };
+    let ColumnData::Bools(bits) = &column.data else {
+        return Err(Error::Internal("an operand of AND or OR is not boolean"));
+    };
     Ok(match &column.validity {
         Some(valid) => Truth { is_true: valid.and(bits), is_false: valid.and_not(bits) },
         None => Truth { is_true: (**bits).clone(), is_false: bits.not() },
@@ -68,7 +70,7 @@ pub(super) fn not(computed: ColumnarValue) -> Result<ColumnarValue> {
 /// type.
 pub(super) fn finalize_sum(sum: ColumnarValue, count: &ColumnarValue, limits: Option<Bounds>) -> Result<ColumnarValue> {
     let ColumnData::Ints { values, .. } = &count.column.data else {
-        return Err(Error::Internal("a count is not an integer"));
+        return Err(Error::Internal("the row count of a SUM is not an integer"));
     };
     if sum.is_scalar || count.is_scalar || sum.column.validity.is_some() {
         return Err(Error::Internal("the sum and the count of a SUM must have one value per group"));

@@ -1,12 +1,12 @@
 //! Scalar expressions over the columns of a batch.
 //!
-//! - `arithmetic`, `division`, `rounding`, `sign`, `float`: numbers
-//! - `compare`, `logic`, `case`: comparisons, three-valued logic and CASE
-//! - `text`, `text_pair`, `date`: strings, dates and timestamps
-//! - `foreign`, `fallback`, `memory`: functions over Arrow arrays, the slow path of fast loops, and results cached
-//!   between batches
-//! - `computed`: the value of an expression, one per row or one for all rows
-//! - `digest`: digests that identify expressions
+//! - `arithmetic.rs`, `division.rs`, `rounding.rs`, `sign.rs`, `float_functions.rs`: numbers
+//! - `compare.rs`, `logic.rs`, `case.rs`: comparisons, three-valued logic and CASE
+//! - `text_functions.rs`, `text_operators.rs`, `date.rs`: strings, dates and timestamps
+//! - `arrow_function.rs`, `fallback.rs`, `evaluation_state.rs`: functions over Arrow arrays, the slow path of fast
+//!   loops, and results cached between batches
+//! - `columnar_value.rs`: the value of an expression, one per row or one for all rows
+//! - `digest.rs`: digests that identify expressions
 
 mod arithmetic;
 mod arrow_function;
@@ -16,13 +16,13 @@ mod compare;
 mod date;
 mod digest;
 mod division;
+mod evaluation_state;
 mod fallback;
-mod float;
+mod float_functions;
 mod logic;
 mod rounding;
 mod sign;
-mod state;
-mod text;
+mod text_functions;
 mod text_operators;
 
 #[cfg(test)]
@@ -37,14 +37,14 @@ pub(crate) use columnar_value::ColumnarValue;
 pub(crate) use compare::float_order;
 pub use date::TimeUnit;
 pub use division::Division;
+pub use evaluation_state::{CallCosts, ExpressionState, function_id};
 pub use fallback::Fallback;
 pub use rounding::Rounding;
 pub use sign::SignOperation;
-pub use state::{CallCosts, ExpressionState, function_id};
-pub use text::{TextCall, TextFunction};
+pub use text_functions::{TextCall, TextFunction};
 use types::{DatePart, Interval};
 
-use crate::portions::{ErrorGranularity, compute_in_portions};
+use crate::batch_splitting::{ErrorGranularity, compute_in_portions};
 use crate::vector::concat_bitmaps;
 use crate::{Batch, Bitmap, Bounds, Column, ColumnData, Error, Result};
 
@@ -235,7 +235,9 @@ impl Expression {
             },
         )?;
         match portions.len() {
-            1 => portions.pop().ok_or(Error::Internal("a single portion is missing")),
+            1 => {
+                portions.pop().ok_or(Error::Internal("the evaluation of an expression over a batch returned no result"))
+            }
             _ => Ok(concat_bitmaps(portions.iter().map(|bits| (bits.rows(), Some(bits))), batch.rows)),
         }
     }
@@ -261,10 +263,12 @@ impl Expression {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
                 division::divide_floats(&left, &right, *is_checked, batch.rows)
             }
-            Self::ToFloat { value, scale } => float::from_exact(value.compute(batch, memory)?, *scale),
-            Self::FloatToInt { value, limits } => float::to_integers(value.compute(batch, memory)?, *limits),
-            Self::FloatRound { rounding, value } => float::round_floats(value.compute(batch, memory)?, *rounding),
-            Self::FloatSign { sign, value } => float::apply_sign(value.compute(batch, memory)?, *sign),
+            Self::ToFloat { value, scale } => float_functions::from_exact(value.compute(batch, memory)?, *scale),
+            Self::FloatToInt { value, limits } => float_functions::to_integers(value.compute(batch, memory)?, *limits),
+            Self::FloatRound { rounding, value } => {
+                float_functions::round_floats(value.compute(batch, memory)?, *rounding)
+            }
+            Self::FloatSign { sign, value } => float_functions::apply_sign(value.compute(batch, memory)?, *sign),
             Self::Round { rounding, value, divisor, factor, limits } => {
                 rounding::round_exact(*rounding, value.compute(batch, memory)?, (*divisor, *factor), *limits)
             }

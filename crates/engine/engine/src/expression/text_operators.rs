@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::StringViewBuilder;
 use blocks::Comparison;
-use types::ValueGuard;
-use types::value_guard::{VALUE_BYTES_MAX, too_long_error};
+use types::ValueMemoryCounter;
+use types::value_memory::{VALUE_BYTES_MAX, too_long_error};
 
 use super::columnar_value::{ColumnarValue, validity_of_both};
 use crate::{Bitmap, Column, ColumnData, Error, Result};
@@ -26,7 +26,7 @@ impl<'a> TextRows<'a> {
             ColumnData::Dictionary { dictionary: strings, .. } if strings.is_empty() => Ok(Self::Nulls),
             ColumnData::Dictionary { indices: codes, dictionary: strings } => Ok(Self::Dictionary(codes, strings)),
             ColumnData::Texts(texts) => Ok(Self::Rows(texts)),
-            _ => Err(Error::Internal("an operand is not a string")),
+            _ => Err(Error::Internal("an operand of a string operator is not a string")),
         }
     }
 
@@ -75,7 +75,7 @@ pub(super) fn concat(parts: &[ColumnarValue], rows: usize) -> Result<ColumnarVal
     let texts = parts.iter().map(|part| Ok((TextRows::try_new(&part.column)?, part.is_scalar)));
     let texts = texts.collect::<Result<Vec<_>>>()?;
     let (mut builder, mut text) = (StringViewBuilder::with_capacity(rows), String::new());
-    let mut guard = ValueGuard::default();
+    let mut guard = ValueMemoryCounter::default();
     for row in 0..rows {
         text.clear();
         if validity.as_ref().is_none_or(|bits| bits.get(row)) {

@@ -14,7 +14,7 @@ pub(super) struct HashIndex {
     /// used.
     slots: Vec<u32>,
     /// Key codes by group.
-    words: Vec<u64>,
+    key_codes: Vec<u64>,
     /// Right shift that maps a hash to its first slot.
     shift: u32,
     /// Bits of a slot that hold the group number; never all of them set in a used slot.
@@ -37,10 +37,10 @@ pub(super) fn hash(word: u64) -> u64 {
 }
 
 impl HashIndex {
-    /// Numbers the distinct key codes in order of appearance; `there` of `words` differ from [`NO_KEY_CODE`].
-    pub(super) fn new(words: &[u64], key_count: usize, stop: &AtomicBool) -> Result<Self> {
+    /// Numbers the distinct key codes in order of appearance; `there` of `key_codes` differ from [`NO_KEY_CODE`].
+    pub(super) fn new(key_codes: &[u64], key_count: usize, stop: &AtomicBool) -> Result<Self> {
         Self::with_slots(
-            words,
+            key_codes,
             key_count,
             stop,
             ((key_count + INSERT_CHUNK) * 2).next_power_of_two().min(INITIAL_SLOTS_MAX),
@@ -48,24 +48,24 @@ impl HashIndex {
     }
 
     /// Works like [`HashIndex::new`] with an initial number of slots, a power of two.
-    pub(super) fn with_slots(words: &[u64], there: usize, stop: &AtomicBool, size: usize) -> Result<Self> {
+    pub(super) fn with_slots(key_codes: &[u64], there: usize, stop: &AtomicBool, size: usize) -> Result<Self> {
         let mut slots = Self {
             slots: vec![NONE; size],
-            words: Vec::new(),
+            key_codes: Vec::new(),
             shift: 64 - size.trailing_zeros(),
             group_bits: usize::BITS - (there + 1).leading_zeros(),
         };
-        for (chunk, words) in words.chunks(INSERT_CHUNK).enumerate() {
+        for (chunk, key_codes) in key_codes.chunks(INSERT_CHUNK).enumerate() {
             if chunk.is_multiple_of(STOP_CHECK_ROWS / INSERT_CHUNK) {
                 check_stopped(stop)?;
             }
-            while (slots.words.len() + INSERT_CHUNK) * 2 > slots.slots.len() {
+            while (slots.key_codes.len() + INSERT_CHUNK) * 2 > slots.slots.len() {
                 slots.grow();
             }
             // Prefetches the slots: these loads do not depend on each other.
-            let lines = words.iter().map(|word| slots.slots[(hash(*word) >> slots.shift) as usize]);
+            let lines = key_codes.iter().map(|word| slots.slots[(hash(*word) >> slots.shift) as usize]);
             std::hint::black_box(lines.fold(0, u32::wrapping_add));
-            for word in words.iter().filter(|word| **word != NO_KEY_CODE) {
+            for word in key_codes.iter().filter(|word| **word != NO_KEY_CODE) {
                 slots.insert(*word);
             }
         }
@@ -74,12 +74,12 @@ impl HashIndex {
 
     /// Returns the number of groups.
     pub(super) fn group_count(&self) -> u32 {
-        self.words.len() as u32
+        self.key_codes.len() as u32
     }
 
     /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.slots.capacity() * 4 + self.words.capacity() * 8
+        self.slots.capacity() * 4 + self.key_codes.capacity() * 8
     }
 
     /// Looks up the group of each row's key code. Reads the first slot of all rows, then the next slot of the rows
@@ -126,7 +126,7 @@ impl HashIndex {
         let mask = self.group_mask();
         let is_like = u32::from(slot ^ self.tag(hash(word)) <= mask) & u32::from(slot != NONE);
         let group = slot & mask & is_like.wrapping_neg();
-        let is_it = is_like & u32::from(self.words[group as usize] == word);
+        let is_it = is_like & u32::from(self.key_codes[group as usize] == word);
         // All bits set is NONE.
         group | is_it.wrapping_sub(1)
     }
@@ -141,7 +141,7 @@ impl HashIndex {
             if slot == NONE {
                 return Err(at);
             }
-            if slot ^ tag <= mask && self.words[(slot & mask) as usize] == word {
+            if slot ^ tag <= mask && self.key_codes[(slot & mask) as usize] == word {
                 return Ok(slot & mask);
             }
             at = (at + 1) & end;
@@ -152,7 +152,7 @@ impl HashIndex {
         let hash = hash(word);
         if let Err(free) = self.probe_from((hash >> self.shift) as usize, word, hash) {
             self.slots[free] = self.tag(hash) | self.group_count();
-            self.words.push(word);
+            self.key_codes.push(word);
         }
     }
 
@@ -160,7 +160,7 @@ impl HashIndex {
         let size = self.slots.len() * 2;
         self.slots = vec![NONE; size];
         self.shift -= 1;
-        for (group, word) in (0..).zip(&self.words) {
+        for (group, word) in (0..).zip(&self.key_codes) {
             let hash = hash(*word);
             let mut at = (hash >> self.shift) as usize;
             while self.slots[at] != NONE {

@@ -45,7 +45,7 @@ pub(super) struct DictionaryLookupCache {
     /// Dense number of each dictionary entry, by the dictionary's id.
     numbers: HashMap<u64, Vec<u32>>,
     /// Count of cached entries.
-    entries: usize,
+    cached_entries: usize,
 }
 
 impl KeyEncoding {
@@ -67,7 +67,9 @@ impl KeyEncoding {
                 let mut numbers = StringInterner::default();
                 let mut number_of = vec![NOT_LOOKED_UP; strings.len()];
                 let of_rows = intern_rows(codes, valid, stop, |code| {
-                    let number = number_of.get_mut(code as usize).ok_or(Error::Internal("invalid dictionary index"))?;
+                    let number = number_of
+                        .get_mut(code as usize)
+                        .ok_or(Error::Internal("a dictionary index of a join key is out of range"))?;
                     if *number == NOT_LOOKED_UP {
                         *number = numbers.intern(strings.get(code))?;
                     }
@@ -211,8 +213,9 @@ impl KeyEncoding {
                         each(row, null);
                         continue;
                     }
-                    let number =
-                        number_of.get_mut(*code as usize).ok_or(Error::Internal("invalid dictionary index"))?;
+                    let number = number_of
+                        .get_mut(*code as usize)
+                        .ok_or(Error::Internal("a dictionary index of a join key is out of range"))?;
                     if *number == NOT_LOOKED_UP {
                         *number = numbers.find(strings.get(*code));
                     }
@@ -238,12 +241,12 @@ impl KeyEncoding {
 impl DictionaryLookupCache {
     /// Returns the cached numbers of a dictionary's entries.
     fn entry_numbers(&mut self, strings: &Arc<Dictionary>) -> &mut Vec<u32> {
-        if self.entries > CACHED_ENTRIES_MAX {
-            self.entries = 0;
+        if self.cached_entries > CACHED_ENTRIES_MAX {
+            self.cached_entries = 0;
             self.numbers.clear();
         }
         self.numbers.entry(strings.id()).or_insert_with(|| {
-            self.entries += strings.len();
+            self.cached_entries += strings.len();
             vec![NOT_LOOKED_UP; strings.len()]
         })
     }

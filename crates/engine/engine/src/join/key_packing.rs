@@ -21,12 +21,12 @@ pub(super) struct KeyPacking {
 #[derive(Debug)]
 struct Key {
     encoding: KeyEncoding,
-    combination: Combination,
+    combination: CodeCombination,
 }
 
 /// Way in which the code of a column is combined with the key code of the columns before it.
 #[derive(Debug)]
-enum Combination {
+enum CodeCombination {
     /// Adds the code multiplied by this factor.
     Digit(u64),
     /// Replaces the pair of key code and code by its number.
@@ -34,8 +34,8 @@ enum Combination {
 }
 
 impl KeyPacking {
-    /// Builds the packing from the build side's key columns. Also returns the build rows' key codes, [`NO_KEY_CODE`] for
-    /// rows that match nothing.
+    /// Builds the packing from the build side's key columns. Also returns the build rows' key codes, [`NO_KEY_CODE`]
+    /// for rows that match nothing.
     pub(super) fn from_build_keys(
         columns: &[&Column],
         rows: usize,
@@ -60,7 +60,7 @@ impl KeyPacking {
                     let base = learnt.size;
                     codes(&mut |row, code| words[row] = add_digit(words[row], code, base))?;
                     learnt.size = size;
-                    Combination::Digit(base)
+                    CodeCombination::Digit(base)
                 }
                 None => {
                     let mut pairs = PairInterner::default();
@@ -77,7 +77,7 @@ impl KeyPacking {
                     })?;
                     result?;
                     learnt.size = u64::from(pairs.len());
-                    Combination::Interned(pairs)
+                    CodeCombination::Interned(pairs)
                 }
             };
             learnt.keys.push(Key { encoding, combination: joined });
@@ -100,8 +100,8 @@ impl KeyPacking {
         let of_key = |key: &Key| {
             key.encoding.memory_bytes()
                 + match &key.combination {
-                    Combination::Digit(_) => 0,
-                    Combination::Interned(pairs) => pairs.memory_bytes(),
+                    CodeCombination::Digit(_) => 0,
+                    CodeCombination::Interned(pairs) => pairs.memory_bytes(),
                 }
         };
         self.keys.iter().map(of_key).sum()
@@ -131,21 +131,23 @@ impl KeyPacking {
         words.resize(batch.rows, 0);
         seen.resize_with(self.keys.len(), DictionaryLookupCache::default);
         for (index, ((key, position), seen)) in self.keys.iter().zip(positions).zip(seen).enumerate() {
-            let column =
-                batch.columns.get(*position).ok_or(Error::Internal("a join key is not a column of the probe side"))?;
+            let column = batch
+                .columns
+                .get(*position)
+                .ok_or(Error::Internal("a join key column is missing in a batch of the probe side"))?;
             let words = &mut words[..batch.rows];
             if column.rows() != words.len() {
                 return Err(Error::Internal("a probe-side batch has columns of differing lengths"));
             }
             match &key.combination {
-                Combination::Digit(_) if index == 0 => {
+                CodeCombination::Digit(_) if index == 0 => {
                     key.encoding.for_each_code(column, seen, &mut |row, code| words[row] = code)?;
                 }
-                Combination::Digit(base) => {
+                CodeCombination::Digit(base) => {
                     let mut join = |row: usize, code| words[row] = add_digit(words[row], code, *base);
                     key.encoding.for_each_code(column, seen, &mut join)?;
                 }
-                Combination::Interned(pairs) => {
+                CodeCombination::Interned(pairs) => {
                     let mut join = |row: usize, code| words[row] = find_interned(pairs, words[row], code);
                     key.encoding.for_each_code(column, seen, &mut join)?;
                 }

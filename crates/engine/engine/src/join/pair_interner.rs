@@ -18,7 +18,7 @@ struct Slot {
     number: u32,
 }
 
-const FREE: Slot = Slot { pair: (0, 0), number: NONE };
+const EMPTY_SLOT: Slot = Slot { pair: (0, 0), number: NONE };
 
 impl PairInterner {
     /// Returns the number of distinct pairs.
@@ -72,7 +72,7 @@ impl PairInterner {
 
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(64);
-        let old = std::mem::replace(&mut self.slots, vec![FREE; size]);
+        let old = std::mem::replace(&mut self.slots, vec![EMPTY_SLOT; size]);
         for slot in old.into_iter().filter(|slot| slot.number != NONE) {
             let at = self.find_slot(slot.pair);
             self.slots[at] = slot;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::key_encoding::DictionaryLookupCache;
-use super::output::{RowPairs, probe_column};
+use super::pair_output::{RowPairs, probe_column};
 use super::residual::ResidualEvaluator;
 use super::{JoinHashTable, JoinKind, OutputColumn};
 use crate::expression::{CallCosts, ExpressionState};
@@ -21,7 +21,7 @@ pub struct ProbeScratch {
     /// Key code of each row.
     key_codes: Vec<u64>,
     /// Group of each row, or [`NONE`] for a row without a match.
-    pub(super) row_groups: Vec<u32>,
+    pub(super) group_ids: Vec<u32>,
     /// Rows whose hash lookup is not finished yet.
     pending: Vec<u32>,
     /// Probe rows and build rows of the current pairs.
@@ -75,15 +75,16 @@ impl JoinHashTable {
         }
         if let Some(not_in) = &self.not_in {
             let key = self.spec.keys.first().and_then(|(_, probe)| batch.columns.get(*probe));
-            not_in.record_keys(key.ok_or(Error::Internal("a join key is not a column of the probe side"))?);
+            not_in
+                .record_keys(key.ok_or(Error::Internal("a join key column is missing in a batch of the probe side"))?);
             if not_in.is_result_empty() {
                 return Ok(());
             }
         }
         self.find_groups(batch, scratch)?;
-        let ProbeScratch { row_groups: found, probe_rows, build_rows, state: memory, stop, .. } = scratch;
+        let ProbeScratch { group_ids: found, probe_rows, build_rows, state: expression_state, stop, .. } = scratch;
         if let Some(residual) = &self.spec.residual {
-            let mut test = ResidualEvaluator { residual, memory, stop };
+            let mut test = ResidualEvaluator { residual, expression_state, stop };
             return self.probe_with_residual(&mut test, batch, found, probe_rows, build_rows, next);
         }
         match self.spec.kind {
@@ -117,7 +118,7 @@ impl JoinHashTable {
             scratch.table_id = self.id;
             scratch.lookup_caches.clear();
         }
-        let ProbeScratch { lookup_caches: seen, key_codes: words, row_groups: found, pending: open, .. } = scratch;
+        let ProbeScratch { lookup_caches: seen, key_codes: words, group_ids: found, pending: open, .. } = scratch;
         let position = |(_, probe): &(usize, usize)| *probe;
         let mut one = [0];
         let many: Vec<usize>;
@@ -233,7 +234,9 @@ impl JoinHashTable {
         let column = |column: &OutputColumn| match *column {
             OutputColumn::Probe(position) => probe_column(batch, position, some),
             OutputColumn::Mark => Ok(Column::new(ColumnData::Bools(Arc::clone(marks)))),
-            OutputColumn::Build(_) => Err(Error::Internal("a join that outputs probe rows only has a build column")),
+            OutputColumn::Build(_) => {
+                Err(Error::Internal("the output of a join that returns only probe rows has a build column"))
+            }
         };
         next(Batch { rows: rows.len(), columns: self.spec.output.iter().map(column).collect::<Result<_>>()? })
     }

@@ -75,8 +75,8 @@ pub(super) fn set(bits: &mut [u64], word: u64) {
     bits[(word / 64) as usize] |= 1 << (word % 64);
 }
 
-/// Returns whether the bit of a key code is set in a bitmap built by [`build_bitmap`] or [`empty_bitmap`]; false for larger key
-/// codes.
+/// Returns whether the bit of a key code is set in a bitmap built by [`build_bitmap`] or [`empty_bitmap`]; false for
+/// larger key codes.
 #[inline]
 pub(super) fn contains(bits: &[u64], word: u64) -> bool {
     bits[(word / 64).min(bits.len() as u64 - 1) as usize] >> (word % 64) & 1 == 1

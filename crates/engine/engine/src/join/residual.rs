@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::output::RowPairs;
+use super::pair_output::RowPairs;
 use super::probe::{BatchConsumer, UnmatchedProbeRows};
 use super::{JoinHashTable, JoinKind, Residual};
 use crate::expression::ExpressionState;
@@ -11,7 +11,7 @@ use crate::{BATCH_ROWS, Batch, Bitmap, Error, NONE, Result, check_stopped, run_y
 /// Residual condition with the evaluation state of the probing worker.
 pub(super) struct ResidualEvaluator<'a> {
     pub(super) residual: &'a Residual,
-    pub(super) memory: &'a mut ExpressionState,
+    pub(super) expression_state: &'a mut ExpressionState,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -161,10 +161,11 @@ impl JoinHashTable {
             return Ok(());
         }
         let pairs = RowPairs { probe: batch, probe_rows: Some(probe_rows), build_rows };
-        let ResidualEvaluator { residual, memory, .. } = test;
-        let is_true = residual.condition.is_true_in_portions(&self.build_batch(&residual.columns, &pairs)?, memory)?;
+        let ResidualEvaluator { residual, expression_state, .. } = test;
+        let is_true =
+            residual.condition.is_true_in_portions(&self.build_batch(&residual.columns, &pairs)?, expression_state)?;
         if is_true.rows() != build_rows.len() {
-            return Err(Error::Internal("a residual condition returned the wrong number of rows"));
+            return Err(Error::Internal("a join's residual condition returned the wrong number of rows"));
         }
         if is_true.count_ones() < is_true.rows() {
             retain_pairs(probe_rows, build_rows, |pair, _| is_true.get(pair));

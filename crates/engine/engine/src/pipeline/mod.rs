@@ -1,12 +1,12 @@
 //! Pipelines: batches of a source pass through steps into a sink. Each worker runs its own copy over its share of the
 //! source.
 
-mod timing;
+mod step_timing;
 mod worker;
 
 use std::sync::Arc;
 
-pub use timing::{BusyTime, NanoClock};
+pub use step_timing::{BusyTime, NanoClock};
 pub use worker::{
     BuildChunkPosition, MemoryBudget, OutputSink, SinkState, SortSpillSink, SpillSink, Worker, WorkerContext,
 };
@@ -60,7 +60,7 @@ pub enum Step {
         probe_types: Vec<PhysicalType>,
     },
     /// LIMIT and OFFSET: skips the first `skip` rows and passes on at most `fetch`. All workers share one row
-    /// counter, identified by `number`.
+    /// counter, identified by `counter`.
     Limit { counter: usize, skip: u64, fetch: Option<u64> },
 }
 

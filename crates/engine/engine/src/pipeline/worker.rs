@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use types::ConjunctOrder;
-use types::conjuncts::{ConditionStats, Mobility};
+use types::conjunct_order::{ConditionStats, Mobility};
 
-use super::timing::StepTimer;
+use super::step_timing::StepTimer;
 use super::{BusyTime, NanoClock, Pipeline, Sink, Step};
 use crate::aggregate::{CompactGroups, Groups};
+use crate::batch_splitting::{ErrorGranularity, compute_in_portions};
 use crate::expression::{CallCosts, Expression, ExpressionState};
 use crate::join::{BuildCollector, JoinHashTable, ProbeMatches, ProbeScratch};
-use crate::portions::{ErrorGranularity, compute_in_portions};
 use crate::sort::SortCollector;
 use crate::vector::copied_bytes;
 use crate::{Batch, Error, Result, Selection};
@@ -24,7 +24,7 @@ pub struct Worker {
     sink_state: SinkState,
     /// Number of rows that reached each step; the last entry is the sink's.
     row_counts: Vec<u64>,
-    meter: StepTimer,
+    step_timer: StepTimer,
     context: WorkerContext,
     /// Worker of the pipeline that reads this pipeline's groups. Its output rows are taken only after this worker has
     /// finished.
@@ -53,7 +53,7 @@ pub struct WorkerContext {
     pub limit_counters: Arc<[AtomicU64]>,
     /// Whether a step or the sink after a LIMIT failed, which loses rows that the LIMIT has already counted.
     has_failed_after_limit: bool,
-    /// Bytes of buffered output rows, if `relief` is not set.
+    /// Bytes of buffered output rows, if `output` is not set.
     buffered_bytes: usize,
     /// Clock; `None` if time is not measured.
     clock: Option<Arc<NanoClock>>,
@@ -141,7 +141,7 @@ impl Worker {
     ) -> Result<Self> {
         let local = |step: &Step| match step {
             Step::Filter(conditions) => {
-                let places = conditions.iter().map(|condition| Mobility::required(condition.never_fails()));
+                let places = conditions.iter().map(|condition| Mobility::from_never_fails(condition.never_fails()));
                 Ok(StepState::Filter(
                     ExpressionState::with_clock(border.clock.clone()),
                     ConjunctOrder::new(places.collect()),
@@ -165,13 +165,13 @@ impl Worker {
             Sink::Output => SinkState::Rows(Vec::new()),
         };
         let rows = vec![0; locals.len() + 1];
-        let (meter, pipeline) = (StepTimer::new(border.clock.clone(), locals.len()), Arc::clone(pipeline));
+        let (step_timer, pipeline) = (StepTimer::new(border.clock.clone(), locals.len()), Arc::clone(pipeline));
         Ok(Self {
             pipeline,
             step_states: locals,
             sink_state: collected,
             row_counts: rows,
-            meter,
+            step_timer,
             context: border,
             downstream: None,
             is_limit_reached: false,
@@ -204,12 +204,12 @@ impl Worker {
         let (SinkState::Groups(groups), Some(next)) = (&mut self.sink_state, &mut self.downstream) else {
             return Ok(());
         };
-        let outside = self.meter.enter(0);
+        let outside = self.step_timer.enter(0);
         let ended = groups.end_run();
-        self.meter.leave(outside);
+        self.step_timer.leave(outside);
         let ended = ended?;
         let bytes = groups.memory_bytes();
-        SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, meter: &mut self.meter }
+        SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, step_timer: &mut self.step_timer }
             .account(bytes)?;
         let Some(ended) = ended else { return Ok(()) };
         (0..).map_while(|number| ended.batch(number)).try_for_each(|batch| next.push(batch))
@@ -220,8 +220,11 @@ impl Worker {
     /// # Errors
     /// Returns the errors of the steps.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
-        let mut end =
-            SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, meter: &mut self.meter };
+        let mut end = SinkContext {
+            sink_state: &mut self.sink_state,
+            context: &mut self.context,
+            step_timer: &mut self.step_timer,
+        };
         let pushed = push(&self.pipeline.steps, &mut self.step_states, &mut self.row_counts, &mut end, batch);
         self.is_limit_reached |= matches!(pushed, Err(Error::LimitReached));
         ignore_limit_reached(pushed)
@@ -241,15 +244,18 @@ impl Worker {
         if pass.is_first {
             *came += batch.rows as u64;
         }
-        let mut end =
-            SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, meter: &mut self.meter };
+        let mut end = SinkContext {
+            sink_state: &mut self.sink_state,
+            context: &mut self.context,
+            step_timer: &mut self.step_timer,
+        };
         if end.context.stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
-        let outside = end.meter.enter(steps.len() + 1);
+        let outside = end.step_timer.enter(steps.len() + 1);
         let mut next = |batch| push(steps, locals, rows, &mut end, batch);
         let pushed = table.probe_chunk(batch, matched, pass.is_last, scratch, &mut next);
-        end.meter.leave(outside);
+        end.step_timer.leave(outside);
         self.is_limit_reached |= matches!(pushed, Err(Error::LimitReached));
         ignore_limit_reached(pushed)
     }
@@ -281,12 +287,15 @@ impl Worker {
         let table = Arc::clone(table);
         let (steps, locals) = (&self.pipeline.steps[step + 1..], &mut self.step_states[step + 1..]);
         let rows = &mut self.row_counts[step + 1..];
-        let mut end =
-            SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, meter: &mut self.meter };
-        let outside = end.meter.enter(steps.len() + 1);
+        let mut end = SinkContext {
+            sink_state: &mut self.sink_state,
+            context: &mut self.context,
+            step_timer: &mut self.step_timer,
+        };
+        let outside = end.step_timer.enter(steps.len() + 1);
         let pushed =
             table.output_build_rows(part, parts, forms, &mut |batch| push(steps, locals, rows, &mut end, batch));
-        end.meter.leave(outside);
+        end.step_timer.leave(outside);
         ignore_limit_reached(pushed)
     }
 
@@ -316,7 +325,8 @@ impl Worker {
     /// # Errors
     /// Returns [`Error::OutOfMemory`] if nothing receives spilled rows, and the errors of the receiver.
     pub fn spill(&mut self) -> Result<()> {
-        SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, meter: &mut self.meter }.spill()
+        SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, step_timer: &mut self.step_timer }
+            .spill()
     }
 
     /// Removes and returns the groups collected so far; `None` for other sinks.
@@ -356,7 +366,7 @@ impl Worker {
         };
         add(groups)?;
         let bytes = groups.memory_bytes();
-        SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, meter: &mut self.meter }
+        SinkContext { sink_state: &mut self.sink_state, context: &mut self.context, step_timer: &mut self.step_timer }
             .account(bytes)
     }
 
@@ -374,7 +384,7 @@ impl Worker {
 
     /// Returns the busy time of each step; the last one is the sink's.
     pub fn step_busy_times(&self) -> impl Iterator<Item = Option<BusyTime>> {
-        self.meter.step_times()
+        self.step_timer.step_times()
     }
 
     /// Returns the cost of Arrow functions in each step.
@@ -408,7 +418,7 @@ impl Worker {
 struct SinkContext<'a> {
     sink_state: &'a mut SinkState,
     context: &'a mut WorkerContext,
-    meter: &'a mut StepTimer,
+    step_timer: &'a mut StepTimer,
 }
 
 impl SinkContext<'_> {
@@ -463,7 +473,7 @@ impl SinkContext<'_> {
             (SinkState::Build(build), Some(spill), _) => build.drain(spill)?,
             (SinkState::Rows(rows), Some(spill), _) => rows.drain(..).try_for_each(spill)?,
             (SinkState::Sorting(sorting), _, Some(sort)) => sorting.drain(sort)?,
-            _ => return Err(Error::OutOfMemory("the state of an operator")),
+            _ => return Err(Error::OutOfMemory("the rows collected by a pipeline's sink")),
         }
         self.context.is_spilling = true;
         self.context.buffered_bytes = 0;
@@ -487,12 +497,12 @@ fn push(
     }
     let (here, rows) = rows.split_first_mut().ok_or(Error::Internal("a worker has fewer row counters than steps"))?;
     *here += batch.rows as u64;
-    let before = end.meter.enter(steps.len());
+    let before = end.step_timer.enter(steps.len());
     let pushed = match (steps.split_first(), locals.split_first_mut()) {
         (Some((step, steps)), Some((local, locals))) => run_step((step, local), (steps, locals), rows, end, batch),
         _ => end.add(batch),
     };
-    end.meter.leave(before);
+    end.step_timer.leave(before);
     pushed
 }
 

@@ -71,6 +71,6 @@ fn text(data: &ColumnData, row: usize) -> Result<&[u8]> {
         {
             Ok(strings.get(codes[row]).as_bytes())
         }
-        _ => Err(Error::Internal("values to compare are of different forms")),
+        _ => Err(Error::Internal("two sort key values to be compared have different physical types")),
     }
 }

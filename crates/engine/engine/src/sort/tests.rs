@@ -164,7 +164,7 @@ impl Case {
 
     fn spec(&self, fetch: Option<usize>) -> Arc<SortSpec> {
         let forms = self.kinds.iter().map(|kind| kind.form()).chain([PhysicalType::Ints]).collect();
-        Arc::new(SortSpec { keys: self.keys.clone(), fetch, forms, windows: None })
+        Arc::new(SortSpec { keys: self.keys.clone(), fetch, column_types: forms, windows: None })
     }
 
     /// Creates a batch of some rows.
@@ -345,7 +345,8 @@ proptest! {
 #[test]
 fn rows_without_keys_stay_as_they_come() {
     let values = Column::new(ColumnData::Ints { values: Arc::new(vec![3, 1, 2]), bounds: Bounds::I64 });
-    let spec = Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![PhysicalType::Ints], windows: None });
+    let spec =
+        Arc::new(SortSpec { keys: Vec::new(), fetch: None, column_types: vec![PhysicalType::Ints], windows: None });
     let mut part = SortCollector::new(&spec);
     let batch = Batch { rows: 3, columns: vec![values] };
     part.push(batch.clone()).unwrap();
@@ -360,7 +361,7 @@ fn rows_without_keys_stay_as_they_come() {
 
 #[test]
 fn runs_without_keys_or_columns_follow_each_other() {
-    let spec = |forms| Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms, windows: None });
+    let spec = |forms| Arc::new(SortSpec { keys: Vec::new(), fetch: None, column_types: forms, windows: None });
     let ints = |values: Vec<i64>| Column::new(ColumnData::Ints { values: Arc::new(values), bounds: Bounds::I64 });
     let runs = [vec![3, 1], vec![], vec![2, 9, 0]];
     let runs = runs.map(|values| vec![Batch { rows: values.len(), columns: vec![ints(values)] }]);
@@ -389,7 +390,8 @@ fn runs_without_keys_or_columns_follow_each_other() {
 
 #[test]
 fn blocks_that_do_not_belong_to_a_merge_are_refused() {
-    let spec = Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![PhysicalType::Ints], windows: None });
+    let spec =
+        Arc::new(SortSpec { keys: Vec::new(), fetch: None, column_types: vec![PhysicalType::Ints], windows: None });
     let mut merge = RunMerger::new(&spec, 2);
     let MergeStep::NeedsBlock(wanted) = merge.next().unwrap() else { panic!("nothing is there") };
     let bools = Column::new(ColumnData::Bools(Arc::new(Bitmap::filled(3, true))));
@@ -402,7 +404,7 @@ fn blocks_that_do_not_belong_to_a_merge_are_refused() {
 #[test]
 fn a_sort_that_nobody_waits_for_stops() {
     let keys = vec![SortKey { column: 0, is_descending: false, nulls_first: false }];
-    let spec = Arc::new(SortSpec { keys, fetch: None, forms: vec![PhysicalType::Ints], windows: None });
+    let spec = Arc::new(SortSpec { keys, fetch: None, column_types: vec![PhysicalType::Ints], windows: None });
     let mut part = SortCollector::new(&spec);
     let values = Column::new(ColumnData::Ints { values: Arc::new(vec![3, 1, 2]), bounds: Bounds::I64 });
     part.push(Batch { rows: 3, columns: vec![values] }).unwrap();

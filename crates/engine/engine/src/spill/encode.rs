@@ -2,12 +2,12 @@
 //!
 //! The bytes are the numbers of rows and of columns, then for each column: its kind, whether it has NULLs, the validity
 //! bitmap if so, and its values. Integers are distances from the minimum; strings are lengths and text; dictionary
-//! codes follow the dictionary entries in use; arrays of other types start with the type (`opaque.rs`).
+//! codes follow the dictionary entries in use; arrays of other types start with the type (`opaque_arrays.rs`).
 
 use std::collections::HashMap;
 
-use super::bytes::{ROWS_MAX, put_count, put_numbers};
-use super::{kind, opaque};
+use super::integer_encoding::{ROWS_MAX, put_count, put_numbers};
+use super::{column_kind, opaque_arrays};
 use crate::vector::concat;
 use crate::{Batch, Bitmap, Column, ColumnData, Error, PhysicalType, Result};
 
@@ -29,7 +29,9 @@ pub fn encode(batches: &[Batch]) -> Result<Vec<u8>> {
     put_count(&mut bytes, columns);
     for position in 0..columns {
         let pieces = batches.iter().map(|batch| batch.columns.get(position).cloned());
-        let pieces = pieces.collect::<Option<Vec<Column>>>().ok_or(Error::Internal("batches of different columns"))?;
+        let pieces = pieces
+            .collect::<Option<Vec<Column>>>()
+            .ok_or(Error::Internal("batches to be spilled together have different column types"))?;
         let form = pieces.first().map_or(PhysicalType::Ints, PhysicalType::from_column);
         put_column(&mut bytes, &concat(pieces, form)?)?;
     }
@@ -46,32 +48,32 @@ pub(super) fn put_column(bytes: &mut Vec<u8>, column: &Column) -> Result<()> {
     bytes[start] = match &column.data {
         ColumnData::Bools(bits) => {
             put_bits(bytes, bits);
-            kind::BOOLS
+            column_kind::BOOLS
         }
         ColumnData::Ints { values, .. } => {
             put_numbers(bytes, values);
-            kind::INTS
+            column_kind::INTS
         }
         ColumnData::WideInts(values) => {
             values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-            kind::WIDE
+            column_kind::WIDE
         }
         ColumnData::Floats(values) => {
             values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-            kind::FLOATS
+            column_kind::FLOATS
         }
         ColumnData::Texts(texts) => {
             let text = |row: usize| if column.is_valid(row) { texts.value(row) } else { "" };
             put_texts(bytes, &(0..column.rows()).map(text).collect::<Vec<_>>());
-            kind::TEXTS
+            column_kind::TEXTS
         }
         ColumnData::Dictionary { indices: codes, dictionary: strings } => {
             let code = |row: usize| column.is_valid(row).then(|| codes[row]);
             put_codes(bytes, column.rows(), code, |code| strings.get(code))
         }
         ColumnData::Opaque(array) => {
-            opaque::put_array(bytes, column, array)?;
-            kind::OPAQUE
+            opaque_arrays::put_array(bytes, column, array)?;
+            column_kind::OPAQUE
         }
     };
     Ok(())
@@ -107,10 +109,10 @@ fn put_codes<'a>(
     let codes: Vec<i64> = (0..rows).map(number).collect();
     if rows < texts.len() * ROWS_PER_ENTRY_MIN {
         put_texts(bytes, &(0..rows).map(|row| code(row).map_or("", &string)).collect::<Vec<_>>());
-        return kind::TEXTS;
+        return column_kind::TEXTS;
     }
     put_count(bytes, texts.len());
     put_texts(bytes, &texts);
     put_numbers(bytes, &codes);
-    kind::CODES
+    column_kind::CODES
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array, new_null_array};
 use arrow::compute::take;
 
-use super::{Bitmap, Dictionary, PhysicalType, opaque};
+use super::{Bitmap, Dictionary, PhysicalType, opaque_arrays};
 use crate::Result;
 
 /// Inclusive lower and upper bound of integers. Bounds cover every value of a column, including the placeholders of
@@ -131,7 +131,7 @@ impl Column {
                 let taken = taken.as_any().downcast_ref::<StringViewArray>().expect("take preserves the array's type");
                 ColumnData::Texts(taken.clone())
             }
-            ColumnData::Opaque(array) => ColumnData::Opaque(opaque::take_rows(array, rows)?),
+            ColumnData::Opaque(array) => ColumnData::Opaque(opaque_arrays::take_rows(array, rows)?),
         };
         Ok(Self { data, validity })
     }
@@ -195,7 +195,7 @@ impl Column {
             ColumnData::Floats(values) => values.len() * 8,
             ColumnData::Dictionary { indices: codes, .. } => codes.len() * 4,
             ColumnData::Texts(texts) => texts.get_array_memory_size(),
-            ColumnData::Opaque(array) => opaque::memory_bytes(array),
+            ColumnData::Opaque(array) => opaque_arrays::memory_bytes(array),
         };
         values + self.validity.as_ref().map_or(0, |bits| bits.words().len() * 8)
     }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
-use types::ValueGuard;
+use types::ValueMemoryCounter;
 
-use super::opaque;
+use super::opaque_arrays;
 use crate::{Bitmap, Bounds, Column, ColumnData, Dictionary, Error, NONE, PhysicalType, Result, StringInterner};
 
 /// A merged dictionary with more entries than this, and more than an eighth of the rows, is replaced by plain
@@ -187,7 +187,7 @@ fn concat_arrays(pieces: &[Column]) -> Result<ColumnData> {
         let ColumnData::Opaque(array) = &piece.data else { return Err(type_mismatch()) };
         arrays.push(array);
     }
-    Ok(ColumnData::Opaque(opaque::concat_arrays(&arrays)?))
+    Ok(ColumnData::Opaque(opaque_arrays::concat_arrays(&arrays)?))
 }
 
 /// Appends the strings of one piece; `position` maps a row to the index of its string.
@@ -197,7 +197,7 @@ fn copy_texts(
     position: impl Fn(usize) -> usize,
     all: &mut StringViewBuilder,
 ) -> Result<()> {
-    let mut guard = ValueGuard::default();
+    let mut guard = ValueMemoryCounter::default();
     for row in 0..piece.rows() {
         let position = position(row);
         // The placeholder of a NULL row need not be a valid index.
@@ -214,5 +214,5 @@ fn text_builder() -> StringViewBuilder {
 }
 
 fn type_mismatch() -> Error {
-    Error::Internal("pieces of a column differ in their physical type")
+    Error::Internal("the chunks of a column differ in their physical type")
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::StringViewBuilder;
-use types::ValueGuard;
+use types::ValueMemoryCounter;
 
-use super::opaque;
+use super::opaque_arrays;
 use crate::{Bitmap, Bounds, Column, ColumnData, Error, PhysicalType, Result};
 
 /// Block size in bytes of the buffers that strings are copied to.
@@ -39,7 +39,7 @@ pub(crate) fn interleave(columns: &[&Column], picks: &[(u32, u32)], form: Physic
         PhysicalType::Opaque => {
             let arrays =
                 all_data(columns, |data| if let ColumnData::Opaque(array) = data { Some(array) } else { None })?;
-            ColumnData::Opaque(opaque::interleave_arrays(&arrays, picks)?)
+            ColumnData::Opaque(opaque_arrays::interleave_arrays(&arrays, picks)?)
         }
     };
     Ok(Column { data, validity })
@@ -68,7 +68,7 @@ fn numbers(columns: &[&Column], picks: &[(u32, u32)]) -> Result<ColumnData> {
 /// Gathers strings into new buffers, because the source columns' memory is about to be reused.
 fn texts(columns: &[&Column], picks: &[(u32, u32)]) -> Result<ColumnData> {
     let mut all = StringViewBuilder::with_capacity(picks.len()).with_fixed_block_size(STRING_BLOCK_BYTES);
-    let mut guard = ValueGuard::default();
+    let mut guard = ValueMemoryCounter::default();
     for (column, row) in picks {
         let (column, row) = (columns[*column as usize], *row as usize);
         let text = match &column.data {

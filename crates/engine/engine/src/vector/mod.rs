@@ -1,10 +1,10 @@
 //! In-memory representation of values between steps: batches of columns with few physical types.
 //!
-//! - `column`, `physical_type`, `bitmap`, `dictionary`, `opaque`: a column's values, its physical type, validity
-//!   bitmaps, dictionaries and values the engine does not interpret
-//! - `batch`: batches and row selections
-//! - `concat`, `interleave`: one column made of the rows of several
-//! - `string_interner`: dense numbering of distinct strings
+//! - `column.rs`, `physical_type.rs`, `bitmap.rs`, `dictionary.rs`, `opaque_arrays.rs`: a column's values, its physical
+//!   type, validity bitmaps, dictionaries and values the engine does not interpret
+//! - `batch.rs`: batches and row selections
+//! - `concat.rs`, `interleave.rs`: one column made of the rows of several
+//! - `string_interner.rs`: dense numbering of distinct strings
 
 mod batch;
 mod bitmap;
@@ -12,7 +12,7 @@ mod column;
 mod concat;
 mod dictionary;
 mod interleave;
-pub(crate) mod opaque;
+pub(crate) mod opaque_arrays;
 mod physical_type;
 mod string_interner;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
-use super::{Bitmap, Bounds, Column, ColumnData, opaque};
+use super::{Bitmap, Bounds, Column, ColumnData, opaque_arrays};
 
 /// Physical type of a column, for columns that have no batch yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,7 +46,7 @@ impl PhysicalType {
             Self::WideInts => ColumnData::WideInts(Arc::new(vec![0; rows])),
             Self::Floats => ColumnData::Floats(Arc::new(vec![0.0; rows])),
             Self::Texts => ColumnData::Texts(StringViewArray::from_iter_values(std::iter::repeat_n("", rows))),
-            Self::Opaque => ColumnData::Opaque(opaque::untyped_nulls(rows)),
+            Self::Opaque => ColumnData::Opaque(opaque_arrays::untyped_nulls(rows)),
         };
         Column { data, validity: Some(Arc::new(Bitmap::filled(rows, false))) }
     }

@@ -25,7 +25,7 @@ struct Slot {
     number: u32,
 }
 
-const FREE: Slot = Slot { tag: 0, number: NONE };
+const EMPTY_SLOT: Slot = Slot { tag: 0, number: NONE };
 
 impl StringInterner {
     /// Returns the number of distinct strings.
@@ -75,7 +75,7 @@ impl StringInterner {
             return Ok(self.slots[slot].number);
         }
         let number = u32::try_from(self.len()).ok().filter(|number| *number < NONE - 1);
-        let number = number.ok_or(Error::OutOfMemory("distinct strings"))?;
+        let number = number.ok_or(Error::OutOfMemory("the distinct strings of a column"))?;
         self.text.push_str(text);
         self.ends.push((self.text.len(), hash));
         self.slots[slot] = Slot { tag: hash_tag(hash), number };
@@ -119,7 +119,7 @@ impl StringInterner {
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(64);
         self.slots.clear();
-        self.slots.resize(size, FREE);
+        self.slots.resize(size, EMPTY_SLOT);
         for (number, (_, hash)) in (0..).zip(&self.ends) {
             let mut at = *hash as usize & (size - 1);
             while self.slots[at].number != NONE {

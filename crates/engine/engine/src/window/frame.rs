@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::compute::WindowShare;
+use super::compute_columns::WindowShare;
 use super::range_offset::{RangeCursor, RangeOffset};
 use crate::{Bitmap, Result};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::datatypes::i256;
 
 use super::Frame;
-use super::compute::WindowShare;
+use super::compute_columns::WindowShare;
 use super::frame::Frames;
 use super::value_functions::{row_number, take_or_null};
 use crate::aggregate::{
@@ -39,8 +39,8 @@ pub(super) fn aggregate_frames(
             for_each_frame(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
             Ok(Column::new(narrowest_data(sums)))
         }
-        AggregateKind::Sum256 { of_squares } => {
-            let mut sum = Sum256 { column: value()?, of_squares, sum: i256::ZERO };
+        AggregateKind::Sum256 { sums_squares } => {
+            let mut sum = Sum256 { column: value()?, sums_squares, sum: i256::ZERO };
             let mut sums = Vec::with_capacity(rows);
             for_each_frame(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
             Ok(Column::new(ColumnData::Opaque(sums256_to_binary(&sums))))
@@ -51,7 +51,7 @@ pub(super) fn aggregate_frames(
             for_each_frame(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
             Ok(Column::new(ColumnData::Floats(Arc::new(sums))))
         }
-        AggregateKind::Moments => Err(Error::Internal("variance states are not computed over frames")),
+        AggregateKind::Moments => Err(Error::Internal("a variance was requested over a window frame")),
         AggregateKind::Min(_) | AggregateKind::Max(_) => {
             let wanted = if matches!(kept, AggregateKind::Min(_)) { Ordering::Less } else { Ordering::Greater };
             let mut best = FrameExtreme { column: value()?, wanted, rows: VecDeque::new() };
@@ -192,14 +192,14 @@ impl FrameState for Sum<'_> {
 /// Sum of exact numbers, or of their squares, in 256 bits; 0 if there are none.
 struct Sum256<'a> {
     column: &'a Column,
-    of_squares: bool,
+    sums_squares: bool,
     sum: i256,
 }
 
 impl Sum256<'_> {
     fn value(&self, row: usize) -> Result<i256> {
         let value = exact_value(self.column, row)?;
-        Ok(if self.of_squares { square(value) } else { i256::from_i128(value) })
+        Ok(if self.sums_squares { square(value) } else { i256::from_i128(value) })
     }
 }
 
@@ -236,7 +236,7 @@ impl FrameState for FloatSum<'_> {
 
     fn add(&mut self, _: usize, row: usize) -> Result<()> {
         let ColumnData::Floats(values) = &self.column.data else {
-            return Err(Error::Internal("a float8 sum of another form"));
+            return Err(Error::Internal("the input of a float8 sum over a window frame is not float8"));
         };
         if self.column.is_valid(row) {
             self.sum = checked_float_add(self.sum, values[row])?;
@@ -245,7 +245,7 @@ impl FrameState for FloatSum<'_> {
     }
 
     fn remove(&mut self, _: usize, _: usize) -> Result<()> {
-        Err(Error::Internal("a float8 sum cannot remove a row"))
+        Err(Error::Internal("a float8 sum over a window frame cannot remove a row"))
     }
 }
 

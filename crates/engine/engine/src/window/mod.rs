@@ -3,22 +3,23 @@
 //! Rows in memory are divided into shares of whole partitions, which are computed in parallel. Rows that come from
 //! spill files are computed partition by partition, or part by part of a long partition.
 //!
-//! - `partition.rs`: starts of partitions and of groups of peers.
-//! - `compute.rs`: the result columns of a share of the partitions.
+//! - `partition_starts.rs`: starts of partitions and of groups of peers.
+//! - `compute_columns.rs`: the result columns of a share of the partitions.
 //! - `ranking.rs`: ranking functions such as `rank` and `ntile`.
 //! - `value_functions.rs`: functions that return the value of another row, such as `lag` and `first_value`.
 //! - `frame.rs`: window frames; `range_offset.rs`: frames in RANGE mode with an offset.
 //! - `frame_aggregates.rs`: aggregates over frames.
-//! - `partition_buffer.rs`: buffers sorted rows until their partition is complete; `partition_chunk.rs`: functions of one part of a
-//!   long partition; `partition_aggregates.rs`: aggregates over all rows of a partition that exceeds memory.
+//! - `partition_buffer.rs`: buffers sorted rows until their partition is complete; `partition_chunk.rs`: functions of
+//!   one part of a long partition; `partition_aggregates.rs`: aggregates over all rows of a partition that exceeds
+//!   memory.
 
-mod compute;
+mod compute_columns;
 mod frame;
 mod frame_aggregates;
-mod partition;
 mod partition_aggregates;
 mod partition_buffer;
 mod partition_chunk;
+mod partition_starts;
 mod range_offset;
 mod ranking;
 mod value_functions;
@@ -26,11 +27,11 @@ mod value_functions;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use compute::{OrderedRows, compute_columns, result_form};
+pub(crate) use compute_columns::{OrderedRows, compute_columns, result_type};
 pub use frame::{Frame, FrameBound, FrameMode};
-pub(crate) use partition::find_starts;
 pub use partition_aggregates::PartitionAggregates;
 pub use partition_buffer::PartitionBuffer;
+pub(crate) use partition_starts::find_starts;
 pub use range_offset::{Distance, RangeOffset};
 
 use crate::Column;
@@ -62,8 +63,8 @@ pub enum WindowFunction {
     CumeDist,
     /// Number of the row's bucket, counted from 1, of so many buckets of about equal size.
     Ntile(i64),
-    /// `lag` and `lead`: the value of the row `before` rows earlier, or later if that is negative. If there is no such
-    /// row, the value of `otherwise`, a column of one row, else NULL.
+    /// `lag` and `lead`: the value of the row `offset` rows earlier, or later if that is negative. If there is no such
+    /// row, the value of `default`, a column of one row, else NULL.
     LagLead { column: usize, offset: i64, default: Option<Column> },
     /// `first_value`: the value of the frame's first row.
     FirstValue { column: usize, frame: Frame },

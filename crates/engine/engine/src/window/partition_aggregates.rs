@@ -68,7 +68,7 @@ impl PartitionAggregates {
     }
 
     fn windows(&self) -> Result<&WindowSpec> {
-        self.spec.windows.as_ref().ok_or(Error::Internal("a sort specification without window functions"))
+        self.spec.windows.as_ref().ok_or(Error::Internal("window functions were requested from a sort that has none"))
     }
 
     /// Returns the value of each function, as a column of one row.
@@ -77,7 +77,7 @@ impl PartitionAggregates {
     /// Errors of the aggregates.
     pub fn finish(self) -> Result<Vec<Column>> {
         let rows = self.groups.finish()?;
-        let batch = rows.batch(0).ok_or(Error::Internal("an aggregation without keys has no row"))?;
+        let batch = rows.batch(0).ok_or(Error::Internal("the aggregation over a window partition returned no row"))?;
         Ok(batch.columns)
     }
 }

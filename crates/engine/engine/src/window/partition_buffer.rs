@@ -15,7 +15,7 @@ use crate::{Batch, Error, PhysicalType, Result};
 const BUFFERED_ROWS_MIN: usize = 1 << 14;
 
 /// Copies of the rows in memory while functions are computed: the batches, and their concatenation.
-const COPIES: usize = 2;
+const ROW_COPIES: usize = 2;
 
 /// Buffer of sorted rows whose partition may be incomplete.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct PartitionBuffer {
     rows: usize,
     bytes: usize,
     /// Number of rows at which complete partitions are looked for next.
-    rows_due: usize,
+    next_check_rows: usize,
     /// State of the first rows' partition, if some of its rows have been returned.
     carried: Option<PartitionState>,
 }
@@ -42,7 +42,7 @@ impl PartitionBuffer {
             batches: Vec::new(),
             rows: 0,
             bytes: 0,
-            rows_due: BUFFERED_ROWS_MIN,
+            next_check_rows: BUFFERED_ROWS_MIN,
             carried: None,
         }
     }
@@ -66,7 +66,7 @@ impl PartitionBuffer {
         if self.carried.is_some() {
             return Vec::new();
         }
-        (self.rows, self.bytes, self.rows_due) = (0, 0, BUFFERED_ROWS_MIN);
+        (self.rows, self.bytes, self.next_check_rows) = (0, 0, BUFFERED_ROWS_MIN);
         std::mem::take(&mut self.batches)
     }
 
@@ -74,13 +74,13 @@ impl PartitionBuffer {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let functions = self.spec.windows.as_ref().map_or(0, |windows| windows.functions.len());
-        COPIES * self.bytes + self.rows * functions * size_of::<i128>()
+        ROW_COPIES * self.bytes + self.rows * functions * size_of::<i128>()
     }
 
     /// Returns whether enough rows are buffered to look for complete partitions.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        self.rows_due <= self.rows
+        self.next_check_rows <= self.rows
     }
 
     /// Returns the rows of complete partitions with the functions' columns, and those rows of a long partition whose
@@ -94,7 +94,10 @@ impl PartitionBuffer {
         }
         let all = self.take_all()?;
         let spec = Arc::clone(&self.spec);
-        let windows = spec.windows.as_ref().ok_or(Error::Internal("a sort specification without window functions"))?;
+        let windows = spec
+            .windows
+            .as_ref()
+            .ok_or(Error::Internal("window functions were requested from a sort that has none"))?;
         let ordered = OrderedRows { rows: all.rows, columns: &all.columns, order: None };
         let starts = find_starts(&ordered, &windows.partition_by, 0..all.rows)?;
         let (mut given, mut from) = (Vec::new(), 0);
@@ -117,7 +120,7 @@ impl PartitionBuffer {
         }
         self.push(all.clone().slice(from, all.rows));
         // Doubling keeps the repeated searches linear in the number of rows.
-        self.rows_due = if given.is_empty() { 2 * all.rows } else { BUFFERED_ROWS_MIN.max(2 * self.rows) };
+        self.next_check_rows = if given.is_empty() { 2 * all.rows } else { BUFFERED_ROWS_MIN.max(2 * self.rows) };
         Ok(given)
     }
 
@@ -148,15 +151,15 @@ impl PartitionBuffer {
     /// Removes all buffered rows and concatenates them.
     fn take_all(&mut self) -> Result<Batch> {
         let batches = std::mem::take(&mut self.batches);
-        if !batches.iter().all(|batch| self.spec.matches_forms(batch)) {
-            return Err(Error::Internal("rows of window functions have other columns than the sort specification"));
+        if !batches.iter().all(|batch| self.spec.matches_column_types(batch)) {
+            return Err(Error::Internal("rows for window functions have other columns than the sort specification"));
         }
         self.bytes = 0;
         let column = |(position, form): (usize, PhysicalType)| {
             let pieces = batches.iter().map(|batch: &Batch| batch.columns[position].clone());
             concat(pieces.collect(), form)
         };
-        let columns = self.spec.forms.iter().copied().enumerate().map(column).collect::<Result<Vec<_>>>()?;
+        let columns = self.spec.column_types.iter().copied().enumerate().map(column).collect::<Result<Vec<_>>>()?;
         Ok(Batch { rows: std::mem::take(&mut self.rows), columns })
     }
 }

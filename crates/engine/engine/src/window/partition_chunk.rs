@@ -1,6 +1,6 @@
 //! Window functions of one part of a long partition: state is carried over from the preceding parts.
 
-use super::compute::WindowShare;
+use super::compute_columns::WindowShare;
 use super::value_functions::FrameRow;
 use super::{
     FrameBound, FrameMode, OrderedRows, WindowFunction, WindowSpec, find_starts, frame_aggregates, ranking,
@@ -121,7 +121,7 @@ pub(super) fn compute_chunk(
     let last = |column: &Column| column.slice(end.saturating_sub(1), end);
     let values = columns.iter().map(last).collect();
     let before = carried.map_or(0, |carried| carried.rows);
-    let given = i64::try_from(end).map_err(|_| Error::OutOfMemory("the rows of a partition"))?;
+    let given = i64::try_from(end).map_err(|_| Error::OutOfMemory("the rows of a window partition"))?;
     Ok((columns, PartitionState { rows: before + given, last: part.last(reach.before.max(1))?, values }))
 }
 
@@ -170,7 +170,7 @@ impl PartitionChunk<'_> {
                 let column = self.values(*column);
                 self.with_share(0, |share| value_functions::frame_value(share, &column, *frame, FrameRow::Last))
             }
-            _ => Err(Error::Internal("a window function that needs an entire partition")),
+            _ => Err(Error::Internal("a window function that needs its entire partition got a chunk of it")),
         }
     }
 
@@ -239,7 +239,7 @@ fn ordered(rows: &Batch) -> OrderedRows<'_> {
 
 fn add_offset(column: &Column, more: i64) -> Result<Column> {
     let ColumnData::Ints { values, .. } = &column.data else {
-        return Err(Error::Internal("a row count in another form"));
+        return Err(Error::Internal("a row number computed by a window function is not an integer"));
     };
     Ok(int_column(values.iter().map(|value| value + more).collect()))
 }
@@ -247,6 +247,8 @@ fn add_offset(column: &Column, more: i64) -> Result<Column> {
 fn first_integer(column: &Column) -> Result<i64> {
     match &column.data {
         ColumnData::Ints { values, .. } if !values.is_empty() => Ok(values[0]),
-        _ => Err(Error::Internal("a carried row count in another form")),
+        _ => Err(Error::Internal(
+            "a row number carried over from an earlier chunk of a window partition is not an integer",
+        )),
     }
 }

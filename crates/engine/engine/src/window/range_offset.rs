@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use types::Interval;
 
-use super::compute::WindowShare;
+use super::compute_columns::WindowShare;
 use crate::expression::float_order;
 use crate::sort::SortKey;
 use crate::{Column, ColumnData, Error, Result};
@@ -85,7 +85,7 @@ impl<'a> RangeCursor<'a> {
             ColumnData::Ints { values, .. } => KeyValue::Exact(values[row].into()),
             ColumnData::WideInts(values) => KeyValue::Exact(values[row]),
             ColumnData::Floats(values) => KeyValue::Float(values[row]),
-            _ => return Err(Error::Internal("the key of a RANGE frame is not numeric")),
+            _ => return Err(Error::Internal("the key of a RANGE window frame is not numeric")),
         }))
     }
 
@@ -101,7 +101,7 @@ impl<'a> RangeCursor<'a> {
         let order = match (left, right) {
             (KeyValue::Exact(left), KeyValue::Exact(right)) => left.cmp(&right),
             (KeyValue::Float(left), KeyValue::Float(right)) => float_order(left, right),
-            _ => return Err(Error::Internal("keys of a RANGE frame in different forms")),
+            _ => return Err(Error::Internal("the keys of a RANGE window frame have different physical types")),
         };
         Ok(if self.key.is_descending { order.reverse() } else { order })
     }
@@ -121,10 +121,11 @@ impl Distance {
             (Self::Exact(distance), KeyValue::Exact(value)) => Ok(KeyValue::Exact(value.saturating_add(distance))),
             (Self::Float(distance), KeyValue::Float(value)) => Ok(KeyValue::Float(value + distance)),
             (Self::Interval(distance), KeyValue::Exact(value)) => {
-                let us = i64::try_from(value).map_err(|_| Error::Internal("a timestamp that exceeds 64 bits"))?;
+                let us = i64::try_from(value)
+                    .map_err(|_| Error::Internal("a timestamp key of a RANGE window frame exceeds 64 bits"))?;
                 Ok(KeyValue::Exact(distance.add_to_timestamp(us)?.into()))
             }
-            _ => Err(Error::Internal("the offset and the key of a RANGE frame in different forms")),
+            _ => Err(Error::Internal("the offset and the key of a RANGE window frame have different types")),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::WindowFunction;
-use super::compute::WindowShare;
+use super::compute_columns::WindowShare;
 use crate::{Bounds, Column, ColumnData};
 
 /// Computes the column of a ranking function.

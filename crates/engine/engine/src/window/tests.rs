@@ -137,9 +137,9 @@ fn expected(function: &WindowFunction, rows: &[Row], partition: &[usize], place:
             (AggregateKind::Sum, _) => {
                 in_frame(frame).filter_map(|row| row.2).map(i128::from).sum::<i128>().to_string()
             }
-            (AggregateKind::Sum256 { of_squares }, _) => {
+            (AggregateKind::Sum256 { sums_squares }, _) => {
                 let squares = in_frame(frame).filter_map(|row| row.2).map(|value| i128::from(value * value));
-                assert!(*of_squares, "others are sums");
+                assert!(*sums_squares, "others are sums");
                 squares.sum::<i128>().to_string()
             }
             (AggregateKind::FloatSum, _) => {
@@ -179,7 +179,7 @@ fn functions() -> Vec<WindowFunction> {
             kept(AggregateKind::Count, None),
             kept(AggregateKind::Count, Some(2)),
             kept(AggregateKind::Sum, Some(2)),
-            kept(AggregateKind::Sum256 { of_squares: true }, Some(2)),
+            kept(AggregateKind::Sum256 { sums_squares: true }, Some(2)),
             kept(AggregateKind::FloatSum, Some(3)),
             kept(AggregateKind::Min(PhysicalType::Ints), Some(2)),
             kept(AggregateKind::Max(PhysicalType::Ints), Some(2)),
@@ -250,7 +250,7 @@ proptest! {
         let spec = Arc::new(SortSpec {
             keys: parts.iter().copied().chain([1, 4]).map(key).collect(),
             fetch: None,
-            forms: vec![PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Floats, PhysicalType::Ints],
+            column_types: vec![PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Floats, PhysicalType::Ints],
             windows: Some(windows.clone()),
         });
         let mut part = SortCollector::new(&spec);
@@ -308,7 +308,7 @@ proptest! {
         let spec = Arc::new(SortSpec {
             keys: partition_by.iter().copied().chain([1, 4]).map(key).collect(),
             fetch: None,
-            forms: vec![PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Floats, PhysicalType::Ints],
+            column_types: vec![PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Ints, PhysicalType::Floats, PhysicalType::Ints],
             windows: Some(WindowSpec { partition_by, order_by: vec![1], functions }),
         });
         let mut part = SortCollector::new(&spec);
@@ -343,7 +343,7 @@ fn shares_of_many_partitions_are_computed_alone() {
     let spec = Arc::new(SortSpec {
         keys: vec![key(0), key(1)],
         fetch: None,
-        forms: vec![PhysicalType::Ints, PhysicalType::Ints],
+        column_types: vec![PhysicalType::Ints, PhysicalType::Ints],
         windows: Some(WindowSpec { partition_by: vec![0], order_by: vec![1], functions }),
     });
     // Partitions of a thousand rows each, and one with most of the rows.
@@ -383,7 +383,8 @@ fn near(keys: &Column, key: SortKey, by: (Distance, Distance)) -> Vec<std::ops::
     let columns = [keys.clone()];
     let ordered = OrderedRows { rows, columns: &columns, order: None };
     let (starts, all) = (find_starts(&ordered, &[0], 0..rows).unwrap(), 0..rows);
-    let share = compute::WindowShare { rows: &ordered, partitions: std::slice::from_ref(&all), peer_starts: &starts };
+    let share =
+        compute_columns::WindowShare { rows: &ordered, partitions: std::slice::from_ref(&all), peer_starts: &starts };
     let edge = |distance| FrameBound::RangeOffset(RangeOffset { key, distance });
     let frame = Frame { mode: FrameMode::Peers, start: edge(by.0), end: edge(by.1) };
     let mut frames = frame::Frames::new(frame, 0..rows, &share).unwrap();
@@ -432,7 +433,7 @@ fn totals_of_a_partition_that_comes_in_pieces_are_those_of_its_rows() {
     ];
     let spec = |functions| {
         let windows = Some(WindowSpec { partition_by: vec![0], order_by: Vec::new(), functions });
-        Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![PhysicalType::Ints; 2], windows })
+        Arc::new(SortSpec { keys: Vec::new(), fetch: None, column_types: vec![PhysicalType::Ints; 2], windows })
     };
     let ints = |values: &[Option<i64>]| {
         let validity = Some(Arc::new(Bitmap::from_fn(values.len(), |row| values[row].is_some())));

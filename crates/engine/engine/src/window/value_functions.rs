@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Frame;
-use super::compute::WindowShare;
+use super::compute_columns::WindowShare;
 use super::frame::Frames;
 use crate::vector::concat;
 use crate::{Bitmap, Column, NONE, PhysicalType, Result};

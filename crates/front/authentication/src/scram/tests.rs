@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use types::random::SeededRandom;
 
 use super::*;
-use crate::verifier::{SALT_BYTES, create_verifier, decoy_verifier, parse_verifier};
+use crate::scram_verifier::{SALT_BYTES, create_verifier, decoy_verifier, parse_verifier};
 
 /// The text is the verifier that PostgreSQL 15 stores for `pencil` with this salt.
 #[test]
@@ -42,7 +42,7 @@ fn the_same_password_twice_has_two_salts() {
 #[test]
 fn a_wrong_proof_is_28p01() {
     let mut exchange = ScramExchange::new(None);
-    exchange.choose(SCRAM).unwrap();
+    exchange.choose_mechanism(SCRAM).unwrap();
     let answer =
         exchange.handle_client_first(b"n,,n=,r=abc", &create_verifier("right", &SeededRandom::new(1))).unwrap();
     let nonce = answer.split(',').next().unwrap();
@@ -54,7 +54,7 @@ fn a_wrong_proof_is_28p01() {
 #[test]
 fn a_mechanism_that_was_not_offered_is_refused() {
     let mut exchange = ScramExchange::new(None);
-    let error = exchange.choose(SCRAM_PLUS).unwrap_err();
+    let error = exchange.choose_mechanism(SCRAM_PLUS).unwrap_err();
     assert_eq!(error.condition, Condition::ProtocolViolation);
 }
 

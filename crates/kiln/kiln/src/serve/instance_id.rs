@@ -12,7 +12,7 @@ use uuid::Uuid;
 mod tests;
 
 /// Name of the file in the data folder.
-const NAME: &str = "instance";
+const FILE_NAME: &str = "instance";
 
 /// Returns the instance's id. The first start generates it and makes it durable, so that later starts recognise the
 /// instance's own claim on the storage.
@@ -44,10 +44,10 @@ pub(crate) fn write_id(data: &Path, instance: Uuid) -> std::io::Result<()> {
 
 /// Returns the path of the file with the id.
 pub(crate) fn id_file(data: &Path) -> PathBuf {
-    data.join(NAME)
+    data.join(FILE_NAME)
 }
 
 /// Returns the path of the temporary file that is renamed to [`id_file`].
 pub(crate) fn temporary_file(data: &Path) -> PathBuf {
-    data.join(format!("{NAME}.new"))
+    data.join(format!("{FILE_NAME}.new"))
 }

@@ -10,7 +10,7 @@ use server_config::Config;
 use uuid::Uuid;
 
 /// Name of the claim object below the storage's prefix.
-const CLAIM: &str = "kiln-claim.json";
+const CLAIM_OBJECT: &str = "kiln-claim.json";
 
 /// Refuses a data folder that is older than its storage, has lost commits, or belongs to another warehouse. With
 /// `--new-timeline`, begins a new timeline instead.
@@ -23,14 +23,14 @@ pub(super) async fn check_storage(
     instance: Uuid,
     config: &Config,
 ) -> anyhow::Result<()> {
-    let (data, storage) = (config.data.display(), &config.storage);
+    let (data, storage) = (config.data_folder.display(), &config.storage_url);
     match history::compare_with_storage(&**kv, objects).await {
         Ok(()) => Ok(()),
         // Acquiring the claim fails next and names the other instance.
         Err(divergence) if divergence.is_divergence() && is_claimed_by_other(objects, instance).await? => Ok(()),
         Err(divergence) if divergence.is_divergence() && config.new_timeline => {
             let error = &divergence as &dyn Error;
-            tracing::warn!(error, %data, "beginning a new timeline: what the storage has beyond the data folder is left behind");
+            tracing::warn!(error, %data, "beginning a new timeline: commits that the storage has and the data folder has not are abandoned");
             history::fork_root_timeline(kv).await.with_context(|| format!("cannot begin a new timeline in {data}"))
         }
         Err(divergence) if divergence.is_divergence() => Err(divergence).with_context(|| {
@@ -48,7 +48,7 @@ pub(super) async fn check_storage(
 
 /// Returns whether another instance has claimed the storage.
 async fn is_claimed_by_other(objects: &Objects, instance: Uuid) -> anyhow::Result<bool> {
-    let bytes = match objects.get(CLAIM).await {
+    let bytes = match objects.get(CLAIM_OBJECT).await {
         Ok(bytes) => bytes,
         Err(objects::Error::NotFound { .. }) => return Ok(false),
         Err(error) => return Err(error).context("cannot read the claim on the storage"),

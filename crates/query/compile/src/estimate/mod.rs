@@ -1,7 +1,7 @@
 //! Estimates rows and costs of operators, in PostgreSQL's units: reading a page of 8 KB costs 1.
 //!
 //! - `shown_operators.rs` finds the operators of a plan as EXPLAIN shows them.
-//! - `rows.rs` matches them with the optimizer's row estimates.
+//! - `row_estimates.rs` matches them with the optimizer's row estimates.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,10 +21,10 @@ use scan::ShardScanExec;
 
 use crate::plan::OperatorId;
 
-mod rows;
+mod row_estimates;
 mod shown_operators;
 
-pub use self::rows::expected_rows;
+pub use self::row_estimates::expected_rows;
 pub use self::shown_operators::ShownOperators;
 
 const PAGE_BYTES: f64 = 8192.0;
@@ -47,7 +47,7 @@ pub struct Estimate {
 pub struct Estimates<'a> {
     operators: &'a ShownOperators,
     /// Rows by operator, from the optimizer.
-    expected: HashMap<OperatorId, f64>,
+    expected_rows: HashMap<OperatorId, f64>,
     memo: RefCell<HashMap<OperatorId, Estimate>>,
     statistics: StatisticsContext,
 }
@@ -55,7 +55,7 @@ pub struct Estimates<'a> {
 impl<'a> Estimates<'a> {
     /// Returns an estimator; `expected` holds the optimizer's row estimates.
     pub fn new(operators: &'a ShownOperators, expected: HashMap<OperatorId, f64>) -> Self {
-        Self { operators, expected, memo: RefCell::default(), statistics: StatisticsContext::default() }
+        Self { operators, expected_rows: expected, memo: RefCell::default(), statistics: StatisticsContext::default() }
     }
 
     /// Returns the estimate of an operator.
@@ -87,7 +87,7 @@ impl<'a> Estimates<'a> {
     /// Estimates rows from the optimizer's estimate, else from the input, else from DataFusion's statistics.
     fn rows(&self, operator: &dyn ExecutionPlan, own: OperatorId, rows_in: u64) -> u64 {
         let limit = operator.fetch().map_or(u64::MAX, |fetch| fetch as u64);
-        if let Some(rows) = self.expected.get(&own) {
+        if let Some(rows) = self.expected_rows.get(&own) {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
             let rows = rows.round().max(1.0) as u64;
             return rows.min(limit);

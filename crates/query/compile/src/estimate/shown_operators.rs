@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 use operators::SharedScanExec;
 
-use crate::fragment::FragmentExec;
+use crate::fragment_exec::FragmentExec;
 use crate::plan::OperatorId;
 
 /// Fragments of a plan and the operators around them.
@@ -36,8 +36,8 @@ impl ShownOperators {
         if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
             self.fragments.push(Arc::clone(operator));
             self.originals.insert(OperatorId::new(operator.as_ref()), Arc::clone(fragment.original()));
-            for (stands_for, operators) in fragment.foreign_inputs() {
-                self.replacements.insert(stands_for, Arc::clone(operators));
+            for (replaced_operator, operators) in fragment.operator_inputs() {
+                self.replacements.insert(replaced_operator, Arc::clone(operators));
                 self.add(operators, seen);
             }
         }

@@ -1,9 +1,9 @@
-//! Compiles DataFusion's expressions to the engine's: numeric functions in `numbers.rs`, string functions in `text.rs`,
-//! date functions in `date.rs`.
+//! Compiles DataFusion's expressions to the engine's: numeric functions in `numeric_functions.rs`, string functions in
+//! `text_functions.rs`, date functions in `date_functions.rs`.
 
-mod date;
-mod numbers;
-mod text;
+mod date_functions;
+mod numeric_functions;
+mod text_functions;
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +23,8 @@ use engine::arrow_convert;
 use engine::expression::{Comparison, Expression, SignOperation};
 use functions::{hides_key, planned_lazy_case};
 
-use crate::foreign;
-use crate::foreign::PlannedExpression;
+use crate::arrow_functions;
+use crate::arrow_functions::PlannedExpression;
 
 /// Compiles an expression over `schema`, with the planned expression as fallback where it may fail; `None` if a type
 /// has no form in the engine.
@@ -39,7 +39,7 @@ pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> O
 
 /// Compiles an expression that may be part of another one.
 fn lower_part(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
-    lower_native(expression, schema).or_else(|| foreign::foreign_call(expression, schema))
+    lower_native(expression, schema).or_else(|| arrow_functions::arrow_call(expression, schema))
 }
 
 /// Compiles an expression to a native one; `None` if there is none.
@@ -82,7 +82,7 @@ fn lower_native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<E
         return searched_case(case, schema);
     }
     if let Some(like) = expression.downcast_ref::<LikeExpr>() {
-        return text::lower_like(like, schema);
+        return text_functions::lower_like(like, schema);
     }
     if let Some(case) = planned_lazy_case(expression) {
         return searched_case(&case, schema);
@@ -91,7 +91,9 @@ fn lower_native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<E
     if let (true, Some(key)) = (hides_key(call.fun()), call.args().first()) {
         return lower_part(key, schema);
     }
-    numbers::call(call, schema).or_else(|| text::call(call, schema)).or_else(|| date::call(call, schema))
+    numeric_functions::call(call, schema)
+        .or_else(|| text_functions::call(call, schema))
+        .or_else(|| date_functions::call(call, schema))
 }
 
 fn constant(value: &ScalarValue) -> Option<Expression> {
@@ -126,13 +128,13 @@ fn lower_binary(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
         Operator::LtEq => Comparison::LessOrEqual,
         Operator::Gt => Comparison::Greater,
         Operator::GtEq => Comparison::GreaterOrEqual,
-        Operator::StringConcat => return text::lower_concatenation(binary, schema),
+        Operator::StringConcat => return text_functions::lower_concatenation(binary, schema),
         Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => return lower_truth_test(binary, schema),
         _ => return None,
     };
     let (left, right) = (binary.left(), binary.right());
-    if text::is_text(left, schema) && text::is_text(right, schema) {
-        return text::lower_comparison(comparison, left, right, schema);
+    if text_functions::is_text(left, schema) && text_functions::is_text(right, schema) {
+        return text_functions::lower_comparison(comparison, left, right, schema);
     }
     let factors = match (left.data_type(schema).ok()?, right.data_type(schema).ok()?) {
         (DataType::Decimal128(_, x), DataType::Decimal128(_, y)) => {
@@ -149,8 +151,9 @@ fn lower_binary(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
     Some(Expression::Compare { comparison, left, right, factors })
 }
 
-/// Compiles IS [NOT] TRUE and IS [NOT] FALSE, which are comparisons with a literal that treat NULL as a value. A CASE has
-/// the tested condition once: conditions that guard each other nest, and two copies each would double with every level.
+/// Compiles IS [NOT] TRUE and IS [NOT] FALSE, which are comparisons with a literal that treat NULL as a value. A CASE
+/// has the tested condition once: conditions that guard each other nest, and two copies each would double with every
+/// level.
 fn lower_truth_test(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
     let ScalarValue::Boolean(Some(tested)) = binary.right().downcast_ref::<Literal>()?.value() else { return None };
     let condition = lower_part(binary.left(), schema)?;
@@ -193,10 +196,10 @@ fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
         (DataType::Float32, DataType::Float64) => value(),
         (from, to) if width(from).zip(width(to)).is_some_and(|(from, to)| from <= to) => value(),
         (DataType::Decimal128(_, x), DataType::Decimal128(precision, y)) if x <= y => {
-            numbers::scaled(value()?, power_of_ten(y - x)?, integer_bounds(*precision)?)
+            numeric_functions::scaled(value()?, power_of_ten(y - x)?, integer_bounds(*precision)?)
         }
         (from, DataType::Decimal128(precision, scale)) if width(from).is_some() && 0 <= *scale => {
-            numbers::scaled(value()?, power_of_ten(*scale)?, integer_bounds(*precision)?)
+            numeric_functions::scaled(value()?, power_of_ten(*scale)?, integer_bounds(*precision)?)
         }
         _ => None,
     }
@@ -210,8 +213,8 @@ fn integer_bounds(precision: u8) -> Option<(i128, i128)> {
 
 /// Compiles an IN list.
 fn lower_in_list(list: &InListExpr, schema: &Schema) -> Option<Expression> {
-    if text::is_text(list.expr(), schema) {
-        return text::lower_in_list(list, schema);
+    if text_functions::is_text(list.expr(), schema) {
+        return text_functions::lower_in_list(list, schema);
     }
     let data_type = list.expr().data_type(schema).ok()?;
     let items = list.list().iter().map(|item| Some(item.downcast_ref::<Literal>()?.value()));

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, ScalarUDF, col, lit};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use engine::expression::Expression;
+use functions::Fallibility;
 use types::SqlType;
 
 use super::lower_native;
@@ -29,26 +32,33 @@ fn every_overload_has_a_kernel_or_an_arrow_body() {
     assert!(known == lines.concat(), "kernels.txt differs; write it anew with KILN_WRITE_GOLDEN=1 and compare");
 }
 
+/// A kernel that never fails would give a value where the function has an error.
+#[test]
+fn no_kernel_ignores_an_error() {
+    for (call, function, takes) in functions::sample_functions() {
+        let all = std::iter::once(None).chain((0..takes.len()).map(Some));
+        for only_column in all {
+            let is_column = |at: usize| only_column.is_none_or(|column| column == at);
+            if !lower_call(&function, &takes, &is_column).is_some_and(|lowered| lowered.never_fails()) {
+                continue;
+            }
+            let argument = |(at, sql_type): (usize, &SqlType)| match literal(sql_type) {
+                Some(value) if !is_column(at) => lit(value),
+                _ => col(format!("c{at}")),
+            };
+            let arguments = takes.iter().enumerate().map(argument).collect();
+            let expr = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function), arguments));
+            let declared = functions::fallibility(&expr).expect("the call is well formed");
+            assert_eq!(declared, Fallibility::Never, "{call} of {only_column:?}");
+        }
+    }
+}
+
 /// Returns how the engine computes a call of columns, or of one column and literals.
 fn form(function: &Arc<ScalarUDF>, takes: &[SqlType]) -> &'static str {
     let has_kernel = |is_column: &dyn Fn(usize) -> bool| {
-        let fields: Vec<Field> =
-            takes.iter().enumerate().map(|(at, of)| Field::new(format!("c{at}"), of.arrow_type(), true)).collect();
-        let argument = |(at, of): (usize, &SqlType)| -> Option<Arc<dyn PhysicalExpr>> {
-            if is_column(at) {
-                return Some(Arc::new(Column::new(&format!("c{at}"), at)));
-            }
-            literal(of).map(|value| Arc::new(Literal::new(value)) as Arc<dyn PhysicalExpr>)
-        };
-        let Some(arguments) = takes.iter().enumerate().map(argument).collect::<Option<Vec<_>>>() else { return false };
-        let schema = Schema::new(fields);
-        let options = Arc::new(ConfigOptions::default());
-        let Ok(call) = ScalarFunctionExpr::try_new(Arc::clone(function), arguments, &schema, options) else {
-            return false;
-        };
-        let call: Arc<dyn PhysicalExpr> = Arc::new(call);
+        let Some(lowered) = lower_call(function, takes, is_column) else { return false };
         let mut over_arrays = Vec::new();
-        let Some(lowered) = lower_native(&call, &schema) else { return false };
         lowered.collect_arrow_functions(&mut over_arrays);
         over_arrays.is_empty()
     };
@@ -57,6 +67,24 @@ fn form(function: &Arc<ScalarUDF>, takes: &[SqlType]) -> &'static str {
     }
     let with_literals = (0..takes.len()).any(|column| has_kernel(&|at| at == column));
     if with_literals { "kernel with literals" } else { "Arrow body" }
+}
+
+/// Compiles a call whose arguments are columns or literals.
+fn lower_call(function: &Arc<ScalarUDF>, takes: &[SqlType], is_column: &dyn Fn(usize) -> bool) -> Option<Expression> {
+    let fields: Vec<Field> =
+        takes.iter().enumerate().map(|(at, of)| Field::new(format!("c{at}"), of.arrow_type(), true)).collect();
+    let argument = |(at, of): (usize, &SqlType)| -> Option<Arc<dyn PhysicalExpr>> {
+        if is_column(at) {
+            return Some(Arc::new(Column::new(&format!("c{at}"), at)));
+        }
+        literal(of).map(|value| Arc::new(Literal::new(value)) as Arc<dyn PhysicalExpr>)
+    };
+    let arguments = takes.iter().enumerate().map(argument).collect::<Option<Vec<_>>>()?;
+    let schema = Schema::new(fields);
+    let options = Arc::new(ConfigOptions::default());
+    let call = ScalarFunctionExpr::try_new(Arc::clone(function), arguments, &schema, options).ok()?;
+    let call: Arc<dyn PhysicalExpr> = Arc::new(call);
+    lower_native(&call, &schema)
 }
 
 /// Returns a literal of a type that calls take beside a column: a number of places, a field of a date.

@@ -4,15 +4,15 @@
 //! It applies to pipelines from a scan to an aggregation that no join filters.
 //!
 //! - `pipeline_digest.rs` and `expression_digest.rs` compute the digest of what a pipeline computes.
-//! - `shard_unit.rs` identifies the rows of a shard that it reads.
+//! - `cache_unit.rs` identifies the rows of a shard that it reads.
 //!
 //! A worker that moves on to another shard hands over its groups of the previous one; a shard's groups are cached once
 //! all of its parts have been handed over. If there are too many groups, workers stop handing them over, and the cache
 //! remembers that.
 
+mod cache_unit;
 mod expression_digest;
 mod pipeline_digest;
-mod shard_unit;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,17 +28,17 @@ use scheduler::yield_if_due;
 use shards::ResultKey;
 use types::{CachePolicy, Oid};
 
-use crate::memory;
-use crate::pipelines::FragmentRun;
+use crate::memory_accounting;
+use crate::pipeline_workers::PipelineWorker;
 use crate::plan::Input;
 use crate::run_error::RunError;
-use crate::workers::PipelineWorker;
-use shard_unit::{ShardUnit, expects_few_groups, is_worth_caching, units};
+use crate::run_pipelines::FragmentRun;
+use cache_unit::{ShardUnit, expects_few_groups, is_worth_caching, units};
 
-pub(super) use expression_digest::digest as foreign_digest;
+pub(super) use expression_digest::digest as arrow_expression_digest;
 
 /// Maximum size of a result, as a fraction of the cache.
-const RESULT_PART: u64 = 16;
+const RESULT_BYTES_SHARE: u64 = 16;
 
 /// State of the cache for one pipeline and the shards that it scans.
 pub(super) struct CachedShards {
@@ -76,21 +76,21 @@ struct ShardProgress {
 
 /// One worker's progress through the shards that it reads.
 pub(super) struct ShardCollector {
-    reuse: Arc<CachedShards>,
+    cached_shards: Arc<CachedShards>,
     /// Shard of the current groups; `None` before the first shard and for unflushed rows.
     shard: Option<usize>,
     /// Parts of the current shard that were begun.
     parts: usize,
     /// True if unflushed rows are among the groups.
-    has_fresh: bool,
+    has_unflushed_rows: bool,
 }
 
 impl FragmentRun {
     /// Looks up the shards of a pipeline in the cache; `None` if the pipeline is not eligible.
     pub(super) fn cached_shards(&self, number: usize, pipeline: &Pipeline) -> Option<Arc<CachedShards>> {
         let (Source::Input(input), Sink::Aggregate(spec)) = (pipeline.source, &pipeline.sink) else { return None };
-        let Input::Scan(input) = &self.lowered.inputs[input] else { return None };
-        let before = number.checked_sub(1).map(|before| &self.lowered.program.pipelines[before]);
+        let Input::Scan(input) = &self.compiled.inputs[input] else { return None };
+        let before = number.checked_sub(1).map(|before| &self.compiled.program.pipelines[before]);
         let is_alone = !pipeline.continues_in_next
             && !before.is_some_and(|before| before.continues_in_next)
             && !pipeline.preserves_order;
@@ -123,7 +123,7 @@ impl FragmentRun {
             fragment,
             shards: shards.collect(),
             has_stopped: AtomicBool::new(false),
-            memory: memory::reservation(&self.memory_of_sink(number)),
+            memory: memory_accounting::reservation(&self.memory_of_sink(number)),
             stop: Arc::clone(&self.stop),
         }))
     }
@@ -206,11 +206,13 @@ impl CachedShards {
     /// Caches the groups of a shard, all of whose parts have been added.
     fn store(&self, of_shard: &ShardEntry, made: &mut ShardProgress) -> engine::Result<()> {
         let whole = match made.groups.take() {
-            Some(groups) => groups.into_compact()?.ok_or(engine::Error::Internal("cached groups were flushed"))?,
+            Some(groups) => groups.into_compact()?.ok_or(engine::Error::Internal(
+                "groups to be stored in the cache of partial aggregates were flushed to partitions",
+            ))?,
             None => CompactGroups::default(),
         };
         let (bytes, whole) = (whole.memory_bytes() as u64, Arc::new(whole));
-        if self.results.bytes_max() / RESULT_PART < bytes {
+        if self.results.bytes_max() / RESULT_BYTES_SHARE < bytes {
             self.mark_uncacheable();
         } else {
             self.results.put(self.table, of_shard.key, &whole, bytes);
@@ -223,19 +225,19 @@ impl CachedShards {
 impl ShardCollector {
     /// Returns the state of a worker that has read nothing.
     pub(super) fn new(reuse: &Arc<CachedShards>) -> Self {
-        Self { reuse: Arc::clone(reuse), shard: None, parts: 0, has_fresh: false }
+        Self { cached_shards: Arc::clone(reuse), shard: None, parts: 0, has_unflushed_rows: false }
     }
 
     /// Begins a part of a shard, or unflushed rows.
     pub(super) fn begin_part(&mut self, shard: Option<usize>, member: &mut PipelineWorker) -> engine::Result<()> {
         self.check_group_count(member);
-        self.has_fresh |= shard.is_none();
-        if self.has_fresh && shard.is_some() {
+        self.has_unflushed_rows |= shard.is_none();
+        if self.has_unflushed_rows && shard.is_some() {
             // Unflushed rows normally come last. Otherwise, they cannot be separated from the shard's rows.
-            self.reuse.stop_collecting();
+            self.cached_shards.stop_collecting();
         }
         if shard != self.shard {
-            self.hand_over(member)?;
+            self.hand_over_groups(member)?;
             self.shard = shard;
         }
         self.parts += 1;
@@ -244,13 +246,13 @@ impl ShardCollector {
 
     /// Records a part of a shard without rows.
     pub(super) fn skip_part(&self, shard: usize) -> engine::Result<()> {
-        self.reuse.add(shard, None, 1)
+        self.cached_shards.add(shard, None, 1)
     }
 
     /// Hands over the last groups.
     pub(super) fn end(mut self, member: &mut PipelineWorker) -> engine::Result<()> {
         self.check_group_count(member);
-        self.hand_over(member)
+        self.hand_over_groups(member)
     }
 
     /// Stops using the cache if there are too many groups, or if groups were spilled.
@@ -258,17 +260,18 @@ impl ShardCollector {
         let Some(shard) = self.shard else { return };
         if member.has_spilled() {
             // The groups in memory are incomplete; a later query may have more memory.
-            self.reuse.stop_collecting();
-        } else if member.groups().is_none_or(|groups| self.reuse.shards[shard].unit.has_too_many_groups(groups)) {
-            self.reuse.mark_uncacheable();
+            self.cached_shards.stop_collecting();
+        } else if member.groups().is_none_or(|groups| self.cached_shards.shards[shard].unit.has_too_many_groups(groups))
+        {
+            self.cached_shards.mark_uncacheable();
         }
     }
 
     /// Hands over the groups of the current shard.
-    fn hand_over(&mut self, member: &mut PipelineWorker) -> engine::Result<()> {
+    fn hand_over_groups(&mut self, member: &mut PipelineWorker) -> engine::Result<()> {
         let (shard, parts) = (self.shard.take(), std::mem::take(&mut self.parts));
-        let Some(shard) = shard.filter(|_| !self.reuse.has_stopped()) else { return Ok(()) };
+        let Some(shard) = shard.filter(|_| !self.cached_shards.has_stopped()) else { return Ok(()) };
         let groups = member.worker.take_groups()?;
-        self.reuse.add(shard, groups, parts)
+        self.cached_shards.add(shard, groups, parts)
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct CompiledFragment {
     pub(crate) program: Program,
     pub(crate) inputs: Vec<Input>,
     /// Per pipeline, the operators whose output arrives at its steps, for EXPLAIN ANALYZE.
-    pub(crate) marks: Vec<Vec<OutputMark>>,
+    pub(crate) operator_outputs: Vec<Vec<OperatorOutput>>,
     /// Number of LIMIT steps.
     pub(crate) limit_count: usize,
     /// Top-k filters that scans receive, with the pipelines that sort.
@@ -27,7 +27,7 @@ pub(crate) struct CompiledFragment {
 
 /// The rows that arrive at a step are the output of an operator.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OutputMark {
+pub(crate) struct OperatorOutput {
     pub(crate) operator: OperatorId,
     pub(crate) step: usize,
 }
@@ -48,14 +48,14 @@ impl OperatorId {
 #[derive(Debug)]
 pub(crate) enum Input {
     Scan(ScanInput),
-    Foreign(ForeignInput),
+    Operators(OperatorInput),
 }
 
 /// Input from operators that are not compiled; their compilable parts are fragments of their own.
 #[derive(Debug)]
-pub(crate) struct ForeignInput {
+pub(crate) struct OperatorInput {
     /// Operator of the original plan in whose place they run.
-    pub(crate) stands_for: OperatorId,
+    pub(crate) replaced_operator: OperatorId,
     pub(crate) operators: Arc<dyn ExecutionPlan>,
 }
 

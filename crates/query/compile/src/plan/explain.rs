@@ -8,7 +8,7 @@ use super::{CompiledFragment, Input, OperatorId};
 impl CompiledFragment {
     /// Returns the operator of a step: the first whose output follows it, else that of the sink.
     pub(crate) fn operator_of_step(&self, number: usize, step: usize) -> Option<OperatorId> {
-        let later = self.marks[number].iter().filter(|mark| step < mark.step);
+        let later = self.operator_outputs[number].iter().filter(|mark| step < mark.step);
         let next = later.min_by_key(|mark| mark.step).map(|mark| mark.operator);
         next.or_else(|| self.operator_of_sink(number))
     }
@@ -19,7 +19,7 @@ impl CompiledFragment {
         let last = (number..pipelines.len()).find(|number| !pipelines[*number].continues_in_next)?;
         let reads = |source: Source| pipelines.iter().position(|pipeline| pipeline.source == source);
         let first_mark =
-            |reader: usize| self.marks[reader].iter().min_by_key(|mark| mark.step).map(|mark| mark.operator);
+            |reader: usize| self.operator_outputs[reader].iter().min_by_key(|mark| mark.step).map(|mark| mark.operator);
         match &pipelines[last].sink {
             Sink::Output => None,
             // The first step of its reader finalizes aggregates, or groups the groups again.
@@ -41,11 +41,11 @@ impl CompiledFragment {
         let mut all = Vec::new();
         for (number, pipeline) in self.program.pipelines.iter().enumerate() {
             if let Some((scan, filters)) = self.filters(pipeline) {
-                all.extend(filters.flat_map(foreign_functions).map(|function| (scan, function.sql())));
+                all.extend(filters.flat_map(called_arrow_functions).map(|function| (scan, function.sql())));
             }
             for (place, step) in pipeline.steps.iter().enumerate() {
                 let Some(operator) = self.operator_of_step(number, place) else { continue };
-                let called = expressions(step).into_iter().flat_map(foreign_functions);
+                let called = expressions(step).into_iter().flat_map(called_arrow_functions);
                 all.extend(called.map(|function| (operator, function.sql())));
             }
         }
@@ -71,7 +71,7 @@ fn expressions(step: &Step) -> Vec<&Expression> {
 }
 
 /// Returns the functions in an expression that are evaluated over Arrow arrays.
-fn foreign_functions(expression: &Expression) -> Vec<&dyn ArrowFunction> {
+fn called_arrow_functions(expression: &Expression) -> Vec<&dyn ArrowFunction> {
     let mut functions = Vec::new();
     expression.collect_arrow_functions(&mut functions);
     functions

@@ -5,18 +5,19 @@
 //! - `compiled_fragment.rs` is the result: a program of pipelines and the inputs that they read.
 //! - `scan.rs` compiles scans and filters, which are evaluated by the scan where possible; `project.rs`, `join.rs`,
 //!   `sort.rs`, `window.rs`, `limit.rs`, `union.rs` and `aggregate/` compile the other operators.
-//! - `order.rs` determines the order that a plan declares, `dependencies.rs` finds group keys that functionally depend
-//!   on others, `early_readers.rs` the pipelines that can read groups before all groups are complete.
+//! - `declared_order.rs` determines the order that a plan declares, `functional_dependencies.rs` finds group keys that
+//!   functionally depend on others, `early_group_readers.rs` the pipelines that can read groups before all groups are
+//!   complete.
 //! - `explain.rs` maps steps back to operators, for EXPLAIN.
 
 mod aggregate;
 mod compiled_fragment;
-mod dependencies;
-mod early_readers;
+mod declared_order;
+mod early_group_readers;
 mod explain;
+mod functional_dependencies;
 mod join;
 mod limit;
-mod order;
 mod project;
 mod scan;
 mod sort;
@@ -44,27 +45,29 @@ use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
 use operators::RankLimitExec;
 
 pub use self::compiled_fragment::OperatorId;
-pub(crate) use self::compiled_fragment::{CompiledFragment, ForeignInput, Input, OutputMark, ScanFilter, ScanInput};
-use self::dependencies::{Dependencies, SourceColumn};
+pub(crate) use self::compiled_fragment::{
+    CompiledFragment, Input, OperatorInput, OperatorOutput, ScanFilter, ScanInput,
+};
+pub(crate) use self::declared_order::{declared_order, ordered, unordered};
+use self::functional_dependencies::{Dependencies, SourceColumn};
 use self::join::JoinOperator;
 use self::limit::Limit;
-pub(crate) use self::order::{declared_order, ordered, unordered};
 use self::window::WindowOperator;
+use crate::compile_memo::CompileMemo;
 use crate::compile_plan::compile_with;
-use crate::memo::CompileMemo;
 use crate::top_k::TopKFilter;
 
 /// Compiles a plan; `None` if the engine cannot run it or would do nothing but filter.
-pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, refusals: &CompileMemo<'_>) -> Option<CompiledFragment> {
-    let (mut lowered, _) = lower_plan(plan, refusals).filter(|(_, has_work)| *has_work)?;
+pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, memo: &CompileMemo<'_>) -> Option<CompiledFragment> {
+    let (mut lowered, _) = lower_plan(plan, memo).filter(|(_, has_work)| *has_work)?;
     // Only now: many plans turn out not to be compilable halfway, and their inputs are then partitioned with the
     // operators above.
     let pipelines = &lowered.program.pipelines;
     for (number, input) in lowered.inputs.iter_mut().enumerate() {
-        if let Input::Foreign(input) = input {
+        if let Input::Operators(input) = input {
             let reads_it = |source: &Source| matches!(source, Source::Input(read) if *read == number);
             let in_order = pipelines.iter().any(|pipeline| pipeline.preserves_order && reads_it(&pipeline.source));
-            input.partition(in_order, refusals).ok()?;
+            input.partition(in_order, memo).ok()?;
         }
     }
     Some(lowered)
@@ -85,8 +88,8 @@ pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<CompiledFrag
 }
 
 /// Compiles a plan. Returns also whether the engine does anything but filter rows.
-fn lower_plan(plan: &Arc<dyn ExecutionPlan>, refusals: &CompileMemo<'_>) -> Option<(CompiledFragment, bool)> {
-    let mut builder = ProgramBuilder { refusals: refusals.clone(), ..ProgramBuilder::default() };
+fn lower_plan(plan: &Arc<dyn ExecutionPlan>, memo: &CompileMemo<'_>) -> Option<(CompiledFragment, bool)> {
+    let mut builder = ProgramBuilder { memo: memo.clone(), ..ProgramBuilder::default() };
     // The reader may rely on the order of rows.
     let mut chain = builder.lower_operator(plan)?;
     // DataFusion sorts the input of a join that has to preserve the order; the engine's joins do not preserve it.
@@ -100,10 +103,17 @@ fn lower_plan(plan: &Arc<dyn ExecutionPlan>, refusals: &CompileMemo<'_>) -> Opti
     builder.end_pipelines(chain, &Sink::Output);
     builder.mark_late_columns();
     let program = Program { pipelines: builder.pipelines };
-    let ahead = early_readers::early_readers(&program);
-    let ProgramBuilder { inputs, marks, limits, top_k_filters: tops, has_work, .. } = builder;
+    let ahead = early_group_readers::early_readers(&program);
+    let ProgramBuilder { inputs, operator_outputs, limits, top_k_filters: tops, has_work, .. } = builder;
     Some((
-        CompiledFragment { program, inputs, marks, limit_count: limits, top_k_filters: tops, early_readers: ahead },
+        CompiledFragment {
+            program,
+            inputs,
+            operator_outputs,
+            limit_count: limits,
+            top_k_filters: tops,
+            early_readers: ahead,
+        },
         has_work,
     ))
 }
@@ -130,12 +140,12 @@ struct OpenPipeline {
     /// For each column, the input and its column that it equals, if rows that a filter on it excludes may be skipped
     /// there.
     filterable_sources: Vec<Option<SourceColumn>>,
-    marks: Vec<OutputMark>,
+    operator_outputs: Vec<OperatorOutput>,
 }
 
 impl OpenPipeline {
     fn new(source: Source, steps: Vec<Step>, origins: Vec<Option<SourceColumn>>) -> Self {
-        Self { source, steps, in_order: false, filterable_sources: origins, marks: Vec::new() }
+        Self { source, steps, in_order: false, filterable_sources: origins, operator_outputs: Vec::new() }
     }
 }
 
@@ -146,9 +156,9 @@ impl OpenPipelines {
     }
 
     /// Records that the rows at this point are the output of an operator.
-    fn mark(&mut self, operator: OperatorId) {
+    fn record_output_of(&mut self, operator: OperatorId) {
         for branch in &mut self.branches {
-            branch.marks.push(OutputMark { operator, step: branch.steps.len() });
+            branch.operator_outputs.push(OperatorOutput { operator, step: branch.steps.len() });
         }
     }
 
@@ -172,11 +182,11 @@ impl OpenPipelines {
 struct ProgramBuilder<'a> {
     pipelines: Vec<Pipeline>,
     inputs: Vec<Input>,
-    marks: Vec<Vec<OutputMark>>,
+    operator_outputs: Vec<Vec<OperatorOutput>>,
     limits: usize,
     top_k_filters: Vec<(usize, TopKFilter)>,
     dependencies: Dependencies,
-    refusals: CompileMemo<'a>,
+    memo: CompileMemo<'a>,
     /// True if anything is joined, grouped or sorted.
     has_work: bool,
 }
@@ -190,7 +200,7 @@ impl ProgramBuilder<'_> {
             return Some(chain);
         }
         self.pipelines.truncate(pipelines);
-        self.marks.truncate(pipelines);
+        self.operator_outputs.truncate(pipelines);
         self.inputs.truncate(inputs);
         self.dependencies.truncate(inputs);
         (self.limits, self.has_work) = (limits, has_work);
@@ -199,10 +209,10 @@ impl ProgramBuilder<'_> {
         if !schema.fields().iter().all(|field| is_supported(field.data_type())) {
             return None;
         }
-        let covered = compile_with(Arc::clone(plan), &self.refusals).ok()?;
+        let covered = compile_with(Arc::clone(plan), &self.memo).ok()?;
         let is_ordered = is_ordered_as_one(&covered);
-        let input = ForeignInput { stands_for: OperatorId::new(plan.as_ref()), operators: covered };
-        Some(OpenPipelines { is_ordered, ..self.add_input(Input::Foreign(input), schema, false) })
+        let input = OperatorInput { replaced_operator: OperatorId::new(plan.as_ref()), operators: covered };
+        Some(OpenPipelines { is_ordered, ..self.add_input(Input::Operators(input), schema, false) })
     }
 
     /// Starts a pipeline from a new input.
@@ -234,7 +244,7 @@ impl ProgramBuilder<'_> {
                 continues_in_next: number < last,
                 preserves_order: in_order,
             });
-            self.marks.push(branch.marks);
+            self.operator_outputs.push(branch.operator_outputs);
         }
         self.pipelines.len() - 1
     }
@@ -246,19 +256,19 @@ impl ProgramBuilder<'_> {
         before.take_while(|pipeline| pipeline.continues_in_next).for_each(|pipeline| pipeline.sink = sink.clone());
     }
 
-    /// Compiles an operator and marks its output, unless it is known not to be compilable.
+    /// Compiles an operator and records its output, unless it is known not to be compilable.
     fn lower_operator(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<OpenPipelines> {
-        if self.refusals.cannot_lower(plan) {
+        if self.memo.cannot_lower(plan) {
             return None;
         }
         let Some(mut chain) = self.lower_by_kind(plan) else {
-            self.refusals.note_not_lowered(plan);
+            self.memo.note_not_lowered(plan);
             return None;
         };
         let is_scan = |branch: &OpenPipeline| branch.steps.is_empty() && matches!(branch.source, Source::Input(_));
         let is_narrowed = plan.is::<FilterExec>() && chain.branches.iter().all(is_scan);
         if !plan.is::<ShardScanExec>() && !is_narrowed {
-            chain.mark(OperatorId::new(plan.as_ref()));
+            chain.record_output_of(OperatorId::new(plan.as_ref()));
         }
         Some(chain)
     }
@@ -311,11 +321,11 @@ fn is_ordered_as_one(operators: &Arc<dyn ExecutionPlan>) -> bool {
     declared_order(operators).is_some() && operators.output_partitioning().partition_count() == 1
 }
 
-impl ForeignInput {
-    /// Partitions its operators where that is wanted, unless the fragment relies on an order (`sort_rows`) that would be
-    /// lost.
-    fn partition(&mut self, in_order: bool, refusals: &CompileMemo<'_>) -> DfResult<()> {
-        let partitioned = refusals.partition(Arc::clone(&self.operators))?;
+impl OperatorInput {
+    /// Partitions its operators where that is wanted, unless the fragment relies on an order (`sort_rows`) that would
+    /// be lost.
+    fn partition(&mut self, in_order: bool, memo: &CompileMemo<'_>) -> DfResult<()> {
+        let partitioned = memo.partition(Arc::clone(&self.operators))?;
         let keeps_order = match declared_order(&self.operators) {
             Some(order) if in_order => {
                 let known = partitioned.properties().equivalence_properties();

@@ -17,7 +17,7 @@ use functions::{KeySet, tested_keys};
 use scan::{ShardScanExec, predicates};
 use shards::Test;
 
-use super::{Input, OpenPipeline, OpenPipelines, OperatorId, OutputMark, ProgramBuilder, ScanFilter, ScanInput};
+use super::{Input, OpenPipeline, OpenPipelines, OperatorId, OperatorOutput, ProgramBuilder, ScanFilter, ScanInput};
 use crate::expression;
 
 impl ProgramBuilder<'_> {
@@ -75,8 +75,10 @@ impl ProgramBuilder<'_> {
         let Some(first) = first else { return };
         let conditions = scan.filters.split_off(first).into_iter().map(|filter| filter.condition).collect();
         branch.steps.insert(0, Step::Filter(conditions));
-        branch.marks.iter_mut().for_each(|mark| mark.step += 1);
-        branch.marks.extend(scan.filter_operator.take().map(|operator| OutputMark { operator, step: 1 }));
+        branch.operator_outputs.iter_mut().for_each(|mark| mark.step += 1);
+        branch
+            .operator_outputs
+            .extend(scan.filter_operator.take().map(|operator| OperatorOutput { operator, step: 1 }));
     }
 
     /// Adds a runtime filter by the keys of a hash table to the scan at the source of a probing pipeline.

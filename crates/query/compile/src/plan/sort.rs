@@ -22,7 +22,7 @@ impl ProgramBuilder<'_> {
         let input = merge.input();
         if let Some(sort) = input.downcast_ref::<SortExec>() {
             let mut chain = self.lower_sort(sort, merge.expr())?;
-            chain.mark(OperatorId::new(sort));
+            chain.record_output_of(OperatorId::new(sort));
             chain.branches.iter_mut().for_each(|branch| branch.in_order = true);
             return if merge.fetch().is_some() { self.add_limit(chain, 0, merge.fetch()) } else { Some(chain) };
         }
@@ -87,7 +87,7 @@ impl ProgramBuilder<'_> {
         if !compared.chain(of_windows).all(|column| is_comparable(chain.schema.field(*column).data_type())) {
             return None;
         }
-        let spec = SortSpec { keys, fetch, forms: forms?, windows };
+        let spec = SortSpec { keys, fetch, column_types: forms?, windows };
         self.has_work = true;
         let (schema, padded) = (Arc::clone(&chain.schema), chain.null_padded_inputs.clone());
         let mut sources = chain.value_sources.clone();

@@ -113,7 +113,7 @@ impl ProgramBuilder<'_> {
         let width = chain.schema.fields().len();
         let mut chain = self.add_sort(chain, sort_keys, None, Some(spec))?;
         if let Some(sort) = sort {
-            chain.mark(OperatorId::new(sort));
+            chain.record_output_of(OperatorId::new(sort));
         }
         let given = given.into_iter().map(|given| given.into_expression(width));
         let expressions = (0..columns).map(Expression::Column).chain(given).collect();
@@ -131,16 +131,16 @@ struct LoweredWindows {
 enum WindowValue {
     Column(usize),
     /// Variance or standard deviation.
-    Spread {
+    Variance {
         aggregate: Arc<AggregateFunctionExpr>,
         /// Positions of the functions of [`variance_states`].
-        kept: [usize; 3],
+        states: [usize; 3],
         sum: AggregateKind,
     },
-    /// Sum or average, from a total of type `form` and a count.
+    /// Sum or average, from a total of type `total_type` and a count.
     Total {
         aggregate: Arc<AggregateFunctionExpr>,
-        form: DataType,
+        total_type: DataType,
         total: usize,
         count: usize,
     },
@@ -152,10 +152,10 @@ impl WindowValue {
         let column = |place: usize| Expression::Column(width + place);
         match self {
             Self::Column(place) => column(place),
-            Self::Total { aggregate, form, total, count } => {
-                total_value(&aggregate, form, column(total), column(count))
+            Self::Total { aggregate, total_type, total, count } => {
+                total_value(&aggregate, total_type, column(total), column(count))
             }
-            Self::Spread { aggregate, kept, sum } => variance_value(&aggregate, sum, kept.map(column)),
+            Self::Variance { aggregate, states: kept, sum } => variance_value(&aggregate, sum, kept.map(column)),
         }
     }
 }
@@ -280,11 +280,11 @@ impl LoweredWindows {
             AggregateFunction::Total { sum: AggregateKind::FloatSum, .. } if !is_small_frame(frame) => return None,
             AggregateFunction::Total { sum, form } => {
                 let (total, count) = (place(sum), place(AggregateKind::Count));
-                WindowValue::Total { aggregate: Arc::new(aggregate.clone()), form, total, count }
+                WindowValue::Total { aggregate: Arc::new(aggregate.clone()), total_type: form, total, count }
             }
             AggregateFunction::Variance { sum } => {
                 let kept = variance_states(sum).map(place);
-                WindowValue::Spread { aggregate: Arc::new(aggregate.clone()), kept, sum }
+                WindowValue::Variance { aggregate: Arc::new(aggregate.clone()), states: kept, sum }
             }
             AggregateFunction::FloatVariance => return None,
         })

@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 
 use super::partition_memory::{PartitionMemory, SharedMemory};
 use super::{SpillPartition, SpillPartitions, Spiller};
-use crate::measure::SpillMetrics;
-use crate::memory;
+use crate::explain_metrics::SpillMetrics;
+use crate::memory_accounting;
 use crate::run_error::RunError;
-use crate::source::SourceItem;
+use crate::scan_reader::SourceItem;
 
 /// Partitions of spilled groups, shared by the workers that read them.
 pub(crate) struct SpilledGroups {
@@ -21,8 +21,8 @@ pub(crate) struct SpilledGroups {
     stop: Arc<AtomicBool>,
     /// Specification that merges the spilled states.
     spec: Arc<AggregateSpec>,
-    open: Mutex<Vec<(SpillPartition, HashPartitioning)>>,
-    rooms: Arc<SharedMemory>,
+    pending_partitions: Mutex<Vec<(SpillPartition, HashPartitioning)>>,
+    shared_memory: Arc<SharedMemory>,
     spills: SpillMetrics,
 }
 
@@ -53,15 +53,15 @@ impl SpilledGroups {
             context: Arc::clone(context),
             stop: Arc::clone(stop),
             spec: Arc::new(spec.merge_spec()),
-            open: Mutex::new(there.map(|part| (part.clone(), parting.clone())).collect()),
-            rooms: Arc::default(),
+            pending_partitions: Mutex::new(there.map(|part| (part.clone(), parting.clone())).collect()),
+            shared_memory: Arc::default(),
             spills,
         }
     }
 
     /// Returns the number of partitions to process.
     pub(crate) fn len(&self) -> usize {
-        self.open.lock().len()
+        self.pending_partitions.lock().len()
     }
 }
 
@@ -80,7 +80,7 @@ impl SpilledGroupReader {
                 }
                 self.current = None;
             }
-            let part = self.shared.open.lock().pop();
+            let part = self.shared.pending_partitions.lock().pop();
             let Some((part, parting)) = part else { return Ok(None) };
             self.current = self.group(part, &parting).await?;
         }
@@ -94,9 +94,9 @@ impl SpilledGroupReader {
     ) -> Result<Option<(GroupRows, usize, PartitionMemory)>, RunError> {
         let shared = &self.shared;
         let memory = shared.spills.memory(&shared.context);
-        let mut room = shared.rooms.new_member(memory::reservation(&memory));
+        let mut room = shared.shared_memory.new_member(memory_accounting::reservation(&memory));
         let mut groups = Groups::new(&shared.spec);
-        let mut pieces = part.pieces.into_iter();
+        let mut pieces = part.blocks.into_iter();
         while let Some(piece) = pieces.next() {
             groups.add(&piece.read()?)?;
             // The rows of the groups need room beside the groups.
@@ -104,7 +104,7 @@ impl SpilledGroupReader {
                 tokio::task::yield_now().await;
                 continue;
             }
-            let finer = parting.next_level().ok_or(engine::Error::OutOfMemory("groups"))?;
+            let finer = parting.next_level().ok_or(engine::Error::OutOfMemory("the groups of an aggregation"))?;
             let mut spiller = Spiller::new(&shared.context, &memory, &shared.stop, finer.clone(), 1);
             groups.drain(&mut |batch| spiller.push(&batch))?;
             room.clear();
@@ -115,7 +115,7 @@ impl SpilledGroupReader {
             let parts = spiller.finish()?;
             shared.spills.add(&parts);
             let there = parts.parts.into_iter().filter(|part| part.rows != 0);
-            shared.open.lock().extend(there.map(|part| (part, finer.clone())));
+            shared.pending_partitions.lock().extend(there.map(|part| (part, finer.clone())));
             return Ok(None);
         }
         let rows = groups.finish()?;

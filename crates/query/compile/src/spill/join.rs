@@ -10,13 +10,13 @@ use engine::pipeline::BuildChunkPosition;
 use engine::spill::HashPartitioning;
 use parking_lot::Mutex;
 
-use super::file::SpillBlock;
 use super::partition_memory::{PartitionMemory, SharedMemory};
+use super::spill_file::SpillBlock;
 use super::{SpillPartition, SpillPartitions, Spiller};
-use crate::measure::SpillMetrics;
-use crate::memory;
+use crate::explain_metrics::SpillMetrics;
+use crate::memory_accounting;
 use crate::run_error::RunError;
-use crate::source::SourceItem;
+use crate::scan_reader::SourceItem;
 
 /// Partitions of a join, shared by the workers.
 pub(crate) struct SpilledJoin {
@@ -27,8 +27,8 @@ pub(crate) struct SpilledJoin {
     empty_table: Arc<JoinHashTable>,
     /// True if the probe side has rows in any partition.
     has_probe_rows: bool,
-    open: Mutex<Vec<JoinPartition>>,
-    rooms: Arc<SharedMemory>,
+    pending_partitions: Mutex<Vec<JoinPartition>>,
+    shared_memory: Arc<SharedMemory>,
     spills: SpillMetrics,
 }
 
@@ -45,7 +45,7 @@ struct JoinPartition {
 /// Matches that the probe rows of a partition found in earlier chunks of the build side.
 struct ChunkMatches {
     /// Matches by probe-side piece, created when a piece is first read.
-    of_pieces: Vec<Arc<ProbeMatches>>,
+    by_probe_block: Vec<Arc<ProbeMatches>>,
     pass: BuildChunkPosition,
 }
 
@@ -53,7 +53,7 @@ struct ChunkMatches {
 pub(crate) struct SpilledJoinReader {
     shared: Arc<SpilledJoin>,
     current: Option<OpenPartition>,
-    room: PartitionMemory,
+    memory: PartitionMemory,
 }
 
 /// Partition whose hash table is built.
@@ -96,24 +96,24 @@ impl SpilledJoin {
             empty_table: Arc::new(empty_table(spec)?),
             has_probe_rows,
             spec: Arc::clone(spec),
-            open: Mutex::new(open),
-            rooms: Arc::default(),
+            pending_partitions: Mutex::new(open),
+            shared_memory: Arc::default(),
             spills,
         })
     }
 
     /// Returns the number of partitions to process.
     pub(crate) fn len(&self) -> usize {
-        self.open.lock().len()
+        self.pending_partitions.lock().len()
     }
 
     /// Partitions a partition further, by more bits of its key hashes.
-    async fn divide(&self, part: JoinPartition, finer: &HashPartitioning) -> Result<(), RunError> {
+    async fn repartition(&self, part: JoinPartition, finer: &HashPartitioning) -> Result<(), RunError> {
         let (_, probe_keys) = join_partitionings(&self.spec);
         let divided = async |side: SpillPartition, parting: HashPartitioning| {
             let memory = self.spills.memory(&self.context);
             let mut spiller = Spiller::new(&self.context, &memory, &self.stop, parting, 1);
-            for piece in side.pieces {
+            for piece in side.blocks {
                 spiller.push(&piece.read()?)?;
                 tokio::task::yield_now().await;
             }
@@ -127,7 +127,7 @@ impl SpilledJoin {
         // Rows that stay together have the same key.
         let is_of_use = build.parts.iter().all(|part| part.rows < rows);
         let parts = partition_pairs(self.spec.kind, build.parts.into_iter(), probe, is_of_use.then_some(finer));
-        self.open.lock().extend(parts);
+        self.pending_partitions.lock().extend(parts);
         Ok(())
     }
 }
@@ -155,24 +155,24 @@ fn partition_pairs(
 impl ChunkMatches {
     /// Returns a piece of the probe side with the matches of its rows.
     fn probe_chunk(&mut self, number: usize, rows: Batch) -> SourceItem {
-        if self.of_pieces.len() == number {
-            self.of_pieces.push(Arc::new(ProbeMatches::new(rows.rows)));
+        if self.by_probe_block.len() == number {
+            self.by_probe_block.push(Arc::new(ProbeMatches::new(rows.rows)));
         }
-        SourceItem::ProbeChunk(rows, Arc::clone(&self.of_pieces[number]), self.pass)
+        SourceItem::ProbeChunk(rows, Arc::clone(&self.by_probe_block[number]), self.pass)
     }
 }
 
 impl SpilledJoinReader {
     pub(crate) fn new(shared: &Arc<SpilledJoin>) -> Self {
-        let held = memory::reservation(&shared.spills.memory(&shared.context));
-        Self { shared: Arc::clone(shared), current: None, room: shared.rooms.new_member(held) }
+        let held = memory_accounting::reservation(&shared.spills.memory(&shared.context));
+        Self { shared: Arc::clone(shared), current: None, memory: shared.shared_memory.new_member(held) }
     }
 
     /// Returns the next item: a hash table, the rows that probe it, its end; `None` after the last partition.
     pub(crate) async fn next(&mut self) -> Result<Option<SourceItem>, RunError> {
         loop {
             if let Some(current) = &mut self.current {
-                if let Some(piece) = current.probe.pieces.get(current.next) {
+                if let Some(piece) = current.probe.blocks.get(current.next) {
                     let (number, rows) = (current.next, piece.read()?);
                     current.next += 1;
                     return Ok(Some(match &mut current.matches {
@@ -186,17 +186,17 @@ impl SpilledJoinReader {
             }
             let part = match self.current.take() {
                 Some(OpenPartition { probe, remaining_build: later, matches, .. }) if !later.is_empty() => {
-                    self.room.shrink(0);
+                    self.memory.shrink(0);
                     JoinPartition {
-                        build: SpillPartition { pieces: later, ..SpillPartition::default() },
+                        build: SpillPartition { blocks: later, ..SpillPartition::default() },
                         probe,
                         partitioning: None,
                         matches,
                     }
                 }
                 _ => {
-                    self.room.clear();
-                    let Some(part) = self.shared.open.lock().pop() else { return Ok(None) };
+                    self.memory.clear();
+                    let Some(part) = self.shared.pending_partitions.lock().pop() else { return Ok(None) };
                     part
                 }
             };
@@ -209,19 +209,19 @@ impl SpilledJoinReader {
     /// Builds the hash table of a partition; `None` if the partition was partitioned further.
     async fn build_table(&mut self, mut part: JoinPartition) -> Result<Option<Arc<JoinHashTable>>, RunError> {
         let shared = Arc::clone(&self.shared);
-        let (mut build, mut loaded) = self.load_build(&part.build.pieces).await?;
-        if loaded < part.build.pieces.len() {
+        let (mut build, mut loaded) = self.load_build(&part.build.blocks).await?;
+        if loaded < part.build.blocks.len() {
             if let Some(finer) = part.partitioning.as_ref().and_then(HashPartitioning::next_level) {
                 drop(build);
-                self.room.clear();
-                shared.divide(part, &finer).await?;
+                self.memory.clear();
+                shared.repartition(part, &finer).await?;
                 return Ok(None);
             }
             if part.matches.is_none() && shared.spec.kind.needs_all_build_chunks() {
                 drop(build);
-                self.room.shrink(0);
+                self.memory.shrink(0);
                 part.matches = Some(self.reserve_matches(&part.probe).await?);
-                (build, loaded) = self.load_build(&part.build.pieces).await?;
+                (build, loaded) = self.load_build(&part.build.blocks).await?;
             }
             if loaded == 0 {
                 return Err(engine::Error::OutOfMemory("the build rows of a join that have the same key").into());
@@ -232,10 +232,10 @@ impl SpilledJoinReader {
             table.record_probe_rows_elsewhere();
         }
         // Building it took more.
-        self.room.shrink(table.memory_bytes());
-        let later = part.build.pieces[loaded..].to_vec();
+        self.memory.shrink(table.memory_bytes());
+        let later = part.build.blocks[loaded..].to_vec();
         let matches = part.matches.map(|matches| {
-            let pass = BuildChunkPosition { is_first: matches.of_pieces.is_empty(), is_last: later.is_empty() };
+            let pass = BuildChunkPosition { is_first: matches.by_probe_block.is_empty(), is_last: later.is_empty() };
             ChunkMatches { pass, ..matches }
         });
         self.current =
@@ -245,11 +245,11 @@ impl SpilledJoinReader {
 
     /// Reserves memory for the matches of a probe side.
     async fn reserve_matches(&mut self, probe: &SpillPartition) -> Result<ChunkMatches, RunError> {
-        let bytes = ProbeMatches::memory_bytes(probe.rows) + ProbeMatches::memory_bytes(1) * probe.pieces.len();
-        if !self.room.reserve_lasting(bytes).await {
+        let bytes = ProbeMatches::memory_bytes(probe.rows) + ProbeMatches::memory_bytes(1) * probe.blocks.len();
+        if !self.memory.reserve_lasting(bytes).await {
             return Err(engine::Error::OutOfMemory("the matches of a join's probe side").into());
         }
-        Ok(ChunkMatches { of_pieces: Vec::new(), pass: BuildChunkPosition { is_first: true, is_last: false } })
+        Ok(ChunkMatches { by_probe_block: Vec::new(), pass: BuildChunkPosition { is_first: true, is_last: false } })
     }
 
     /// Loads as many build pieces as fit in memory together with their hash table.
@@ -259,7 +259,7 @@ impl SpilledJoinReader {
             let rows = piece.read()?;
             let bytes = JoinHashTable::estimate_build_bytes_with(&build, &rows);
             let can_be = JoinHashTable::can_hold_rows(build.row_count() + rows.rows);
-            if !can_be || !self.room.reserve(bytes).await {
+            if !can_be || !self.memory.reserve(bytes).await {
                 return Ok((build, number));
             }
             build.push(rows)?;

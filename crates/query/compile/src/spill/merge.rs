@@ -11,18 +11,18 @@ use engine::sort::{MergeStep, RunMerger, SortSpec};
 use engine::window::{PartitionAggregates, PartitionBuffer};
 use scheduler::{run_long, yield_if_due};
 
-use super::file::SpillBlock;
-use super::runs::{RunWriter, SortedRun, SortedRuns};
-use crate::measure::SpillMetrics;
-use crate::memory;
+use super::sorted_runs::{RunWriter, SortedRun, SortedRuns};
+use super::spill_file::SpillBlock;
+use crate::explain_metrics::SpillMetrics;
+use crate::memory_accounting;
 use crate::run_error::RunError;
-use crate::source::SourceItem;
+use crate::scan_reader::SourceItem;
 
 /// Fraction of all memory, as a divisor, that the blocks of runs may take if that suffices for two runs.
-const BLOCKS_SHARE: usize = 4;
+const MERGE_MEMORY_SHARE: usize = 4;
 
 /// Rows of a long partition that are aggregated and written in one turn.
-const ROWS_PER_TURN: usize = 1 << 14;
+const ROWS_PER_CHUNK: usize = 1 << 14;
 
 /// Merges runs, in several passes if they are too many.
 pub(crate) struct SpilledRunMerger {
@@ -33,7 +33,7 @@ pub(crate) struct SpilledRunMerger {
 
 /// All rows of a sort in order.
 pub(crate) struct MergedReader {
-    merging: SpilledRunMerger,
+    merger: SpilledRunMerger,
     /// Runs that are not opened before the first row is requested, since their memory may be needed until then.
     runs: Option<SortedRuns>,
     last: Option<OpenRuns>,
@@ -43,7 +43,7 @@ pub(crate) struct MergedReader {
 struct OpenRuns {
     merge: RunMerger,
     blocks: Vec<std::vec::IntoIter<SpillBlock>>,
-    _held: MemoryReservation,
+    _reservation: MemoryReservation,
 }
 
 impl SpilledRunMerger {
@@ -57,7 +57,7 @@ impl SpilledRunMerger {
             // Only neighbouring runs are merged, so that the sort is stable.
             let (mut left, mut merged) = (VecDeque::from(runs), Vec::new());
             loop {
-                let held = memory::reservation(&self.spills.memory(&self.context));
+                let held = memory_accounting::reservation(&self.spills.memory(&self.context));
                 let count = self.fitting_runs(&left, &held);
                 let mut group: Vec<SortedRun> = left.drain(..count).collect();
                 if left.is_empty() && merged.is_empty() {
@@ -82,7 +82,7 @@ impl SpilledRunMerger {
     /// Returns how many of the first runs fit in memory.
     fn fitting_runs(&self, runs: &VecDeque<SortedRun>, held: &MemoryReservation) -> usize {
         let most = match self.context.memory_pool().memory_limit() {
-            MemoryLimit::Finite(bytes) => bytes / BLOCKS_SHARE,
+            MemoryLimit::Finite(bytes) => bytes / MERGE_MEMORY_SHARE,
             _ => usize::MAX,
         };
         let fits = |(place, run): &(usize, &SortedRun)| {
@@ -106,7 +106,7 @@ impl SpilledRunMerger {
     pub(crate) async fn add_windows(self, runs: SortedRuns) -> Result<SortedRuns, RunError> {
         let spec = Arc::clone(&runs.spec);
         let mut open = self.open(runs).await?;
-        let held = memory::reservation(&self.spills.memory(&self.context));
+        let held = memory_accounting::reservation(&self.spills.memory(&self.context));
         let mut pending = PartitionBuffer::new(&spec);
         let (mut writer, mut run) = (RunWriter::new(&self.context, &self.stop), SortedRun::default());
         loop {
@@ -157,8 +157,8 @@ impl SpilledRunMerger {
         let (mut aside, mut rows_aside) = (RunWriter::new(&self.context, &self.stop), SortedRun::default());
         let mut batches: VecDeque<Batch> = VecDeque::new();
         for batch in pending.take_partition() {
-            let starts = (0..batch.rows).step_by(ROWS_PER_TURN);
-            batches.extend(starts.map(|start| batch.clone().slice(start, batch.rows.min(start + ROWS_PER_TURN))));
+            let starts = (0..batch.rows).step_by(ROWS_PER_CHUNK);
+            batches.extend(starts.map(|start| batch.clone().slice(start, batch.rows.min(start + ROWS_PER_CHUNK))));
         }
         if batches.is_empty() {
             return Err(no_room().into());
@@ -200,7 +200,7 @@ impl SpilledRunMerger {
 impl OpenRuns {
     fn new(spec: &Arc<SortSpec>, runs: Vec<SortedRun>, held: MemoryReservation) -> Self {
         let merge = RunMerger::new(spec, runs.len());
-        Self { merge, blocks: runs.into_iter().map(|run| run.blocks.into_iter()).collect(), _held: held }
+        Self { merge, blocks: runs.into_iter().map(|run| run.blocks.into_iter()).collect(), _reservation: held }
     }
 
     /// Returns the next rows; `None` at the end.
@@ -220,14 +220,14 @@ impl OpenRuns {
 }
 
 impl MergedReader {
-    pub(crate) fn new(merging: SpilledRunMerger, runs: SortedRuns) -> Self {
-        Self { merging, runs: Some(runs), last: None }
+    pub(crate) fn new(merger: SpilledRunMerger, runs: SortedRuns) -> Self {
+        Self { merger, runs: Some(runs), last: None }
     }
 
     /// Returns the next rows; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<SourceItem>, RunError> {
         if let Some(runs) = self.runs.take() {
-            self.last = Some(self.merging.open(runs).await?);
+            self.last = Some(self.merger.open(runs).await?);
         }
         let Some(open) = &mut self.last else { return Ok(None) };
         let rows = open.next().await?;

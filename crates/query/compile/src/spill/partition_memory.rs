@@ -23,7 +23,7 @@ struct WorkerCounts {
 
 /// Memory of one worker. Waiting workers are notified when it is released.
 pub(super) struct PartitionMemory {
-    rooms: Arc<SharedMemory>,
+    shared_memory: Arc<SharedMemory>,
     reservation: MemoryReservation,
     /// Bytes that stay when the hash table of a partition is dropped.
     lasting_bytes: usize,
@@ -42,7 +42,12 @@ enum WorkerState {
 impl SharedMemory {
     /// Returns an empty room for a worker, backed by `held`.
     pub(super) fn new_member(self: &Arc<Self>, held: MemoryReservation) -> PartitionMemory {
-        PartitionMemory { rooms: Arc::clone(self), reservation: held, lasting_bytes: 0, state: WorkerState::Idle }
+        PartitionMemory {
+            shared_memory: Arc::clone(self),
+            reservation: held,
+            lasting_bytes: 0,
+            state: WorkerState::Idle,
+        }
     }
 }
 
@@ -50,7 +55,7 @@ impl PartitionMemory {
     /// Grows to `bytes` beside what is kept. Waits for others if that is too much; `false` if no other worker will give
     /// anything back before this one continues with what it has.
     pub(super) async fn reserve(&mut self, bytes: usize) -> bool {
-        let rooms = Arc::clone(&self.rooms);
+        let rooms = Arc::clone(&self.shared_memory);
         let wanted = self.lasting_bytes + bytes;
         loop {
             let freed = rooms.freed.notified();
@@ -86,14 +91,14 @@ impl PartitionMemory {
         if self.reservation.size() == 0 {
             self.set_state(WorkerState::Idle);
         }
-        self.rooms.freed.notify_waiters();
+        self.shared_memory.freed.notify_waiters();
     }
 
     /// Takes `bytes` beside what is kept, even beyond the limit: they are in use already.
     pub(super) fn resize(&mut self, bytes: usize) {
         self.reservation.resize(self.lasting_bytes + bytes);
         self.set_state(WorkerState::Busy);
-        self.rooms.freed.notify_waiters();
+        self.shared_memory.freed.notify_waiters();
     }
 
     /// Gives everything back.
@@ -104,7 +109,7 @@ impl PartitionMemory {
 
     /// Returns whether to wait: another worker is active, or holds memory and will continue once this one waits too.
     fn begin_wait(&mut self) -> bool {
-        let mut workers = self.rooms.workers.lock();
+        let mut workers = self.shared_memory.workers.lock();
         let is_busy = self.state == WorkerState::Busy;
         let are_others_busy = workers.busy > usize::from(is_busy);
         if !are_others_busy && (self.state != WorkerState::Idle || workers.waiting == 0) {
@@ -122,7 +127,7 @@ impl PartitionMemory {
         if standing == self.state {
             return;
         }
-        let mut workers = self.rooms.workers.lock();
+        let mut workers = self.shared_memory.workers.lock();
         match self.state {
             WorkerState::Idle => {}
             WorkerState::Busy => workers.busy -= 1,
@@ -151,7 +156,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::memory::reservation;
+    use crate::memory_accounting::reservation;
 
     const SOON: Duration = Duration::from_millis(20);
 
@@ -209,7 +214,7 @@ mod tests {
         only.shrink(0);
         assert_eq!(only.reservation.size(), 40);
         only.clear();
-        assert_eq!((only.reservation.size(), only.rooms.workers.lock().busy), (0, 0));
+        assert_eq!((only.reservation.size(), only.shared_memory.workers.lock().busy), (0, 0));
     }
 
     #[tokio::test]
@@ -220,6 +225,6 @@ mod tests {
         assert!(timeout(SOON, first.reserve(60)).await.is_err());
         drop(first);
         assert!(second.reserve(100).await);
-        assert_eq!(second.rooms.workers.lock().waiting, 0);
+        assert_eq!(second.shared_memory.workers.lock().waiting, 0);
     }
 }

@@ -11,10 +11,10 @@ use engine::sort::{SortCollector, SortKey, SortSpec};
 use engine::{Batch, Bounds, Column, ColumnData, PhysicalType};
 
 use super::{MergedReader, RunWriter, SortedRuns, SpilledRunMerger};
-use crate::measure::{FragmentMetrics, SpillMetrics};
+use crate::explain_metrics::{FragmentMetrics, SpillMetrics};
 use crate::plan::OperatorId;
 use crate::run_error::RunError;
-use crate::source::SourceItem;
+use crate::scan_reader::SourceItem;
 
 /// Memory for the blocks of a few runs.
 const MEMORY_BYTES: usize = 256 << 10;
@@ -34,7 +34,7 @@ fn context(memory_bytes: usize) -> Arc<TaskContext> {
 
 fn spec() -> Arc<SortSpec> {
     let keys = vec![SortKey { column: 0, is_descending: true, nulls_first: false }];
-    Arc::new(SortSpec { keys, fetch: None, forms: vec![PhysicalType::Ints], windows: None })
+    Arc::new(SortSpec { keys, fetch: None, column_types: vec![PhysicalType::Ints], windows: None })
 }
 
 /// Returns runs with interleaved numbers.
@@ -55,7 +55,7 @@ async fn runs_that_are_too_many_are_merged_in_passes() {
     let (context, stop) = (context(MEMORY_BYTES), Arc::default());
     let (pool, disk) = (Arc::clone(context.memory_pool()), Arc::clone(&context.runtime_env().disk_manager));
     let (measured, operator) = (Arc::<FragmentMetrics>::default(), EmptyExec::new(Arc::new(Schema::empty())));
-    let spills = SpillMetrics { measured: Arc::clone(&measured), operator: Some(OperatorId::new(&operator)) };
+    let spills = SpillMetrics { fragment_metrics: Arc::clone(&measured), operator: Some(OperatorId::new(&operator)) };
     let runs = runs(&context, &stop).unwrap();
     assert!(0 < disk.used_disk_space());
     let mut merged = MergedReader::new(SpilledRunMerger::new(&context, &stop, spills), runs);
@@ -75,7 +75,7 @@ async fn runs_that_are_too_many_are_merged_in_passes() {
 async fn runs_without_room_for_two_are_not_merged() {
     let (context, stop) = (context(MEMORY_BYTES), Arc::default());
     let runs = runs(&context, &stop).unwrap();
-    let spills = SpillMetrics { measured: Arc::default(), operator: None };
+    let spills = SpillMetrics { fragment_metrics: Arc::default(), operator: None };
     let tight = self::context(10 << 10);
     let refused = MergedReader::new(SpilledRunMerger::new(&tight, &stop, spills), runs).next().await;
     assert!(matches!(refused, Err(RunError::Failed(DataFusionError::ResourcesExhausted(_)))));

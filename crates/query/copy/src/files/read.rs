@@ -15,8 +15,8 @@ use crate::from::{InputItem, InputStream};
 
 /// Bytes of one read.
 const READ_BYTES: usize = 1 << 20;
-/// Number of pieces read ahead.
-const PIECES_AHEAD: usize = 2;
+/// Number of reads ahead of the parser.
+const READS_AHEAD: usize = 2;
 
 /// Returns the total bytes of all files.
 ///
@@ -36,7 +36,7 @@ pub(crate) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
 
 /// Reads the files in order; each starts with a [`InputItem::Open`]. Reading stops when the stream is dropped.
 pub(crate) fn read_files(paths: Vec<PathBuf>) -> InputStream {
-    let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
+    let (sender, receiver) = mpsc::channel(READS_AHEAD);
     tokio::task::spawn_blocking(move || {
         for path in &paths {
             match read_file(path, &sender) {

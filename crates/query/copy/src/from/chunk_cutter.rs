@@ -3,10 +3,10 @@
 use bytes::{Bytes, BytesMut};
 use types::{Condition, SqlError};
 
-use super::layout::{InputLayout, RecordFormat};
-use super::scan_binary::BinaryScanner;
-use super::scan_csv::CsvScanner;
-use super::scan_text::TextScanner;
+use super::binary_boundaries::BinaryScanner;
+use super::csv_boundaries::CsvScanner;
+use super::input_layout::{InputLayout, RecordFormat};
+use super::text_boundaries::TextScanner;
 
 /// Minimum bytes of a chunk but the last: large enough that the handover to a thread is cheap compared to parsing.
 pub(crate) const CHUNK_BYTES: usize = 1 << 20;
@@ -80,7 +80,7 @@ pub(super) struct ChunkCutter {
 impl ChunkCutter {
     /// Creates a cutter for an input in the format of `layout`; CSV from a client may also end with `\.`.
     pub(super) fn new(layout: &InputLayout, from_client: bool) -> ChunkCutter {
-        let scan = match &layout.dialect {
+        let scan = match &layout.record_format {
             RecordFormat::Text(_) => RecordScanner::Text(TextScanner::default()),
             RecordFormat::Csv { quote, escape, .. } => {
                 RecordScanner::Csv(CsvScanner::new(*quote, *escape, from_client))

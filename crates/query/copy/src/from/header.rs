@@ -2,9 +2,9 @@
 
 use types::{SqlError, SqlResult};
 
-use super::fields::{Field, Fields};
-use super::layout::TargetColumn;
-use super::scan_binary::bad_format;
+use super::binary_boundaries::bad_format;
+use super::input_layout::TargetColumn;
+use super::record_fields::{Field, Fields};
 
 /// Checks the header line, the only record of `names`, which has `count` fields and was split from `text`.
 pub(super) fn check_header(

@@ -2,37 +2,37 @@
 //! batches enter the write plan in the order of the input.
 //!
 //! In reading order:
-//! - `run.rs`: one COPY FROM; `source.rs`: its inputs.
-//! - `layout.rs`: format, columns and options of the input.
-//! - `chunks.rs`, `chunk_cutter.rs`: cut the bytes of all inputs into chunks; `scan_text.rs`, `scan_csv.rs`, `scan_binary.rs`: find
-//!   record boundaries in each format.
-//! - `parallel.rs`: parses chunks in parallel, to a stream of batches; `parse.rs`: parses one chunk.
-//! - `text.rs`, `csv.rs`: split chunks into fields (`fields.rs`); `header.rs` checks header lines.
+//! - `copy_from.rs`: one COPY FROM; `input_source.rs`: its inputs.
+//! - `input_layout.rs`: format, columns and options of the input.
+//! - `chunk_stream.rs`, `chunk_cutter.rs`: cut the bytes of all inputs into chunks; `text_boundaries.rs`,
+//!   `csv_boundaries.rs`, `binary_boundaries.rs`: find record boundaries in each format.
+//! - `parallel_parse.rs`: parses chunks in parallel, to a stream of batches; `parse_chunk.rs`: parses one chunk.
+//! - `split_text.rs`, `split_csv.rs`: split chunks into fields (`record_fields.rs`); `header.rs` checks header lines.
 //! - `error_context.rs`: the context of errors.
 //! - `parquet.rs`: reads Parquet files instead.
 
+mod binary_boundaries;
 mod chunk_cutter;
-mod chunks;
-mod csv;
+mod chunk_stream;
+mod copy_from;
+mod csv_boundaries;
 mod error_context;
-mod fields;
 mod header;
-mod layout;
-mod parallel;
+mod input_layout;
+mod input_source;
+mod parallel_parse;
 mod parquet;
-mod parse;
-mod run;
-mod scan_binary;
-mod scan_csv;
-mod scan_text;
-mod source;
-mod text;
+mod parse_chunk;
+mod record_fields;
+mod split_csv;
+mod split_text;
+mod text_boundaries;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use chunks::{InputItem, InputStream};
-pub(crate) use layout::{DelimitedOptions, HeaderMode, InputLayout, RecordFormat, TargetColumn};
-pub(crate) use parallel::{ErrorPolicy, ParseProgress};
-pub use run::CopyFromOutcome;
-pub(crate) use scan_binary::{SIGNATURE, TRAILER};
+pub(crate) use binary_boundaries::{SIGNATURE, TRAILER};
+pub(crate) use chunk_stream::{InputItem, InputStream};
+pub use copy_from::CopyFromOutcome;
+pub(crate) use input_layout::{DelimitedOptions, HeaderMode, InputLayout, RecordFormat, TargetColumn};
+pub(crate) use parallel_parse::{ErrorPolicy, ParseProgress};

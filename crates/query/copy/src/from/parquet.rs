@@ -7,11 +7,11 @@ use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, SchemaRef};
 use binder::CopyFromPlan;
 use bytes::{Bytes, BytesMut};
-use executor::progress::StatementProgress;
+use executor::statement_progress::StatementProgress;
 use external_files::cannot_read;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
-use shards::ForeignFile;
-use shards::stored_form::decode_stored;
+use shards::ExternalFile;
+use shards::stored_types::decode_stored;
 use storage_error::from_shards;
 use tokio_util::sync::CancellationToken;
 use types::interrupt::canceled_error;
@@ -19,7 +19,7 @@ use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 use value_codec::decode::ColumnBuilder;
 
-use super::source::Inputs;
+use super::input_source::Inputs;
 
 /// Maximum bytes of a file from a client, which is buffered in memory because Parquet is read from its end.
 const STDIN_BYTES_MAX: usize = 1 << 30;
@@ -69,16 +69,16 @@ pub(super) fn read_rows(
 }
 
 /// Opens the inputs one after the other.
-fn open_files(inputs: Inputs) -> BoxStream<'static, SqlResult<ForeignFile>> {
+fn open_files(inputs: Inputs) -> BoxStream<'static, SqlResult<ExternalFile>> {
     match inputs {
         Inputs::Client(data) => stream::once(async move {
             let bytes = buffer_stdin(data).await?;
-            ForeignFile::open_bytes("STDIN", bytes).await.map_err(file_error)
+            ExternalFile::open_bytes("STDIN", bytes).await.map_err(file_error)
         })
         .boxed(),
         Inputs::Files(paths) => stream::iter(paths)
             .then(async |path| {
-                ForeignFile::open_path(&path).await.map_err(|error| match error {
+                ExternalFile::open_path(&path).await.map_err(|error| match error {
                     shards::Error::File { source, .. } => cannot_read(&path, &source),
                     other => file_error(other),
                 })
@@ -87,7 +87,7 @@ fn open_files(inputs: Inputs) -> BoxStream<'static, SqlResult<ForeignFile>> {
         Inputs::Objects(objects, found) => stream::iter(found)
             .then(move |object| {
                 let objects = objects.clone();
-                async move { ForeignFile::open_object(&objects, &object.name, object.bytes).await.map_err(file_error) }
+                async move { ExternalFile::open_object(&objects, &object.name, object.bytes).await.map_err(file_error) }
             })
             .boxed(),
     }
@@ -163,8 +163,9 @@ impl FileConversion {
             fields.push(target.sql_type.arrow_field(&target.name, true));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(Arc::new(arrow::datatypes::Schema::new(fields)), values, &options)
-            .map_err(|error| SqlError::internal(format!("converting rows of a Parquet file: {error}")))
+        RecordBatch::try_new_with_options(Arc::new(arrow::datatypes::Schema::new(fields)), values, &options).map_err(
+            |error| SqlError::internal(format!("could not convert rows of a Parquet file for COPY FROM: {error}")),
+        )
     }
 
     #[deny(clippy::wildcard_enum_match_arm, reason = "a new type must not compile until its text is checked or not")]

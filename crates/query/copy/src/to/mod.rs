@@ -1,12 +1,12 @@
 //! COPY TO: encodes batches as text, CSV, binary or a Parquet file.
 
+mod copy_to;
 mod parquet;
-mod rows;
-mod run;
+mod row_encoding;
 
 #[cfg(test)]
 mod tests;
 
+pub use copy_to::{CopyChunk, CopyOut};
 #[cfg(test)]
-pub(crate) use rows::{Column, EncodedRows, RowFormat, RowStyle};
-pub use run::{CopyChunk, CopyOut};
+pub(crate) use row_encoding::{Column, EncodedRows, RowFormat, RowStyle};

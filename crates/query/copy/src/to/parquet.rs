@@ -15,7 +15,7 @@ use shards::{ColumnDef, Encoder, WriteOptions};
 use storage_error::from_shards;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
-use super::run::CopyChunk;
+use super::copy_to::CopyChunk;
 
 /// Encodes the rows of a query as a stream of the file's bytes.
 ///

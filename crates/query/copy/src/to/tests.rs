@@ -8,7 +8,7 @@ use types::text::DateContext;
 use types::{SessionZone, SqlType};
 use value_codec::decode::ColumnBuilder;
 
-use super::rows::*;
+use super::row_encoding::*;
 use crate::fixtures::text_style;
 
 fn format(style: RowStyle, types: &[SqlType]) -> RowFormat {

@@ -1,12 +1,12 @@
 //! UPDATE, DELETE and MERGE: the plan computes the changes of rows, which are locked, verified, checked and staged.
 //!
 //! A statement's plan runs to its end before rows are locked. If another transaction has changed one of the rows
-//! meanwhile, the statement runs again on a newer snapshot ([`AttemptOutcome::Conflict`]) and keeps its locks; so no plan has to
-//! re-evaluate single rows, as PostgreSQL's EvalPlanQual does.
+//! meanwhile, the statement runs again on a newer snapshot ([`AttemptOutcome::Conflict`]) and keeps its locks; so no
+//! plan has to re-evaluate single rows, as PostgreSQL's EvalPlanQual does.
 //!
-//! - `targets.rs`: the rows that a statement changes, read from the plan's output.
+//! - `statement_changes.rs`: the rows that a statement changes, read from the plan's output.
 //! - `referential_actions.rs`: referential actions (ON DELETE, ON UPDATE).
-//! - `locking_query.rs`: SELECT … FOR UPDATE and the weaker locks.
+//! - `select_for_update.rs`: SELECT … FOR UPDATE and the weaker locks.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use types::{ColumnId, SqlResult};
 
 use crate::dml::DmlExecutor;
 
-mod locking_query;
 mod referential_actions;
-mod targets;
+mod select_for_update;
+mod statement_changes;
 
 pub(crate) use referential_actions::{ReferentialActions, is_seen};
-pub use targets::{ShardRows, StatementChanges, decode_place};
+pub use statement_changes::{ShardRows, StatementChanges, decode_place};
 
 /// Outcome of a statement that changes rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +132,7 @@ impl DmlExecutor {
             return Ok(AttemptOutcome::Conflict);
         }
         let rows = targets.count();
-        let following = ReferentialActions::prepare(&plan.table, &targets, transaction);
+        let following = ReferentialActions::from_changes(&plan.table, &targets, transaction);
         let returning = plan.returning.as_ref().map(Vec::len);
         let returning = if targets.goes_to_shards {
             let many = targets.into_shard_rows(&plan.table, returning, transaction)?;

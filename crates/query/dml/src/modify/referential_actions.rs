@@ -22,7 +22,7 @@ use rowstore::{Tuple, decode_columns};
 use scan::{KeyColumns, LocatedRow, column_defs, encode_place, stored_column};
 use storage_error::{from_catalog, from_rowstore, from_txn};
 use txn::locks::{KeyLock, RowLock, TableLock};
-use txn::{RowChange, Transaction, TransactionMark};
+use txn::{RollbackPoint, RowChange, Transaction};
 use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
 
 use super::StatementChanges;
@@ -39,16 +39,16 @@ pub(crate) struct ChangedRows {
 
 /// Referential actions to run after rows are written; empty if no foreign key refers to them. The mark is the position
 /// to which the transaction rolls back if the statement must run again.
-pub(crate) struct ReferentialActions(Option<(ChangedRows, TransactionMark)>);
+pub(crate) struct ReferentialActions(Option<(ChangedRows, RollbackPoint)>);
 
 impl ReferentialActions {
     /// Marks the transaction's position and copies the changed rows; must be called before the rows are written.
-    pub(crate) fn prepare(table: &Arc<Table>, targets: &StatementChanges, transaction: &Transaction) -> Self {
+    pub(crate) fn from_changes(table: &Arc<Table>, targets: &StatementChanges, transaction: &Transaction) -> Self {
         if targets.old_rows.is_empty() {
             return Self(None);
         }
         let (old, new) = (targets.old_rows.clone(), targets.new_rows.clone());
-        Self(Some((ChangedRows { table: Arc::clone(table), old, new }, transaction.mark())))
+        Self(Some((ChangedRows { table: Arc::clone(table), old, new }, transaction.rollback_point())))
     }
 
     /// Runs the referential actions; must be called after the rows are written.
@@ -65,7 +65,7 @@ impl ReferentialActions {
         let Some((changed, mark)) = self.0 else { return Ok(AttemptOutcome::Done(())) };
         let followed = Box::pin(run_actions(dml, changed, plans, transaction, context)).await?;
         if followed == AttemptOutcome::Conflict {
-            transaction.rollback_to_mark(&mark).map_err(from_txn)?;
+            transaction.rollback_to_point(&mark).map_err(from_txn)?;
         }
         Ok(followed)
     }
@@ -80,7 +80,7 @@ struct Reference {
 }
 
 /// Referenced key that was deleted or changed.
-struct VanishedKey<'a> {
+struct RemovedKey<'a> {
     old: &'a Tuple,
     /// New version of the row, if it still exists.
     new: Option<&'a Tuple>,
@@ -146,7 +146,7 @@ impl Reference {
     }
 
     /// Returns the deleted (`is_delete`) or changed keys, by their encoded form.
-    fn vanished_keys(&self, referenced: &[ColumnId], is_delete: bool) -> SqlResult<BTreeMap<Vec<u8>, VanishedKey<'_>>> {
+    fn removed_keys(&self, referenced: &[ColumnId], is_delete: bool) -> SqlResult<BTreeMap<Vec<u8>, RemovedKey<'_>>> {
         let ChangedRows { table, old, new } = &*self.changed;
         let now: BTreeMap<RowId, &Tuple> = new.iter().filter_map(|row| Some((row.id?, &row.tuple))).collect();
         let mut gone = BTreeMap::new();
@@ -158,7 +158,7 @@ impl Reference {
                 None => false,
             };
             if !has_null && !is_same && new.is_none() == is_delete {
-                gone.insert(key, VanishedKey { old: &row.tuple, new });
+                gone.insert(key, RemovedKey { old: &row.tuple, new });
             }
         }
         Ok(gone)
@@ -177,7 +177,7 @@ impl ActionRunner<'_> {
         let ConstraintKind::ForeignKey { columns, referenced, on_delete, on_update, .. } = &constraint.kind else {
             return Ok(AttemptOutcome::Done(None));
         };
-        let gone = reference.vanished_keys(referenced, is_delete)?;
+        let gone = reference.removed_keys(referenced, is_delete)?;
         if gone.is_empty() {
             return Ok(AttemptOutcome::Done(None));
         }
@@ -223,7 +223,8 @@ impl ActionRunner<'_> {
             .plans
             .get(&constraint.oid)
             .and_then(|plan| if is_delete { &plan.delete } else { &plan.update }.as_ref());
-        let plan = plan.ok_or_else(|| SqlError::internal("the plan lacks a referential action"))?;
+        let plan =
+            plan.ok_or_else(|| SqlError::internal("the plan has no query for a foreign key's referential action"))?;
         let parents: Vec<&Tuple> = referring_rows.iter().filter_map(|(_, new)| *new).collect();
         let excluded = if action == ReferentialAction::Cascade {
             Some(CascadedKeys { table, referenced, columns, parents })
@@ -253,7 +254,7 @@ impl ActionRunner<'_> {
         &self,
         reference: &Reference,
         (columns, referenced): (&[ColumnId], &[ColumnId]),
-        gone: &BTreeMap<Vec<u8>, VanishedKey<'_>>,
+        gone: &BTreeMap<Vec<u8>, RemovedKey<'_>>,
         targets: &StatementChanges,
         transaction: &Transaction,
     ) -> SqlResult<()> {
@@ -392,5 +393,5 @@ pub(crate) fn is_seen(seen: &TableRows, rows: &TableRows, found: &LocatedRow) ->
 }
 
 fn batch_error(error: &arrow::error::ArrowError) -> SqlError {
-    SqlError::internal(format!("referring rows do not match their plan's schema: {error}"))
+    SqlError::internal(format!("rows that refer to a changed key do not match their plan's schema: {error}"))
 }

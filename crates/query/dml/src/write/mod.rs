@@ -1,11 +1,11 @@
 //! INSERT: rows are collected where constraints, ON CONFLICT or RETURNING need it, and streamed to shards otherwise.
 //!
-//! - `collected.rs`: inserts rows that were collected, with ON CONFLICT.
+//! - `collected_rows.rs`: inserts rows that were collected, with ON CONFLICT.
 //! - `round_robin.rs`: deals the rows of one stream to several writers.
 //! - `changed_rows.rs`: writes changed rows, which have ids already, to shards.
 
 mod changed_rows;
-mod collected;
+mod collected_rows;
 mod round_robin;
 
 use binder::{Step, WritePlan};
@@ -22,7 +22,7 @@ use types::SqlResult;
 use crate::dml::DmlExecutor;
 use crate::modify::ModifyOutcome;
 
-use collected::CollectedRows;
+use collected_rows::CollectedRows;
 use round_robin::repartition_round_robin;
 
 impl DmlExecutor {
@@ -51,7 +51,7 @@ impl DmlExecutor {
         }
         transaction.stage(plan.changes_before.clone()).map_err(from_txn)?;
         let Some(input) = plan.input.clone() else { return Ok(AttemptOutcome::Done(ModifyOutcome::empty())) };
-        if collected::must_collect_rows(plan) {
+        if collected_rows::must_collect_rows(plan) {
             let rows = self.executor.collect(&input, context).await?;
             let rows = CollectedRows::from_batches(&plan.table, rows)?;
             return self.write_collected(plan, rows, None, transaction, context).await;

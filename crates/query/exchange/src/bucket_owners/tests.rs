@@ -12,8 +12,8 @@ fn the_library_sends_the_number_of_a_task_to_one_of_its_partitions() {
     for (tasks, partitions) in [(1, 2), (2, 2), (4, 2), (7, 3), (64, 16)] {
         let numbers = task_numbers(tasks, partitions).expect("numbers are hashed").expect("they are enough");
         let column: ArrayRef = Arc::new(Int16Array::from(numbers.clone()));
-        let rows = RecordBatch::try_from_iter([(TASK, column)]).expect("a column");
-        let by: Vec<Arc<dyn PhysicalExpr>> = vec![Arc::new(Column::new(TASK, 0))];
+        let rows = RecordBatch::try_from_iter([(TASK_COLUMN, column)]).expect("a column");
+        let by: Vec<Arc<dyn PhysicalExpr>> = vec![Arc::new(Column::new(TASK_COLUMN, 0))];
         let mut partitioner =
             BatchPartitioner::new_hash_partitioner(by, tasks * partitions, Time::new()).expect("there are partitions");
         let mut seen = 0;

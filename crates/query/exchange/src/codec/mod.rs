@@ -4,17 +4,18 @@
 //! encodes its own operators, scans and functions, each as a small record. Debug texts are never parsed, and malformed
 //! bytes are an error.
 //!
-//! - `record.rs` reads and writes records: version, checksum, MessagePack.
+//! - `checksummed_record.rs` reads and writes records: version, checksum, MessagePack.
 //! - `operator.rs` and `expression.rs` define the records of operators and expressions. Those of scans are in
-//!   `scan/portable.rs`, those of Kiln's operators and functions in `operators::portable` and `functions::portable`.
-//! - `converter.rs` converts between plans and messages and limits their nesting.
-//! - `sealed.rs` hides a whole plan from the library's own codec.
+//!   `scan/portable_scan.rs`, those of Kiln's operators and functions in `operators::portable_operator` and
+//!   `functions::portable`.
+//! - `plan_converter.rs` converts between plans and messages and limits their nesting.
+//! - `sealed_plan.rs` hides a whole plan from the library's own codec.
 
-mod converter;
+pub mod checksummed_record;
 mod expression;
 mod operator;
-pub mod record;
-mod sealed;
+mod plan_converter;
+mod sealed_plan;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,13 +32,13 @@ use datafusion_proto::physical_plan::{
 use functions::function_codec::{SerializedAggregate, SerializedScalar, SerializedWindow};
 use prost::Message;
 use scan::ScanPlanner;
-use types::stack::with_planning_stack;
+use types::stack_limit::with_planning_stack;
 
-pub use self::converter::Converter;
 use self::operator::OperatorRecord;
+pub use self::plan_converter::Converter;
 
-pub(crate) use self::record::{RecordError, read_record, write_record};
-pub(crate) use self::sealed::SealedPlan;
+pub(crate) use self::checksummed_record::{RecordError, read_record, write_record};
+pub(crate) use self::sealed_plan::SealedPlan;
 
 /// Codec that encodes plans, and decodes them if it has a storage to read shards from.
 pub struct Codec {

@@ -14,7 +14,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf;
 use functions::series::SeriesType as SeriesKind;
-use operators::portable::{PortableOperator, SeriesColumn};
+use operators::portable_operator::{PortableOperator, SeriesColumn};
 use prost::Message;
 use scan::{MalformedScan, PortableScan, ScanPlanner, ShardScanExec};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Tests of compiled plans: results with little memory, and which parts are compiled.
 
+mod fallback_partitioning;
 mod fragment_cache;
-mod partitions;
 mod tpc;
 
 use std::time::Duration;

@@ -74,7 +74,7 @@ fn collect(operator: &Arc<dyn ExecutionPlan>, query: &str, left: &mut BTreeSet<S
         left.extend(
             fragment.arrow_expressions().into_iter().map(|(_, sql)| format!("{query} computes over arrays: {sql}")),
         );
-        return fragment.foreign_inputs().for_each(|(_, input)| collect(input, query, left));
+        return fragment.operator_inputs().for_each(|(_, input)| collect(input, query, left));
     }
     if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
         return collect(shared.rows().operators(), query, left);

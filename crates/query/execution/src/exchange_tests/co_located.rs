@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use catalog::{Table, TableShards};
-use exchange::{DistributionContext, JoinExchange, RunLocation};
+use exchange::{DistributionContext, JoinDistribution, RunLocation};
 use types::Random;
 use types::random::SeededRandom;
 
@@ -101,7 +101,7 @@ async fn check_all(sql: &Sql, about: &str, counts: &[usize]) {
     for (number, query) in BY_KEY.iter().chain(&OTHERS).enumerate() {
         let expected = in_one_process(sql, query).await;
         for workers in &clusters {
-            let joins = if number % 2 == 0 { JoinExchange::ByCost } else { JoinExchange::Shuffle };
+            let joins = if number % 2 == 0 { JoinDistribution::ByCost } else { JoinDistribution::Shuffle };
             let about = format!("{about}, {} workers, {joins:?}: {query}", workers.workers.len());
             let ran = on_workers(sql, query, &workers.with_joins(joins)).await;
             let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
@@ -146,7 +146,7 @@ async fn rows_of_one_side_go_to_the_owners_of_the_others_buckets() {
     for (key, seed) in KEYS.iter().zip(51..) {
         let mut sql = loaded(key, seed).await;
         let workers = Workers::start(&sql, 3);
-        let distribution = workers.with_joins(JoinExchange::Shuffle);
+        let distribution = workers.with_joins(JoinDistribution::Shuffle);
         for query in TO_OWNERS {
             let rows = check(&sql, query, &distribution).await;
             assert!(!rows.is_empty(), "{query} shows nothing");
@@ -233,7 +233,7 @@ async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchan
         "select f.k, count(*), max(s.name) from fact f join dim d on f.d = d.d join side s on s.k = f.k group by f.k",
     ];
     for query in spared {
-        for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
+        for joins in [JoinDistribution::ByCost, JoinDistribution::Shuffle] {
             let distribution = workers.with_joins(joins);
             assert!(!check(&sql, query, &distribution).await.is_empty(), "{query} shows nothing");
             let text = tasks(&sql, query, &distribution).await;
@@ -252,7 +252,7 @@ async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchan
         "select d, count(*) from dim group by d",
         "select * from dim",
     ] {
-        for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
+        for joins in [JoinDistribution::ByCost, JoinDistribution::Shuffle] {
             let (rows, spread) = on_workers(&sql, query, &workers.with_joins(joins)).await.expect("it runs");
             assert!(!matches!(spread, RunLocation::Instance(_)), "{query}: {spread:?}");
             assert_eq!(rows, in_one_process(&sql, query).await, "{query} with {joins:?}");
@@ -290,7 +290,7 @@ async fn keys_of_two_columns_meet_in_their_order() {
         ("select x, y, v, count(*) from a group by v, y, x", false),
     ] {
         check(&sql, query, &workers.distribution).await;
-        let text = tasks(&sql, query, &workers.with_joins(JoinExchange::Shuffle)).await;
+        let text = tasks(&sql, query, &workers.with_joins(JoinDistribution::Shuffle)).await;
         assert_eq!(text.contains("Mode: co-located"), is_co_located, "{query}\n{text}");
     }
 }

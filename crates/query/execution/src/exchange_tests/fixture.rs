@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use binder::StatementPlan;
 use exchange::{
-    ByteStream, Channels, Cluster, Dialer, DistributionContext, ExchangeConfig, JoinExchange, LocalReason, RunLocation,
-    Worker,
+    ByteStream, Channels, Cluster, Dialer, DistributionContext, ExchangeConfig, JoinDistribution, LocalReason,
+    RunLocation, Worker,
 };
 use executor::RunContext;
 use futures::TryStreamExt;
@@ -94,7 +94,7 @@ impl Workers {
             cluster: Arc::new(RoundRobinCluster(addresses)),
             channels: Channels::new(Arc::clone(&streams) as _),
             exchange: ExchangeConfig {
-                joins: JoinExchange::ByCost,
+                joins: JoinDistribution::ByCost,
                 partitions: 2,
                 single_task_bytes_max: 0,
                 semi_join_rows_min: 0.0,
@@ -117,7 +117,7 @@ impl Workers {
     }
 
     /// Returns the distribution with another join strategy.
-    pub(super) fn with_joins(&self, joins: JoinExchange) -> DistributionContext {
+    pub(super) fn with_joins(&self, joins: JoinDistribution) -> DistributionContext {
         let exchange = ExchangeConfig { joins, ..self.distribution.exchange };
         DistributionContext { exchange, ..self.distribution.clone() }
     }

@@ -2,10 +2,10 @@
 
 mod co_located;
 mod codec;
-mod deep;
+mod deeply_nested_statements;
+mod distributed_correctness;
 mod fixture;
 mod fragment_cache;
 mod many_shards;
-mod pitfalls;
 mod statements;
 mod tpc;

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use binder::StatementPlan;
 use datafusion_distributed::NetworkBoundaryExt as _;
-use exchange::{DistributedPlanner, JoinExchange, Purpose, RunLocation};
+use exchange::{DistributedPlanner, JoinDistribution, Purpose, RunLocation};
 use types::Condition;
 
+use super::distributed_correctness::tables;
 use super::fixture::{Workers, check, in_one_process, on_workers, run_context};
-use super::pitfalls::tables;
 use crate::sql_fixture::Sql;
 
 const JOINED: &str = "select s.name, count(*), sum(b.id) from small s join big b on b.k = s.k group by 1";
@@ -82,7 +82,7 @@ async fn what_a_worker_runs_as_a_whole_has_a_name_of_its_own() {
 async fn statements_that_change_rows_change_those_of_their_conditions() {
     let (sql, other) = (tables().await, tables().await);
     let workers = Workers::start(&sql, 3);
-    for joins in [JoinExchange::Shuffle, JoinExchange::Broadcast] {
+    for joins in [JoinDistribution::Shuffle, JoinDistribution::Broadcast] {
         let context = run_context(&sql, &workers.with_joins(joins));
         for change in [
             "delete from big where k in (select k from small where name < 'n3')",
@@ -108,7 +108,7 @@ async fn statements_that_change_rows_change_those_of_their_conditions() {
 async fn explain_tells_of_stages_tasks_and_workers() {
     let sql = tables().await;
     let workers = Workers::start(&sql, 3);
-    let shuffled = run_context(&sql, &workers.with_joins(JoinExchange::Shuffle));
+    let shuffled = run_context(&sql, &workers.with_joins(JoinDistribution::Shuffle));
     let lines = sql.run_with(&format!("explain (analyze, costs off) {JOINED}"), &shuffled).await.unwrap();
     let text = lines.join("\n");
     for part in
@@ -134,7 +134,10 @@ async fn a_subquery_is_not_run_to_be_explained() {
     let context = run_context(&sql, &workers.distribution);
     let failing = "select count(*) from big where k = (select k from small)";
     let lines = sql.run_with(&format!("explain (summary on) {failing}"), &context).await.unwrap();
-    assert!(lines.iter().any(|line| line.contains("subqueries are run before it")), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line.contains("its scalar subqueries must run before it can be distributed")),
+        "{lines:#?}"
+    );
     let query = "select count(*) from big where k < (select avg(k) from small)";
     check(&sql, query, &workers.distribution).await;
 }

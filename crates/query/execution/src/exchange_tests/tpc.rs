@@ -6,7 +6,7 @@ use bench::Suite;
 use binder::StatementPlan;
 use bytes::{Bytes, BytesMut};
 use datafusion::execution::SessionStateBuilder;
-use exchange::{DistributionContext, JoinExchange, RunLocation, Worker};
+use exchange::{DistributionContext, JoinDistribution, RunLocation, Worker};
 use futures::TryStreamExt;
 use operators::{Threading, plan_operators};
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ async fn loaded(suite: Suite, scale: f64) -> Sql {
 /// Loads all tables of a suite, some of them with a distribution clause.
 async fn distributed(suite: Suite, scale: f64, clauses: &[(&str, &str)]) -> Sql {
     let sql = Sql::new();
-    for table in suite.schema().split(';').filter(|statement| !statement.trim().is_empty()) {
+    for table in suite.create_table_sql().split(';').filter(|statement| !statement.trim().is_empty()) {
         sql.run(table).await.unwrap();
     }
     for (table, clause) in clauses {
@@ -55,7 +55,7 @@ async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
     let mut left = Vec::new();
     for (number, query) in query_numbers() {
         let expected = in_one_process(&sql, query).await;
-        for joins in [JoinExchange::ByCost, JoinExchange::Shuffle, JoinExchange::Broadcast] {
+        for joins in [JoinDistribution::ByCost, JoinDistribution::Shuffle, JoinDistribution::Broadcast] {
             let about = format!("query {number} with {joins:?}");
             let ran = on_workers(&sql, query, &workers.with_joins(joins)).await;
             let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
@@ -104,7 +104,7 @@ async fn tpch_on_the_order_key_gives_the_same_rows_and_moves_fewer() {
     let workers = Workers::start(&sql, 3);
     for (number, query) in query_numbers() {
         let expected = in_one_process(&sql, query).await;
-        for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
+        for joins in [JoinDistribution::ByCost, JoinDistribution::Shuffle] {
             let about = format!("query {number} with {joins:?}");
             let ran = on_workers(&sql, query, &workers.with_joins(joins)).await;
             let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
@@ -141,7 +141,7 @@ async fn operators_that_no_program_runs_give_the_same_rows() {
 async fn plans_of_all_queries_are_the_same_after_their_way() {
     for (suite, least) in [(Suite::Tpch, 22), (Suite::Tpcds, 60)] {
         let sql = Sql::new();
-        for table in suite.schema().split(';').filter(|statement| !statement.trim().is_empty()) {
+        for table in suite.create_table_sql().split(';').filter(|statement| !statement.trim().is_empty()) {
             sql.run(table).await.unwrap();
             let name = table.trim().strip_prefix("CREATE TABLE ").unwrap().split(' ').next().unwrap();
             let columns = table.lines().filter(|line| line.starts_with("    ")).count();

@@ -145,9 +145,9 @@ struct InputBatch {
     /// Row whose series are being computed.
     row: usize,
     /// Iterators over the series of the row, one per series column; `None` if an argument is NULL.
-    walks: Option<Vec<Option<SeriesIter>>>,
+    series_iterators: Option<Vec<Option<SeriesIter>>>,
     /// Number of output rows that the row has given so far.
-    produced: usize,
+    rows_produced: usize,
 }
 
 /// Output batch under construction.
@@ -175,7 +175,8 @@ impl ProjectSetStream {
                 column.exprs().iter().map(|expr| expr.evaluate(&batch)?.into_array(batch.num_rows())).collect()
             });
             let values = values.collect::<Result<_>>()?;
-            self.current = Some(InputBatch { rows: batch.num_rows(), values, row: 0, walks: None, produced: 0 });
+            self.current =
+                Some(InputBatch { rows: batch.num_rows(), values, row: 0, series_iterators: None, rows_produced: 0 });
         }
     }
 }
@@ -187,12 +188,12 @@ impl InputBatch {
         let mut made = OutputBatch { series: vec![Default::default(); series], ..OutputBatch::default() };
         while self.row < self.rows && made.input_rows.len() < limit {
             let before = made.input_rows.len();
-            let mut walks = match self.walks.take() {
-                Some(walks) => walks,
-                None => self.start_walks(columns)?,
+            let mut series_iterators = match self.series_iterators.take() {
+                Some(series_iterators) => series_iterators,
+                None => self.start_series(columns)?,
             };
             let mut count = 0;
-            for (walk, (values, _)) in walks.iter_mut().zip(&mut made.series) {
+            for (walk, (values, _)) in series_iterators.iter_mut().zip(&mut made.series) {
                 if let Some(walk) = walk {
                     walk.fill(limit - before, values).map_err(to_datafusion)?;
                 }
@@ -203,21 +204,25 @@ impl InputBatch {
                 values.resize(before + count, 0);
                 valid.resize(before + count, false);
             }
-            let row = u32::try_from(self.row).map_err(|_| to_datafusion(SqlError::internal("input batch too long")))?;
+            let row = u32::try_from(self.row).map_err(|_| {
+                to_datafusion(SqlError::internal("an input batch of a set-returning function has too many rows"))
+            })?;
             made.input_rows.resize(before + count, row);
-            made.ordinals.extend((self.produced..self.produced + count).map(|at| at as i128 + 1));
+            made.ordinals.extend((self.rows_produced..self.rows_produced + count).map(|at| at as i128 + 1));
             if made.input_rows.len() < limit {
-                (self.row, self.produced) = (self.row + 1, 0);
+                (self.row, self.rows_produced) = (self.row + 1, 0);
             } else {
-                (self.walks, self.produced) = (Some(walks), self.produced + count);
+                (self.series_iterators, self.rows_produced) = (Some(series_iterators), self.rows_produced + count);
             }
         }
         Ok(made)
     }
 
-    fn start_walks(&self, columns: &[ProjectSetColumn]) -> Result<Vec<Option<SeriesIter>>> {
+    fn start_series(&self, columns: &[ProjectSetColumn]) -> Result<Vec<Option<SeriesIter>>> {
         let of_column = |(column, args): (&ProjectSetColumn, &Vec<ArrayRef>)| match column {
-            ProjectSetColumn::Series { kind, .. } => Some(start_walk(*kind, args, self.row).map_err(to_datafusion)),
+            ProjectSetColumn::Series { kind, .. } => {
+                Some(start_series_iterator(*kind, args, self.row).map_err(to_datafusion))
+            }
             _ => None,
         };
         columns.iter().zip(&self.values).filter_map(of_column).collect()
@@ -244,7 +249,7 @@ impl InputBatch {
 }
 
 /// Starts the series of one row; `None` if an argument is NULL.
-fn start_walk(kind: SeriesType, args: &[ArrayRef], row: usize) -> types::SqlResult<Option<SeriesIter>> {
+fn start_series_iterator(kind: SeriesType, args: &[ArrayRef], row: usize) -> types::SqlResult<Option<SeriesIter>> {
     if args.iter().any(|arg| arg.is_null(row)) {
         return Ok(None);
     }

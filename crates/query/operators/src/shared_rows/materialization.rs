@@ -90,7 +90,9 @@ impl SharedRows {
                     Ok(made) => made.map_err(Arc::new),
                     Err(error) => match error.try_into_panic() {
                         Ok(panic) => std::panic::resume_unwind(panic),
-                        Err(error) => Err(Arc::new(DataFusionError::Execution(format!("shared rows failed: {error}")))),
+                        Err(error) => Err(Arc::new(DataFusionError::Execution(format!(
+                            "the task that computes rows shared by several readers of a query was stopped: {error}"
+                        )))),
                     },
                 }
             };
@@ -157,7 +159,9 @@ async fn compute_rows(
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(error) => {
-                    return Err(DataFusionError::Execution(format!("collecting shared rows failed: {error}")));
+                    return Err(DataFusionError::Execution(format!(
+                        "the task that collects rows shared by several readers of a query failed: {error}"
+                    )));
                 }
             },
         };

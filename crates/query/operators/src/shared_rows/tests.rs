@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::SharedScanExec;
 use crate::OperatorPlanner;
-use crate::plan::plan_run;
+use crate::plan_query::plan_run;
 
 /// Creates the table `a(x)` with the values 1 to 4, read by three threads.
 fn state() -> SessionState {

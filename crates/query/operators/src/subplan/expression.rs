@@ -34,7 +34,7 @@ pub(super) struct AsyncExpression {
 /// Subexpression that waits for a subquery, or decides whether one is called.
 enum AsyncPart {
     Subquery {
-        answers: Box<SubqueryResults>,
+        results: Box<SubqueryResults>,
         arguments: Vec<AsyncExpression>,
     },
     Case(Box<Case>),
@@ -98,9 +98,9 @@ impl AsyncPart {
         let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, schema, run);
         if let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() {
             let Some(dependent) = call.fun().inner().downcast_ref::<CorrelatedSubquery>() else { return Ok(None) };
-            let answers = Box::new(SubqueryResults::new(dependent.clone(), run)?);
+            let results = Box::new(SubqueryResults::new(dependent.clone(), run)?);
             let arguments = call.args().iter().map(compile).collect::<DfResult<_>>()?;
-            return Ok(Some(Self::Subquery { answers, arguments }));
+            return Ok(Some(Self::Subquery { results, arguments }));
         }
         if let Some(case) = node.downcast_ref::<CaseExpr>() {
             return Ok(Some(Self::Case(Box::new(Case::compile(case, node.data_type(schema)?, schema, run)?))));
@@ -116,12 +116,12 @@ impl AsyncPart {
 
     async fn evaluate(&mut self, batch: &RecordBatch) -> DfResult<ArrayRef> {
         match self {
-            Self::Subquery { answers, arguments } => {
+            Self::Subquery { results, arguments } => {
                 let mut columns = Vec::with_capacity(arguments.len());
                 for argument in arguments {
                     columns.push(argument.evaluate(batch).await?);
                 }
-                answers.evaluate(&columns, batch.num_rows()).await
+                results.evaluate(&columns, batch.num_rows()).await
             }
             Self::Case(case) => case.evaluate(batch).await,
             Self::Logic { is_and, left, right } => evaluate_logic(*is_and, left, right, batch).await,

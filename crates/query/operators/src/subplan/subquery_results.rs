@@ -15,7 +15,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use functions::error::to_datafusion;
 use futures::StreamExt;
 use optimizer::common_subplans::apply_rules;
-use optimizer::correlated_subqueries::{CorrelatedSubquery, Slots, SubqueryKind, lift, parameterize};
+use optimizer::correlated_subqueries::{CorrelatedSubquery, OuterValues, SubqueryKind, lift, parameterize};
 use parking_lot::Mutex;
 use plan::cancellation::make_cancellable;
 use types::interrupt::canceled_error;
@@ -36,7 +36,7 @@ pub(super) struct SubqueryContext {
 pub(super) struct SubqueryResults {
     dependent: CorrelatedSubquery,
     run: SubqueryContext,
-    slots: Slots,
+    slots: OuterValues,
     prepared: Option<PreparedSubquery>,
     /// Results by outer values.
     results: HashMap<Vec<ScalarValue>, SubqueryResult>,
@@ -123,7 +123,7 @@ impl SubqueryResults {
         self.slots.lock().clone_from(&key);
         let PreparedSubquery { plan, context } = match self.prepared.take() {
             Some(PreparedSubquery { plan, context }) => PreparedSubquery { plan: reset_plan_states(plan)?, context },
-            None => self.prepare().await?,
+            None => self.plan_subquery().await?,
         };
         let batches = self.run(&plan, &context).await?;
         let answer = self.to_result(&batches)?;
@@ -138,7 +138,7 @@ impl SubqueryResults {
     }
 
     /// Plans the subquery with slots for the outer values, in one partition: it is small and runs often.
-    async fn prepare(&self) -> DfResult<PreparedSubquery> {
+    async fn plan_subquery(&self) -> DfResult<PreparedSubquery> {
         let within = &self.dependent.context;
         let mut config = within.state.config().clone().with_target_partitions(1);
         // Scans would keep the dynamic filters that the first run's joins and top-k computed, which do not hold for the

@@ -31,8 +31,16 @@ type Key<'a> = Cow<'a, [u8]>;
 
 /// Rows of an input that follow its next one.
 enum RemainingRows<'a> {
-    Layer { entries: Box<dyn Iterator<Item = &'a IndexEntry> + Send + 'a>, hidden_by: Vec<&'a Layer> },
-    Shard { shard: ShardId, keys: Arc<ShardKeyIndex>, left: Range<usize>, deleted: [Option<&'a RoaringBitmap>; 2] },
+    Layer {
+        entries: Box<dyn Iterator<Item = &'a IndexEntry> + Send + 'a>,
+        newer_layers: Vec<&'a Layer>,
+    },
+    Shard {
+        shard: ShardId,
+        keys: Arc<ShardKeyIndex>,
+        remaining_positions: Range<usize>,
+        deleted: [Option<&'a RoaringBitmap>; 2],
+    },
 }
 
 impl<'a> KeyOrderMerge<'a> {
@@ -55,14 +63,14 @@ impl<'a> KeyOrderMerge<'a> {
             } else {
                 Box::new(layer.entries(index, from, to))
             };
-            sources.push(RemainingRows::Layer { entries, hidden_by: above.clone() });
+            sources.push(RemainingRows::Layer { entries, newer_layers: above.clone() });
             above.push(layer);
         }
         for (shard, keys) in shards {
-            let left = keys.range(range);
+            let remaining_positions = keys.range(range);
             let committed = rows.shards.deleted.get(&shard).map(|deleted| &deleted.positions);
             let deleted = [committed, rows.own_rows.deleted_in_shards.get(&shard).map(|own| &**own)];
-            sources.push(RemainingRows::Shard { shard, keys, left, deleted });
+            sources.push(RemainingRows::Shard { shard, keys, remaining_positions, deleted });
         }
         let sources =
             sources.into_iter().map(|mut rest| MergeInput { next: rest.next(backwards), remaining: rest }).collect();
@@ -92,15 +100,15 @@ impl Iterator for KeyOrderMerge<'_> {
 impl<'a> RemainingRows<'a> {
     fn next(&mut self, backwards: bool) -> Option<(Key<'a>, LocatedRow)> {
         match self {
-            Self::Layer { entries, hidden_by } => loop {
+            Self::Layer { entries, newer_layers } => loop {
                 let entry = entries.next()?;
                 let row = entry.row_id();
-                if !hidden_by.iter().any(|layer| layer.hides(row)) {
+                if !newer_layers.iter().any(|layer| layer.hides(row)) {
                     return Some((Cow::Borrowed(entry.key()), LocatedRow { row, place: RowPosition::Fresh }));
                 }
             },
-            Self::Shard { shard, keys, left, deleted } => loop {
-                let position = if backwards { left.next_back() } else { left.next() }?;
+            Self::Shard { shard, keys, remaining_positions, deleted } => loop {
+                let position = if backwards { remaining_positions.next_back() } else { remaining_positions.next() }?;
                 let (ordinal, row) = keys.row(position);
                 if !deleted.iter().flatten().any(|deleted| deleted.contains(ordinal)) {
                     let key = Cow::Owned(keys.key(position).to_vec());

@@ -1,10 +1,10 @@
 //! Rows by key: unflushed rows by the indexes of their layers, flushed rows by a key index of each shard.
 //!
-//! - `access.rs`: the choice of an index for a statement's conditions,
+//! - `index_access.rs`: the choice of an index for a statement's conditions,
 //! - `key_range.rs`: ranges of encoded keys,
 //! - `key_order_merge.rs`: the rows of a range in key order, merged from layers and shards,
 //! - `shard_key_index.rs`: the key index of a shard, built in memory on demand,
-//! - `fetch.rs`, `row_block_cache.rs`: reads of single rows, and the cache of blocks of rows that they are read in.
+//! - `fetch_row.rs`, `row_block_cache.rs`: reads of single rows, and the cache of blocks of rows that they are read in.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use self::row_block_cache::RowBlockCache;
 use self::shard_key_index::{KeyIndexCache, ShardKeyIndex};
 use crate::open_shards::OpenShardCache;
 
-mod access;
-mod fetch;
+mod fetch_row;
+mod index_access;
 mod key_order_merge;
 mod key_range;
 mod row_block_cache;
 mod shard_key_index;
 
-pub use access::{Comparison, IndexAccess, comparison_of};
-pub use fetch::count_blocks;
+pub use fetch_row::count_blocks;
+pub use index_access::{Comparison, IndexAccess, comparison_of};
 pub use key_range::KeyRange;
 pub(crate) use key_range::datum_to_value;
 

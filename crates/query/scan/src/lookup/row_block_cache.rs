@@ -31,7 +31,7 @@ struct RowBlockCacheState {
 #[derive(Debug)]
 struct RowBlock {
     rows: Arc<Vec<Tuple>>,
-    used: u64,
+    last_use: u64,
     bytes: usize,
 }
 
@@ -43,7 +43,7 @@ impl RowBlockCache {
         inner.clock += 1;
         let now = inner.clock;
         let piece = inner.blocks.get_mut(&(shard, piece))?;
-        piece.used = now;
+        piece.last_use = now;
         Some(Arc::clone(&piece.rows))
     }
 
@@ -52,7 +52,7 @@ impl RowBlockCache {
         let mut inner = self.inner.lock();
         inner.clock += 1;
         let used = inner.clock;
-        let old = inner.blocks.insert((shard, piece), RowBlock { rows: Arc::clone(rows), used, bytes });
+        let old = inner.blocks.insert((shard, piece), RowBlock { rows: Arc::clone(rows), last_use: used, bytes });
         inner.bytes = inner.bytes + bytes - old.map_or(0, |old| old.bytes);
         if MEMORY_BYTES_MAX < inner.bytes {
             inner.evict();
@@ -64,7 +64,7 @@ impl RowBlockCacheState {
     /// Evicts an eighth of the cache at once, so that not every insertion searches for the oldest block.
     fn evict(&mut self) {
         let mut by_use: Vec<(u64, (ShardId, u32))> =
-            self.blocks.iter().map(|(key, piece)| (piece.used, *key)).collect();
+            self.blocks.iter().map(|(key, piece)| (piece.last_use, *key)).collect();
         by_use.sort_unstable();
         for (_, key) in by_use {
             if self.bytes <= MEMORY_BYTES_MAX / 8 * 7 {

@@ -212,8 +212,10 @@ async fn build_index(
     let reader = opened.get_or_open(objects, shard).await.map_err(from_shards)?;
     let mut columns = Vec::with_capacity(of.columns.len() + 1);
     for id in of.columns {
-        let column =
-            of.table.column(*id).ok_or_else(|| SqlError::internal("shard key index: an indexed column is missing"))?;
+        let column = of
+            .table
+            .column(*id)
+            .ok_or_else(|| SqlError::internal("shard key index: the shard has no such indexed column"))?;
         columns.push(column_def(column));
     }
     let stored = shard.row_ids == RowIds::Stored;
@@ -233,7 +235,7 @@ async fn build_index(
             batch_rows: BATCH_ROWS,
             fetched_bytes: Arc::default(),
             removed_rows: Arc::default(),
-            order: Arc::default(),
+            predicate_order: Arc::default(),
         };
         let mut batches = reader.read(&read).map_err(from_shards)?.batches;
         while let Some(batch) = batches.next().await {

@@ -12,9 +12,9 @@ use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
 use shards::{ColumnDef, CompareOp, Datum, Predicate, Test};
 use types::SqlType;
 
-use self::literal::literal_to_datum;
+use self::literal_conversion::literal_to_datum;
 
-mod literal;
+mod literal_conversion;
 #[cfg(test)]
 mod tests;
 

@@ -2,11 +2,11 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
 use datafusion::physical_expr::expressions::{in_list, is_not_null, is_null, like, lit};
 use plan::datum_to_scalar;
 use proptest::prelude::*;
-use rowstore::samples::all_samples;
+use rowstore::sample_values::all_samples;
 use shards::ShardReader;
 use shards::predicate::ZoneMapEntry;
 use types::ColumnId;
-use types::samples::all_types;
+use types::sample_values::all_types;
 
 use super::*;
 

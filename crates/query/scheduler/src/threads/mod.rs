@@ -3,20 +3,20 @@
 //! As many tasks run at once as there are threads, each in turns of about a millisecond, longer among long queries. In
 //! reading order:
 //!
-//! - `queue.rs` orders waiting tasks by how much thread time their queries had (`query_share.rs`).
-//! - `turns.rs` grants turns, `task.rs` is a task that runs in turns.
+//! - `turn_queue.rs` orders waiting tasks by how much thread time their queries had (`query_share.rs`).
+//! - `turns.rs` grants turns, `query_task.rs` is a task that runs in turns.
 //! - `spawned_tasks.rs` makes tasks that DataFusion's operators spawn run in turns, too.
 //! - `background.rs` lowers the priority of threads with long computations.
-//! - `stuck.rs` reports threads whose task does not yield.
+//! - `stuck_threads.rs` reports threads whose task does not yield.
 //! - `planning.rs` has separate threads for planning statements.
 
 mod background;
 mod planning;
 mod query_share;
-mod queue;
+mod query_task;
 mod spawned_tasks;
-mod stuck;
-mod task;
+mod stuck_threads;
+mod turn_queue;
 mod turns;
 
 #[cfg(test)]
@@ -30,13 +30,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use types::stack::PLAN_STACK_BYTES;
-use types::{Clock, value_guard};
+use types::stack_limit::PLAN_STACK_BYTES;
+use types::{Clock, value_memory};
 
 pub use planning::PlanningThreads;
 pub use query_share::{Priority, QueryShare};
-pub use stuck::{StuckThread, stuck_threads};
-pub use task::{block_outside_turn, clock, in_same_query, long_run_permit, run_long, yield_if_due};
+pub use query_task::{block_outside_turn, clock, in_same_query, long_run_permit, run_long, yield_if_due};
+pub use stuck_threads::{StuckThread, stuck_threads};
 use turns::Turns;
 
 /// Maximum number of blocked threads (`outside`, `run_long`), each of which is replaced by another thread. At most one
@@ -63,9 +63,9 @@ impl QueryThreads {
             return Ok(Self { runtime: None, turns });
         }
         spawned_tasks::install_tracer();
-        plan::cancellation::set_yield_hook(task::run_part);
-        engine::set_yielding_runner(task::run_part);
-        value_guard::set_permission_check(task::check_large_value);
+        plan::cancellation::set_yield_hook(query_task::run_part);
+        engine::set_yielding_runner(query_task::run_part);
+        value_memory::set_allocation_check(query_task::check_large_value);
         // Twice as many threads, since young queries get turns in addition to those of old ones.
         let number = AtomicUsize::new(0);
         let runtime = Builder::new_multi_thread()
@@ -96,7 +96,7 @@ impl QueryThreads {
         task: impl Future<Output = T> + Send + 'static,
     ) -> AbortOnDropHandle<T> {
         let handle = match &self.runtime {
-            Some(runtime) => runtime.spawn(task::run_in_turns(&self.turns, query, stop, task)),
+            Some(runtime) => runtime.spawn(query_task::run_in_turns(&self.turns, query, stop, task)),
             None => tokio::spawn(task),
         };
         AbortOnDropHandle::new(handle)

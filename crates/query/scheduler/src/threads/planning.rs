@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
-use types::interrupt::{Interrupt, PlanningMemory, run_interruptible};
-use types::stack::PLAN_STACK_BYTES;
+use types::interrupt::{Interrupt, run_interruptible};
+use types::planning_memory::PlanningMemory;
+use types::stack_limit::PLAN_STACK_BYTES;
 use types::{Clock, Condition, SqlError, SqlResult};
 
 use super::background::{ThreadId, current_thread, lower_priority_of};

@@ -28,7 +28,7 @@ impl Priority {
     }
 }
 
-/// Number of levels of [`Queue`](super::queue::Queue), by the age of queries.
+/// Number of levels of [`Queue`](super::turn_queue::Queue), by the age of queries.
 pub(super) const LEVELS: u8 = 5;
 
 /// Thread time per unit of weight up to which a query is on level 0: 100 ms for a normal one. Each further level ends

@@ -4,8 +4,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use types::{QueryId, SystemClock};
 
-use super::queue::Queue;
-use super::task::run_part;
+use super::query_task::run_part;
+use super::turn_queue::Queue;
 use super::*;
 
 fn shares<const N: usize>(priorities: [Priority; N]) -> [QueryShare; N] {

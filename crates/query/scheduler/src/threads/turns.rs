@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use types::Clock;
 
-use super::queue::Queue;
-use super::task::Task;
+use super::query_task::Task;
+use super::turn_queue::Queue;
 
 /// Grants turns when tasks wake and when turns end, not for each batch.
 pub(super) struct Turns {
     state: Mutex<State>,
-    /// First level with waiting tasks; [`NOBODY`] if there is none.
-    youngest: AtomicU8,
+    /// First level with waiting tasks; [`NO_LEVEL`] if there is none.
+    youngest_waiting_level: AtomicU8,
     /// True while more tasks have turns than there are cores.
     has_extra_turns: AtomicBool,
     clock: Arc<dyn Clock>,
@@ -24,11 +24,11 @@ pub(super) struct Turns {
     long_run_permits: Arc<Semaphore>,
 }
 
-const NOBODY: u8 = u8::MAX;
+const NO_LEVEL: u8 = u8::MAX;
 
 struct State {
     /// Number of cores.
-    count: usize,
+    core_count: usize,
     /// Number of granted turns, and of those granted to young queries.
     granted: usize,
     granted_to_young: usize,
@@ -38,12 +38,12 @@ struct State {
 impl State {
     /// Returns the task that gets the next turn, if one is free for it, and whether its query is young.
     fn next(&mut self) -> Option<(Arc<Task>, bool)> {
-        if self.granted < self.count {
+        if self.granted < self.core_count {
             let task = self.waiting.pop()?;
             let is_young = task.query.is_young();
             return Some((task, is_young));
         }
-        while self.granted_to_young < self.count
+        while self.granted_to_young < self.core_count
             && let Some(task) = self.waiting.pop_young()
         {
             if task.query.is_young() {
@@ -65,10 +65,10 @@ impl State {
 impl Turns {
     /// Returns an instance that grants `count` turns at a time.
     pub(super) fn new(count: usize, clock: &Arc<dyn Clock>) -> Arc<Self> {
-        let state = State { count, granted: 0, granted_to_young: 0, waiting: Queue::default() };
+        let state = State { core_count: count, granted: 0, granted_to_young: 0, waiting: Queue::default() };
         Arc::new(Self {
             state: Mutex::new(state),
-            youngest: AtomicU8::new(NOBODY),
+            youngest_waiting_level: AtomicU8::new(NO_LEVEL),
             has_extra_turns: AtomicBool::new(false),
             clock: Arc::clone(clock),
             long_run_permits: Arc::new(Semaphore::new((count / 2).max(1))),
@@ -129,8 +129,8 @@ impl Turns {
             }
         }
         let youngest = state.waiting.first_level().and_then(|level| u8::try_from(level).ok());
-        self.youngest.store(youngest.unwrap_or(NOBODY), Ordering::Relaxed);
-        self.has_extra_turns.store(state.count < state.granted, Ordering::Relaxed);
+        self.youngest_waiting_level.store(youngest.unwrap_or(NO_LEVEL), Ordering::Relaxed);
+        self.has_extra_turns.store(state.core_count < state.granted, Ordering::Relaxed);
     }
 
     /// Returns whether young queries have extra turns, so that old ones have to yield.
@@ -140,14 +140,14 @@ impl Turns {
 
     /// Returns whether tasks wait, but none on a level before `level`.
     pub(super) fn only_older_wait(&self, level: u8) -> bool {
-        let youngest = self.youngest.load(Ordering::Relaxed);
-        youngest != NOBODY && level <= youngest
+        let youngest = self.youngest_waiting_level.load(Ordering::Relaxed);
+        youngest != NO_LEVEL && level <= youngest
     }
 
     /// Returns the number of free turns.
     #[cfg(test)]
     pub(super) fn free(&self) -> usize {
         let state = self.state.lock();
-        state.count - state.granted
+        state.core_count - state.granted
     }
 }

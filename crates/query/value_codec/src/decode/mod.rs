@@ -68,8 +68,9 @@ pub fn decode_parameter(
             }
         })?,
     }
-    ScalarValue::try_from_array(&column.finish(), 0)
-        .map_err(|error| SqlError::internal(format!("parameter ${number} of type {sql_type}: {error}")))
+    ScalarValue::try_from_array(&column.finish(), 0).map_err(|error| {
+        SqlError::internal(format!("could not decode parameter ${number} of type {sql_type}: {error}"))
+    })
 }
 
 /// Decodes a parameter of a common type without a [`ColumnBuilder`]; `None` for other types, NULL, and wrong lengths.

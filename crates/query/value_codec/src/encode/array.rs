@@ -7,7 +7,7 @@ use bytes::{BufMut, BytesMut};
 use types::text::ArrayWriter;
 
 use super::binary::BinaryEncoder;
-use super::prepare::ListForm;
+use super::prepare_column::ListForm;
 use super::text::TextEncoder;
 use super::wire_length;
 

@@ -6,7 +6,7 @@ use bytes::{BufMut, BytesMut};
 use types::{SqlResult, SqlType};
 
 use super::numeric::write_numeric;
-use super::prepare::{TypedColumn, prepare};
+use super::prepare_column::{TypedColumn, prepare};
 use super::{NULL_LENGTH, array, wire_length};
 
 /// Days from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.

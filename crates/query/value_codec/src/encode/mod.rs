@@ -2,7 +2,7 @@
 //!
 //! A column is prepared once per batch (one downcast, one zone), then each value costs one match and no allocation.
 //!
-//! - `prepare.rs`: casts and downcasts a column to the Arrow form of its SQL type.
+//! - `prepare_column.rs`: casts and downcasts a column to the Arrow form of its SQL type.
 //! - `text.rs`: [`TextEncoder`]; `binary.rs`: [`BinaryEncoder`]; `array.rs` and `numeric.rs`: values of these types.
 //! - `stored_row.rs`: [`StoredEncoder`], which encodes rows of the row store directly.
 
@@ -14,7 +14,7 @@
 mod array;
 mod binary;
 mod numeric;
-mod prepare;
+mod prepare_column;
 mod stored_row;
 mod text;
 

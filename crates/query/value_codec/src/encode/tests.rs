@@ -11,9 +11,9 @@ use bytes::BytesMut;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use postgres_types::{IsNull, ToSql, Type};
 use proptest::prelude::*;
-use rowstore::samples::all_samples;
+use rowstore::sample_values::all_samples;
 use rowstore::{StoredColumn, encode_rows};
-use types::samples::all_types;
+use types::sample_values::all_types;
 use types::text::DateContext;
 use types::{ColumnId, SessionZone, SqlType, TypeGroup};
 

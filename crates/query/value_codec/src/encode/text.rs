@@ -5,7 +5,7 @@ use arrow::buffer::NullBuffer;
 use bytes::{BufMut, BytesMut};
 use types::{Interval, SqlResult, SqlType, text};
 
-use super::prepare::{TypedColumn, prepare};
+use super::prepare_column::{TypedColumn, prepare};
 use super::{NULL_LENGTH, TextStyle, array, wire_length};
 
 /// Encoder of one column of a batch in text.

@@ -15,9 +15,9 @@ use syntax::Walk;
 use types::{CommitTs, Condition, SqlError, SqlResult, SqlType, TimeTravelTarget};
 
 use super::relation_source::RelationSource;
-use super::{Binder, expression, parameter};
+use super::{Binder, parameter_types, standalone_expression};
 
-const CLAUSE: &str = "AS OF";
+const AS_OF_CLAUSE: &str = "AS OF";
 
 /// Replaces every AS OF clause of the query by its evaluated target.
 pub(super) fn evaluate_as_of_clauses(binder: &Binder<'_>, query: &mut Query) -> SqlResult<()> {
@@ -75,13 +75,13 @@ pub fn time_travel_target(binder: &Binder<'_>, version: &TableVersion) -> SqlRes
 }
 
 fn null_target_error() -> SqlError {
-    SqlError::new(Condition::NullValueNotAllowed, "AS OF needs a moment, not NULL")
+    SqlError::new(Condition::NullValueNotAllowed, "AS OF needs a timestamp or a snapshot number, not NULL")
 }
 
 /// Evaluates an expression; `None` if it depends on a parameter without a value, whose type is then recorded.
 fn evaluate_target(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<ScalarValue>> {
-    let (plan, types) = parameter::infer_types(binder, binder.parameter_types, |types| {
-        expression::plan_single_value(binder, written, wanted, types, CLAUSE)
+    let (plan, types) = parameter_types::infer_types(binder, binder.parameter_types, |types| {
+        standalone_expression::plan_single_value(binder, written, wanted, types, AS_OF_CLAUSE)
     })?;
     binder.record_parameter_types(&types);
     let values = &binder.context.arguments;
@@ -102,5 +102,5 @@ fn evaluate_target(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -
     if expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).map_err(from_datafusion)? {
         return Ok(None);
     }
-    ScalarValue::try_from_array(&expression::evaluate(binder, expr)?, 0).map(Some).map_err(from_datafusion)
+    ScalarValue::try_from_array(&standalone_expression::evaluate(binder, expr)?, 0).map(Some).map_err(from_datafusion)
 }

@@ -10,12 +10,12 @@ pub(super) struct StatementText<'a> {
     /// Text of the statement; `None` if the client has not written it, as for a view's query.
     statement: Option<&'a str>,
     /// Number of characters of the query string before the statement.
-    before: usize,
+    characters_before: usize,
 }
 
 impl<'a> StatementText<'a> {
     pub(super) fn from_parsed(parsed: &'a ParsedStatement) -> Self {
-        Self { statement: Some(&parsed.text), before: parsed.offset }
+        Self { statement: Some(&parsed.text), characters_before: parsed.offset }
     }
 
     /// Adds the position of `span` to the error.
@@ -38,6 +38,6 @@ impl<'a> StatementText<'a> {
         let mut lines = text.split_inclusive('\n');
         let earlier: usize = lines.by_ref().take(line).map(|line| line.chars().count()).sum();
         lines.next().or_else(|| (text.is_empty() || text.ends_with('\n')).then_some(""))?;
-        u32::try_from(self.before + earlier + column + 1).ok()
+        u32::try_from(self.characters_before + earlier + column + 1).ok()
     }
 }

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 use plan::take_unique_name;
 use syntax::Walk;
 
-use crate::rewrite::list;
+use crate::rewrite::any_all_arrays;
 
 /// Rewrites keys that differ only in a cast, wherever they occur in their SELECT, to forms with different names:
 /// `coalesce(a)` equals `a`. Names must be resolved.
@@ -41,13 +41,13 @@ fn disambiguate_select(select: &mut Select, order_by: Option<&mut OrderBy>) {
     if renamed.is_empty() {
         return;
     }
-    let marks = marks(renamed.len(), select, order_by.as_deref());
+    let marks = unused_names(renamed.len(), select, order_by.as_deref());
     let mut marking = KeyMarker { keys: &renamed, marks: &marks };
     let _ = select.walk_mut(&mut marking);
-    let _ = select.walk_expressions_mut(|expr| unmark(expr, &renamed, &marks));
+    let _ = select.walk_expressions_mut(|expr| replace_mark(expr, &renamed, &marks));
     if let Some(order_by) = order_by {
         let _ = order_by.walk_mut(&mut marking);
-        let _ = order_by.walk_expressions_mut(|expr| unmark(expr, &renamed, &marks));
+        let _ = order_by.walk_expressions_mut(|expr| replace_mark(expr, &renamed, &marks));
     }
 }
 
@@ -65,7 +65,7 @@ fn keys(select: &Select) -> Vec<Expr> {
             }
             Expr::Value(value) => {
                 let Value::Number(number, _) = &value.value else { continue };
-                keys.extend(number.parse().ok().and_then(|number: usize| item(select, number)));
+                keys.extend(number.parse().ok().and_then(|number: usize| output_at(select, number)));
             }
             key => keys.push(key.clone()),
         }
@@ -74,7 +74,7 @@ fn keys(select: &Select) -> Vec<Expr> {
 }
 
 /// Returns the output with this number, from 1.
-fn item(select: &Select, number: usize) -> Option<Expr> {
+fn output_at(select: &Select, number: usize) -> Option<Expr> {
     match select.projection.get(number.checked_sub(1)?)? {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
         _ => None,
@@ -105,9 +105,9 @@ fn keys_with_distinct_names(keys: &[Expr]) -> Vec<(Expr, Expr)> {
         renamed.extend(known.next().map(|key| (key.clone(), key.clone())));
         for key in known {
             is_any_renamed = true;
-            let mut form = list::function_call("coalesce", vec![key.clone()]);
+            let mut form = any_all_arrays::function_call("coalesce", vec![key.clone()]);
             while !taken.insert(without_casts(form.clone())) {
-                form = list::function_call("coalesce", vec![form]);
+                form = any_all_arrays::function_call("coalesce", vec![form]);
             }
             renamed.push((key.clone(), form));
         }
@@ -116,7 +116,7 @@ fn keys_with_distinct_names(keys: &[Expr]) -> Vec<(Expr, Expr)> {
 }
 
 /// Returns names that stand for keys while others are replaced: no name in the SELECT or its ORDER BY equals one.
-fn marks(count: usize, select: &Select, order_by: Option<&OrderBy>) -> Vec<String> {
+fn unused_names(count: usize, select: &Select, order_by: Option<&OrderBy>) -> Vec<String> {
     let mut names = HashSet::new();
     let mut add = |expr: &Expr| {
         if let Expr::Identifier(name) = expr {
@@ -146,7 +146,7 @@ impl VisitorMut for KeyMarker<'_> {
     }
 }
 
-fn unmark(expr: &mut Expr, keys: &[(Expr, Expr)], marks: &[String]) -> ControlFlow<()> {
+fn replace_mark(expr: &mut Expr, keys: &[(Expr, Expr)], marks: &[String]) -> ControlFlow<()> {
     if let Expr::Identifier(name) = expr
         && let Some(number) = marks.iter().position(|mark| *mark == name.value)
     {

@@ -5,51 +5,51 @@
 //! 1. Its output columns get PostgreSQL's names (`output_name.rs`).
 //! 2. Its syntax is rewritten to forms that DataFusion can plan (`crate::rewrite`, `crate::semantics`).
 //! 3. Every name is resolved (`resolve/`).
-//! 4. DataFusion's `SqlToRel` builds the plan from relations and functions that `provider.rs` finds.
+//! 4. DataFusion's `SqlToRel` builds the plan from relations and functions that `context_provider.rs` finds.
 //! 5. The analyzer's rules resolve the type of every expression.
 //!
-//! `state.rs` has the settings and rules that a plan is built and run with.
+//! `session_states.rs` has the settings and rules that a plan is built and run with.
 //!
-//! - names: `relation.rs`, `view.rs`, `error_position.rs` (error positions), `named_columns.rs` (column pruning),
-//!   `undefined.rs`, `cast_type.rs`,
+//! - names: `relation_lookup.rs`, `view.rs`, `error_position.rs` (error positions), `referenced_columns.rs` (column
+//!   pruning), `undefined_function.rs`, `cast_type.rs`,
 //! - relations that are more than a name: `relation_source.rs` (AS OF, row identities, the statement's own rows, WITH
 //!   queries with a MATERIALIZED clause) and `relation_planner.rs`,
-//! - time travel and external files: `as_of.rs`, `time_travel.rs`, `missing_inputs.rs`,
-//! - parameters and expressions: `parameter.rs`, `parameter_digits.rs`, `expression.rs`, `row_count.rs` and
-//!   `subquery_count.rs` (LIMIT and OFFSET),
-//! - limits and workarounds for DataFusion: `expansion.rs`, `type_cost.rs`, `group_keys.rs`, `window_filter.rs`,
-//!   `materialization.rs`,
+//! - time travel and external files: `as_of.rs`, `time_travel.rs`, `missing_snapshots_and_files.rs`,
+//! - parameters and expressions: `parameter_types.rs`, `parameter_digits.rs`, `standalone_expression.rs`,
+//!   `limit_expressions.rs` and `limit_subqueries.rs` (LIMIT and OFFSET),
+//! - limits and workarounds for DataFusion: `with_expansion_limit.rs`, `type_inference_limit.rs`, `group_keys.rs`,
+//!   `many_window_calls.rs`, `with_materialization.rs`,
 //! - statements that change rows: `modification.rs`, `target_table.rs`, `modification_columns.rs`.
 
 mod as_of;
 mod cast_type;
+mod context_provider;
 mod error_position;
-mod expansion;
-mod expression;
 mod group_keys;
-mod materialization;
-mod missing_inputs;
+mod limit_expressions;
+mod limit_subqueries;
+mod many_window_calls;
+mod missing_snapshots_and_files;
 pub(crate) mod modification;
 pub(crate) mod modification_columns;
-mod named_columns;
 mod output_name;
-mod parameter;
 mod parameter_digits;
-mod provider;
+mod parameter_types;
 mod query;
-mod relation;
+mod referenced_columns;
+mod relation_lookup;
 mod relation_planner;
 pub(crate) mod relation_source;
 mod resolve;
-mod row_count;
-mod state;
-mod subquery_count;
+mod session_states;
+mod standalone_expression;
 pub(crate) mod target_table;
 mod time_travel;
-mod type_cost;
-mod undefined;
+mod type_inference_limit;
+mod undefined_function;
 mod view;
-mod window_filter;
+mod with_expansion_limit;
+mod with_materialization;
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -66,17 +66,17 @@ use types::{Oid, SqlResult, SqlType};
 
 pub use self::as_of::time_travel_target;
 use self::error_position::StatementText;
+pub use self::limit_subqueries::{UNKNOWN_LIMIT, read_count};
 use self::modification::Modification;
-pub use self::parameter::parameter_index;
-pub(crate) use self::parameter::resolved_types;
-pub use self::parameter::types_with_values;
 pub use self::parameter_digits::is_numeric;
 pub(crate) use self::parameter_digits::{depends_on_digits, is_valid_for_digits};
+pub use self::parameter_types::parameter_index;
+pub(crate) use self::parameter_types::resolved_types;
+pub use self::parameter_types::types_with_values;
 use self::relation_source::RelationSources;
-pub use self::state::Environment;
-pub use self::state::partitions_for_memory;
-pub use self::state::with_single_partition;
-pub use self::subquery_count::{UNKNOWN_LIMIT, read_count};
+pub use self::session_states::Environment;
+pub use self::session_states::partitions_for_memory;
+pub use self::session_states::with_single_partition;
 use self::target_table::TargetTable;
 pub use self::time_travel::context_at_snapshot;
 use crate::PlanningTimings;
@@ -87,13 +87,13 @@ pub struct Binder<'a> {
     environment: &'a Environment,
     context: &'a Arc<StatementContext>,
     /// Role whose privileges apply to reads: within a view, the view's owner.
-    reader: Oid,
+    reader_role: Oid,
     session: Arc<EvaluationContext>,
     state: OnceLock<Arc<SessionState>>,
     /// Pin on the objects of the historical snapshot that the query reads; `None` for current data.
-    pin: Option<SnapshotPin>,
+    snapshot_pin: Option<SnapshotPin>,
     /// Number of views being expanded, to detect recursion.
-    depth: usize,
+    view_depth: usize,
     text: StatementText<'a>,
     /// Parameter types declared by the client.
     parameter_types: &'a [Option<SqlType>],
@@ -101,7 +101,7 @@ pub struct Binder<'a> {
     unplaced_parameters: RefCell<Vec<Option<SqlType>>>,
     /// Sources that relations of resolved queries refer to.
     relation_sources: RelationSources,
-    phases: PlanningTimings,
+    planning_timings: PlanningTimings,
 }
 
 impl<'a> Binder<'a> {
@@ -112,16 +112,16 @@ impl<'a> Binder<'a> {
         Self {
             environment,
             context,
-            reader: context.role.oid,
-            pin: None,
+            reader_role: context.role.oid,
+            snapshot_pin: None,
             session,
             state: OnceLock::new(),
-            depth: 0,
+            view_depth: 0,
             text: StatementText::default(),
             parameter_types: &[],
             unplaced_parameters: RefCell::default(),
             relation_sources: RelationSources::default(),
-            phases: PlanningTimings::with_clock(&context.clock),
+            planning_timings: PlanningTimings::with_clock(&context.clock),
         }
     }
 
@@ -246,7 +246,7 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// SQLSTATE 42P01 if there is none; 42501 for a system table.
     pub fn resolve_relation(&self, name: &ast::ObjectName) -> SqlResult<Relation> {
-        relation::find_user_relation(self.context, name)
+        relation_lookup::find_user_relation(self.context, name)
     }
 
     /// Resolves a written type.
@@ -262,7 +262,7 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// SQLSTATE 42703 for other columns, 42804 for a type that cannot be cast to `wanted`, 0A000 for subqueries.
     pub fn bind_column_expression(&self, written: &ast::Expr, columns: &[Column], wanted: &SqlType) -> SqlResult<Expr> {
-        expression::bind_over_columns(self, written, columns, wanted)
+        standalone_expression::bind_over_columns(self, written, columns, wanted)
     }
 
     /// Analyzes a DEFAULT: an expression without columns, with an assignment cast to `wanted`.
@@ -270,7 +270,7 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// SQLSTATE 0A000 for column references and subqueries, 42804 if there is no such cast.
     pub fn bind_default_expression(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
-        expression::bind_default(self, written, wanted)
+        standalone_expression::bind_default(self, written, wanted)
     }
 
     /// Returns the type of a DEFAULT before its cast.
@@ -278,7 +278,7 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// Those of [`Binder::bind_default_expression`].
     pub fn default_type(&self, written: &ast::Expr) -> SqlResult<SqlType> {
-        expression::default_type(self, written)
+        standalone_expression::default_type(self, written)
     }
 
     /// Evaluates a DEFAULT now and returns its value in the text format of `wanted`; `None` is NULL.
@@ -286,7 +286,7 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// Those of [`Binder::bind_default_expression`], and those of the evaluation.
     pub fn evaluate_default_text(&self, default: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<String>> {
-        expression::constant_text(self, default, wanted)
+        standalone_expression::constant_text(self, default, wanted)
     }
 
     /// Evaluates an argument of EXECUTE to the Arrow type of `wanted`.
@@ -295,7 +295,7 @@ impl<'a> Binder<'a> {
     /// SQLSTATE 0A000 for column references and subqueries, 42804 if there is no assignment cast, and those of the
     /// evaluation.
     pub fn evaluate_constant(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
-        expression::evaluate_constant(self, written, wanted)
+        standalone_expression::evaluate_constant(self, written, wanted)
     }
 
     /// Returns the functions, rules and options that this statement's plans are built with and run with.
@@ -304,8 +304,8 @@ impl<'a> Binder<'a> {
     }
 
     /// Returns the timings of planning.
-    pub fn phases(&self) -> &PlanningTimings {
-        &self.phases
+    pub fn planning_timings(&self) -> &PlanningTimings {
+        &self.planning_timings
     }
 
     /// Returns the context of the statement.

@@ -20,7 +20,7 @@ use types::{SqlError, SqlResult, SqlType};
 use super::query::{analyze, build_logical_plan_over, output_type, prepare};
 pub(crate) use super::resolve::{Clause, MergeComposition, ReturningRow, RowColumn, RowPresence, ValueKind};
 use super::view::PlanSource;
-use super::{Binder, parameter, resolve};
+use super::{Binder, parameter_types, resolve};
 use crate::bind::target_table::TargetTable;
 use crate::query_plan::{OptimizedPlanCache, OuterLimit, OutputColumn, QueryPlan};
 
@@ -146,7 +146,7 @@ pub(super) fn plan(
     columns: &[String],
     complete: impl Fn(LogicalPlan) -> SqlResult<LogicalPlan>,
 ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
-    let (plan, parameters) = parameter::infer_types(binder, declared, |types| {
+    let (plan, parameters) = parameter_types::infer_types(binder, declared, |types| {
         let rows = analyze(binder, build_logical_plan_over(binder, bound.rows.clone(), types, &bound.statement_rows)?)?;
         let made = complete(rows)?;
         match &bound.returning {
@@ -165,7 +165,7 @@ pub(super) fn plan_returning(
     declared: &[Option<SqlType>],
     columns: &[String],
 ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
-    let (plan, parameters) = parameter::infer_types(binder, declared, |types| {
+    let (plan, parameters) = parameter_types::infer_types(binder, declared, |types| {
         plan_returning_items(binder, returned, made.clone(), types, columns)
     })?;
     Ok(build_query_plan(binder, plan, parameters, columns.len(), Some(returned)))
@@ -220,7 +220,7 @@ fn build_query_plan(
         locked_limit: OuterLimit::default(),
         depends_on_time: binder.has_read_now(),
         optimized: OptimizedPlanCache::default(),
-        planning_timings: binder.phases().clone(),
+        planning_timings: binder.planning_timings().clone(),
     };
     (query, returning)
 }

@@ -10,19 +10,19 @@ use syntax::{Walk, sql_type};
 use types::{SqlError, SqlResult, SqlType};
 
 /// Name of an expression without a better one.
-const NAMELESS: &str = "?column?";
+const UNNAMED_COLUMN: &str = "?column?";
 
 /// Adds its name as an alias to every item of every SELECT list.
 pub(super) fn name_items(query: &mut Query) -> SqlResult<()> {
-    match query.walk_mut(&mut Namer) {
+    match query.walk_mut(&mut OutputNamer) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
 }
 
-struct Namer;
+struct OutputNamer;
 
-impl VisitorMut for Namer {
+impl VisitorMut for OutputNamer {
     type Break = SqlError;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
@@ -39,7 +39,7 @@ impl VisitorMut for Namer {
 
 /// Returns the name of an output column.
 fn name(expr: &Expr) -> String {
-    suggestion(expr).map_or_else(|| NAMELESS.to_owned(), |suggested| suggested.name)
+    suggestion(expr).map_or_else(|| UNNAMED_COLUMN.to_owned(), |suggested| suggested.name)
 }
 
 /// Name, with its precedence over the name of an enclosing cast or CASE.

@@ -10,12 +10,12 @@ use functions::error::{from_datafusion, from_datafusion_with_position};
 use plan::plan_limits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
+use super::context_provider::Provider;
 use super::modification::StatementRows;
-use super::provider::Provider;
 use super::resolve::LockedTable;
 use super::{
-    Binder, as_of, expansion, group_keys, materialization, output_name, parameter, resolve, row_count, type_cost,
-    window_filter,
+    Binder, as_of, group_keys, limit_expressions, many_window_calls, output_name, parameter_types, resolve,
+    type_inference_limit, with_expansion_limit, with_materialization,
 };
 use crate::query_plan::{OptimizedPlanCache, OuterLimit, OutputColumn, QueryPlan, RowLocks};
 use crate::{PlanningPhase, rewrite, semantics};
@@ -23,7 +23,7 @@ use crate::{PlanningPhase, rewrite, semantics};
 /// Plans `query`, with its output columns and parameters.
 pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     let planned = plan_part(binder, query, declared)?;
-    let parameters = parameter::resolved_types(planned.parameters.into_iter().map(Some).collect())?;
+    let parameters = parameter_types::resolved_types(planned.parameters.into_iter().map(Some).collect())?;
     Ok(QueryPlan { parameters, ..planned })
 }
 
@@ -36,7 +36,7 @@ pub(super) fn plan_locking(binder: &Binder<'_>, query: &Query, declared: &[Optio
         resolve::resolve_locking_query(binder.context, &binder.relation_sources, binder.text, prepare(binder, query)?)?;
     let has_limit = bound.query.limit_clause.is_some();
     let mut planned = plan_resolved(binder, bound, declared)?;
-    planned.parameters = parameter::resolved_types(planned.parameters.into_iter().map(Some).collect())?;
+    planned.parameters = parameter_types::resolved_types(planned.parameters.into_iter().map(Some).collect())?;
     planned.locks = locked
         .into_iter()
         .map(|LockedTable { table, mode, wait, column }| RowLocks { table, mode, wait, column })
@@ -61,15 +61,16 @@ fn plan_resolved(
     declared: &[Option<SqlType>],
 ) -> SqlResult<QueryPlan> {
     let resolve::ResolvedQuery { query, columns, groups_by_primary_key: groups_by_key, .. } = bound;
-    let planned = if parameter::has_any(&query) {
-        parameter::infer_types(binder, declared, |types| {
+    let planned = if parameter_types::has_any(&query) {
+        parameter_types::infer_types(binder, declared, |types| {
             analyze(binder, build_logical_plan(binder, query.clone(), types)?)
         })
     } else {
         // Without parameters it is planned only once, so a long query need not be copied.
         let mut query = Some(query);
-        parameter::infer_types(binder, declared, |types| {
-            let query = query.take().ok_or_else(|| SqlError::internal("parameterless query was planned twice"))?;
+        parameter_types::infer_types(binder, declared, |types| {
+            let query =
+                query.take().ok_or_else(|| SqlError::internal("a query without parameters was planned twice"))?;
             analyze(binder, build_logical_plan(binder, query, types)?)
         })
     };
@@ -93,7 +94,7 @@ fn plan_resolved(
         locked_limit: OuterLimit::default(),
         depends_on_time: binder.has_read_now(),
         optimized: OptimizedPlanCache::default(),
-        planning_timings: binder.phases().clone(),
+        planning_timings: binder.planning_timings().clone(),
     })
 }
 
@@ -118,9 +119,9 @@ pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
 /// Rewrites a query to a form that DataFusion plans with PostgreSQL's semantics, and resolves its names and output
 /// columns.
 pub(super) fn resolve_names(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::ResolvedQuery> {
-    let begun = binder.phases().start();
+    let begun = binder.planning_timings().start();
     let bound = resolve::resolve_query(binder.context, &binder.relation_sources, binder.text, prepare(binder, query)?);
-    binder.phases().end(PlanningPhase::NameResolution, begun);
+    binder.planning_timings().end(PlanningPhase::NameResolution, begun);
     bound
 }
 
@@ -158,14 +159,14 @@ pub(super) fn build_logical_plan_over(
     types: &[Option<SqlType>],
     rows: &StatementRows,
 ) -> SqlResult<LogicalPlan> {
-    let begun = binder.phases().start();
-    expansion::check(&query)?;
-    type_cost::check(&query)?;
+    let begun = binder.planning_timings().start();
+    with_expansion_limit::check_expansion(&query)?;
+    type_inference_limit::check_inference_cost(&query)?;
     group_keys::disambiguate(&mut query);
-    window_filter::add_filters(&mut query);
-    materialization::refer_to_clauses(&mut query, &binder.relation_sources);
+    many_window_calls::add_filters(&mut query);
+    with_materialization::refer_to_clauses(&mut query, &binder.relation_sources);
     let provider = Provider::for_query(binder, &query, rows)?;
-    let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));
+    let mut context = PlannerContext::new().with_prepare_param_data_types(parameter_types::fields(types));
     let plan = SqlToRel::new(&provider)
         .sql_statement_to_plan_with_context(Statement::Query(Box::new(query)), &mut context)
         .map_err(|error| {
@@ -173,18 +174,18 @@ pub(super) fn build_logical_plan_over(
             binder.text.with_position(error, place)
         })?;
     let plan = plan_limits::check_and_return(plan).map_err(from_datafusion)?;
-    let plan = parameter::substitute_numeric_values(binder, plan)?;
-    let settled = row_count::evaluate_counts(binder, plan);
-    binder.phases().end(PlanningPhase::NameResolution, begun);
+    let plan = parameter_types::substitute_numeric_values(binder, plan)?;
+    let settled = limit_expressions::evaluate_counts(binder, plan);
+    binder.planning_timings().end(PlanningPhase::NameResolution, begun);
     settled
 }
 
 /// Runs the analyzer, which resolves the type of every expression.
 pub(super) fn analyze(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
-    let begun = binder.phases().start();
+    let begun = binder.planning_timings().start();
     let state = binder.state();
     let options: &Arc<ConfigOptions> = state.config_options();
     let analyzed = state.analyzer().rules.iter().try_fold(plan, |plan, rule| rule.analyze(plan, options));
-    binder.phases().end(PlanningPhase::TypeResolution, begun);
+    binder.planning_timings().end(PlanningPhase::TypeResolution, begun);
     analyzed.and_then(plan_limits::check_and_return).map_err(from_datafusion)
 }

@@ -121,6 +121,8 @@ fn table_reference(name: &ObjectName) -> SqlResult<TableReference> {
     let parts: Vec<&str> = name.0.iter().filter_map(|part| part.as_ident()).map(|part| part.value.as_str()).collect();
     match parts.as_slice() {
         [schema, name] => Ok(TableReference::partial(*schema, *name)),
-        _ => Err(SqlError::internal(format!("relation {name} with a source is not resolved"))),
+        _ => Err(SqlError::internal(format!(
+            "relation {name} has a relation source, but its name is not schema-qualified"
+        ))),
     }
 }

@@ -18,7 +18,7 @@ use super::relation_source::RelationSources;
 use super::{Binder, query};
 
 /// Limit on the nesting of views.
-const DEPTH_MAX: usize = 64;
+const VIEW_DEPTH_MAX: usize = 64;
 
 /// Returns the view as a relation that is its query, over the snapshot of `context`; `pin` holds the objects of a
 /// historical snapshot.
@@ -28,23 +28,23 @@ pub(super) fn view_source(
     pin: Option<SnapshotPin>,
     view: &View,
 ) -> SqlResult<Arc<dyn TableSource>> {
-    if binder.depth >= DEPTH_MAX {
+    if binder.view_depth >= VIEW_DEPTH_MAX {
         let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
         return Err(SqlError::new(Condition::InvalidObjectDefinition, message));
     }
     let inner = Binder {
         environment: binder.environment,
         context,
-        reader: view.owner,
-        pin,
+        reader_role: view.owner,
+        snapshot_pin: pin,
         session: Arc::clone(&binder.session),
         state: OnceLock::from(binder.state()),
-        depth: binder.depth + 1,
+        view_depth: binder.view_depth + 1,
         text: StatementText::default(),
         parameter_types: &[],
         unplaced_parameters: RefCell::default(),
         relation_sources: RelationSources::default(),
-        phases: binder.phases.clone(),
+        planning_timings: binder.planning_timings.clone(),
     };
     let bound = query::resolve_names(&inner, &definition(view)?)?;
     let plan = query::analyze(&inner, query::build_logical_plan(&inner, bound.query, &[])?)?;
@@ -54,7 +54,8 @@ pub(super) fn view_source(
 
 /// Parses the stored query.
 fn definition(view: &View) -> SqlResult<Query> {
-    let broken = |why: String| SqlError::internal(format!("the definition of view {} is broken: {why}", view.name));
+    let broken =
+        |why: String| SqlError::internal(format!("could not parse the stored query of view {}: {why}", view.name));
     let statements = parse(&view.definition).map_err(|error| broken(error.to_string()))?;
     match statements.into_iter().next().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => Ok(*query),

@@ -3,15 +3,15 @@
 //! Each rewrite is independent of the session. Start at [`rewrite_query`].
 //!
 //! - `set_function.rs` with `unnest_names.rs`: set-returning functions become UNNEST of a list,
-//! - `list.rs`: ANY and ALL over literal arrays become IN, ARRAY(subquery) becomes a call,
-//! - `row.rs`: rows are compared field by field,
-//! - `constants.rs`: long chains of comparisons with constants become lists,
-//! - `collation.rs`: COLLATE clauses without an effect are removed.
+//! - `any_all_arrays.rs`: ANY and ALL over literal arrays become IN, ARRAY(subquery) becomes a call,
+//! - `row_comparison.rs`: rows are compared field by field,
+//! - `comparison_chains.rs`: long chains of comparisons with constants become lists,
+//! - `collate_clause.rs`: COLLATE clauses without an effect are removed.
 
-mod collation;
-mod constants;
-pub(crate) mod list;
-pub(crate) mod row;
+pub(crate) mod any_all_arrays;
+mod collate_clause;
+mod comparison_chains;
+pub(crate) mod row_comparison;
 mod set_function;
 mod unnest_names;
 
@@ -53,7 +53,7 @@ impl VisitorMut for QueryRewriter {
     type Break = SqlError;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
-        flow(row::rewrite_where(select))
+        flow(row_comparison::rewrite_where(select))
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
@@ -61,18 +61,18 @@ impl VisitorMut for QueryRewriter {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
-        constants::rewrite_chain(expr);
+        comparison_chains::rewrite_chain(expr);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
-        flow(collation::strip(expr).map(|()| {
-            list::rewrite_any_all(expr);
-            list::array_of_subquery(expr);
+        flow(collate_clause::strip(expr).map(|()| {
+            any_all_arrays::rewrite_any_all(expr);
+            any_all_arrays::array_of_subquery(expr);
             set_function::rewrite_field_access(expr);
             set_function::rewrite_call(expr);
         }))?;
-        flow(row::rewrite_comparison(expr))
+        flow(row_comparison::rewrite_comparison(expr))
     }
 }
 

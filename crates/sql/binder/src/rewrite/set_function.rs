@@ -11,13 +11,14 @@ use std::ops::ControlFlow;
 use syntax::Walk;
 use types::{SqlError, SqlResult};
 
-use super::{list, unnest_names};
+use super::{any_all_arrays, unnest_names};
 
 /// Functions that return sets, except `unnest`, which is not rewritten.
-const LIST_VALUED: [&str; 4] = ["generate_series", "generate_subscripts", "pg_partition_ancestors", "_pg_expandarray"];
+const SET_RETURNING_FUNCTIONS: [&str; 4] =
+    ["generate_series", "generate_subscripts", "pg_partition_ancestors", "_pg_expandarray"];
 /// Functions that return rows of several columns: in FROM, each column becomes a list, returned by a function named
 /// after both.
-const ROW_VALUED: [(&str, &[&str]); 2] = [
+const MULTI_COLUMN_FUNCTIONS: [(&str, &[&str]); 2] = [
     ("pg_options_to_table", &["option_name", "option_value"]),
     ("pg_partition_tree", &["relid", "parentrelid", "isleaf", "level"]),
 ];
@@ -26,17 +27,17 @@ const LIST_SUFFIX: &str = "_list";
 /// Functions in FROM that are implemented as system tables.
 const TABLE_FUNCTIONS: [&str; 1] = ["pg_get_keywords"];
 /// Fields of `_pg_expandarray`'s rows, which are arrays of two here: element and subscript.
-const EXPANDARRAY_FIELDS: [&str; 2] = ["x", "n"];
+const PG_EXPANDARRAY_FIELDS: [&str; 2] = ["x", "n"];
 
 /// Rewrites `f(a)` of a set-returning `f` in an expression to `unnest(f_list(a))`.
 pub(super) fn rewrite_call(expr: &mut Expr) {
     if let Expr::Function(function) = expr
         && function.over.is_none()
-        && is_one_of(&function.name, &LIST_VALUED)
+        && is_one_of(&function.name, &SET_RETURNING_FUNCTIONS)
     {
         function.name = list_name(&last_name(&function.name));
         let inner = std::mem::replace(expr, Expr::Value(Value::Null.into()));
-        *expr = list::function_call("unnest", vec![inner]);
+        *expr = any_all_arrays::function_call("unnest", vec![inner]);
     }
 }
 
@@ -47,7 +48,7 @@ pub(super) fn rewrite_field_access(expr: &mut Expr) {
         return;
     }
     if let [AccessExpr::Dot(Expr::Identifier(name))] = access_chain.as_slice()
-        && let Some(at) = EXPANDARRAY_FIELDS.iter().position(|field| *field == name.value)
+        && let Some(at) = PG_EXPANDARRAY_FIELDS.iter().position(|field| *field == name.value)
     {
         let index = Expr::Value(Value::Number((at + 1).to_string(), false).into());
         access_chain[0] = AccessExpr::Subscript(Subscript::Index { index });
@@ -110,23 +111,26 @@ fn derive_table(
         .into_iter()
         .map(|arg| match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
-            _ => Err(SqlError::unsupported(format!("this argument of {function} in FROM"))),
+            _ => Err(SqlError::unsupported(format!("a named or wildcard argument of {function} in FROM"))),
         })
         .collect::<SqlResult<Vec<_>>>()?;
     let lateral = arguments.iter().any(|argument| mentions(argument, earlier));
     let column = alias.as_ref().map_or_else(|| Ident::new(&function), |alias| alias.name.clone());
-    if let Some((function, columns)) = ROW_VALUED.iter().find(|(name, _)| *name == function) {
+    if let Some((function, columns)) = MULTI_COLUMN_FUNCTIONS.iter().find(|(name, _)| *name == function) {
         let items = columns.iter().map(|column| {
-            let list = list::function_call(&format!("{function}_{column}"), arguments.clone());
-            SelectItem::ExprWithAlias { expr: list::function_call("unnest", vec![list]), alias: Ident::new(*column) }
+            let list = any_all_arrays::function_call(&format!("{function}_{column}"), arguments.clone());
+            SelectItem::ExprWithAlias {
+                expr: any_all_arrays::function_call("unnest", vec![list]),
+                alias: Ident::new(*column),
+            }
         });
         return Ok(derived_table(items.collect(), alias, column, lateral));
     }
     // UNNEST of several arrays has a column for each.
     let lists: Vec<Expr> = if function == "unnest" {
         arguments
-    } else if LIST_VALUED.contains(&function.as_str()) {
-        vec![list::function_call(&format!("{function}{LIST_SUFFIX}"), arguments)]
+    } else if SET_RETURNING_FUNCTIONS.contains(&function.as_str()) {
+        vec![any_all_arrays::function_call(&format!("{function}{LIST_SUFFIX}"), arguments)]
     } else {
         let value = SelectItem::ExprWithAlias { expr: call_of(name, arguments), alias: column.clone() };
         return Ok(derived_table(vec![value], alias, column, lateral));
@@ -136,7 +140,7 @@ fn derive_table(
         .enumerate()
         .map(|(at, array)| {
             let alias = if at == 0 { column.clone() } else { Ident::new(format!("{}_{}", column.value, at + 1)) };
-            SelectItem::ExprWithAlias { expr: list::function_call("unnest", vec![array.clone()]), alias }
+            SelectItem::ExprWithAlias { expr: any_all_arrays::function_call("unnest", vec![array.clone()]), alias }
         })
         .collect();
     if with_ordinality {
@@ -144,9 +148,9 @@ fn derive_table(
             return Err(SqlError::unsupported("WITH ORDINALITY over several arrays"));
         };
         let one = Expr::Value(Value::Number("1".to_owned(), false).into());
-        let subscripts = list::function_call("generate_subscripts_list", vec![array.clone(), one]);
+        let subscripts = any_all_arrays::function_call("generate_subscripts_list", vec![array.clone(), one]);
         items.push(SelectItem::ExprWithAlias {
-            expr: list::function_call("unnest", vec![subscripts]),
+            expr: any_all_arrays::function_call("unnest", vec![subscripts]),
             alias: Ident::new("ordinality"),
         });
     }
@@ -160,7 +164,7 @@ fn derived_table(mut items: Vec<SelectItem>, alias: Option<TableAlias>, name: Id
 }
 
 fn call_of(name: &ObjectName, arguments: Vec<Expr>) -> Expr {
-    match list::function_call("", arguments) {
+    match any_all_arrays::function_call("", arguments) {
         Expr::Function(Function {
             uses_odbc_syntax,
             parameters,

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem, Value};
 use syntax::Walk;
 
-use super::list;
+use super::any_all_arrays;
 
 /// Rewrites arguments that differ only in a cast to forms with different names: `coalesce(a)` equals `a`.
 pub(super) fn disambiguate(items: &mut [SelectItem]) {
@@ -24,7 +24,7 @@ pub(super) fn disambiguate(items: &mut [SelectItem]) {
                 }
                 for _ in 0..at {
                     let inner = std::mem::replace(argument, Expr::Value(Value::Null.into()));
-                    *argument = list::function_call("coalesce", vec![inner]);
+                    *argument = any_all_arrays::function_call("coalesce", vec![inner]);
                 }
             }
             ControlFlow::<()>::Continue(())

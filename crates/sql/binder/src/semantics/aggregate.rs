@@ -12,7 +12,7 @@ use types::{Condition, SqlError, SqlType};
 
 use super::expr_type::type_of;
 use super::lazy_evaluation::evaluate_if;
-use super::resolve::{ExprResolver, to_comparison_key};
+use super::type_resolution::{ExprResolver, to_comparison_key};
 
 impl ExprResolver<'_> {
     pub(super) fn resolve_aggregate(&self, mut call: AggregateFunction) -> Result<Expr> {

@@ -11,12 +11,12 @@ use datafusion::logical_expr::Expr;
 use functions::{external, first_not_null, is_coalesce, is_first_not_null, may_fail};
 use session_context::EvaluationContext;
 use types::SqlType;
-use types::stack::too_complex_error;
+use types::stack_limit::too_complex_error;
 
 use super::duplication_limit::is_cheap;
 
 /// Nesting limit of calls that become CASEs.
-const LEVELS_MAX: usize = 8;
+const COALESCE_LEVELS_MAX: usize = 8;
 
 /// Replaces arguments that are COALESCE calls by the arguments of these.
 pub(super) fn flatten_arguments(args: Vec<Expr>) -> Vec<Expr> {
@@ -44,7 +44,7 @@ pub(super) fn eager_coalesce(
     }
     for later in args.iter().skip(1) {
         if !is_cheap(later) || may_fail(later)? {
-            return if levels < LEVELS_MAX { Ok(None) } else { Err(external(too_complex_error())) };
+            return if levels < COALESCE_LEVELS_MAX { Ok(None) } else { Err(external(too_complex_error())) };
         }
     }
     Ok(Some(first_not_null(args.to_vec(), common, session)?))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 use functions::cast::{CastKind, is_text, lower_cast, typed_literal};
-use functions::type_rules::{Operand, plain_type_name, same_base_type, type_beside, unify_types};
+use functions::type_rules::{Operand, operand_type_beside, plain_type_name, same_base_type, unify_types};
 use functions::{comparison_key, external, missing_operator};
 use session_context::EvaluationContext;
 use types::numeric::{self, NumericPrecision};
@@ -54,7 +54,7 @@ pub(crate) fn cast_to_comparable(
     right: TypedExpr,
     session: &Arc<EvaluationContext>,
 ) -> Result<(Expr, Expr)> {
-    let (left, right, sql_type) = unify(operator, left, right, session)?;
+    let (left, right, sql_type) = cast_to_comparison_type(operator, left, right, session)?;
     check_element_type(&sql_type)?;
     match comparison_key(&sql_type) {
         Some(key) => Ok((key(left, session)?, key(right, session)?)),
@@ -76,7 +76,7 @@ pub(super) fn check_element_type(sql_type: &SqlType) -> Result<()> {
 }
 
 /// Casts both sides to the type they are compared in.
-fn unify(
+fn cast_to_comparison_type(
     operator: &str,
     left: TypedExpr,
     right: TypedExpr,
@@ -109,7 +109,7 @@ fn unify(
 /// Returns the type in which two operands are compared; `None` if PostgreSQL has no such operator.
 ///
 /// # Errors
-/// Those of [`type_beside`].
+/// Those of [`operand_type_beside`].
 pub(crate) fn comparison_type(left: Operand<'_>, right: Operand<'_>) -> SqlResult<Option<SqlType>> {
     Ok(match (left, right) {
         (Operand::Typed(left), Operand::Typed(right)) => typed_comparison_type(left, right),
@@ -117,7 +117,7 @@ pub(crate) fn comparison_type(left: Operand<'_>, right: Operand<'_>) -> SqlResul
         // `varchar` uses the comparison operators of text.
         (Operand::Typed(SqlType::Varchar(_)), _) | (_, Operand::Typed(SqlType::Varchar(_))) => Some(SqlType::Text),
         (Operand::Typed(known), untyped) | (untyped, Operand::Typed(known)) => {
-            typed_comparison_type(known, &type_beside(known, untyped)?)
+            typed_comparison_type(known, &operand_type_beside(known, untyped)?)
         }
         _ => Some(SqlType::Text),
     })

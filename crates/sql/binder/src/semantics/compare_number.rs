@@ -102,14 +102,14 @@ fn simplify(operator: Operator, position: NumericPosition, range: &NumberRange) 
     Some(match (operator, position) {
         (
             O::Eq | O::NotEq | O::Lt | O::LtEq | O::Gt | O::GtEq | O::IsDistinctFrom | O::IsNotDistinctFrom,
-            P::At(it),
+            P::EqualTo(it),
         ) => Comparison(operator, it),
         (O::Eq, _) => Never,
         (O::NotEq, _) => Always,
         (O::IsDistinctFrom, _) => Constant(true),
         (O::IsNotDistinctFrom, _) => Constant(false),
-        (O::Lt | O::LtEq, P::After(floor)) => Comparison(O::LtEq, floor),
-        (O::Gt | O::GtEq, P::After(floor)) => Comparison(O::Gt, floor),
+        (O::Lt | O::LtEq, P::Between(floor)) => Comparison(O::LtEq, floor),
+        (O::Gt | O::GtEq, P::Between(floor)) => Comparison(O::Gt, floor),
         (O::Lt | O::LtEq, P::Above) => Comparison(O::LtEq, range.greatest),
         (O::Gt | O::GtEq, P::Above) => Comparison(O::Gt, range.greatest),
         (O::Lt | O::LtEq, P::Below) => Comparison(O::Lt, range.least),

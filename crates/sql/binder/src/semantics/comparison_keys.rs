@@ -14,7 +14,7 @@ use session_context::EvaluationContext;
 use super::compare::check_element_type;
 use super::expr_type::type_of;
 use super::grouping_set::{map_grouping_arguments, map_set_keys};
-use super::resolve::{to_comparison_key, with_type_metadata};
+use super::type_resolution::{to_comparison_key, with_type_metadata};
 
 /// Rewrites an aggregation to group by comparison keys.
 pub(super) fn group_by_comparison_keys(aggregate: Aggregate, session: &Arc<EvaluationContext>) -> Result<LogicalPlan> {

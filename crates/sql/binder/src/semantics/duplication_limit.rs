@@ -8,7 +8,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
 use functions::external;
 use session_context::EvaluationContext;
-use types::stack::too_complex_error;
+use types::stack_limit::too_complex_error;
 
 /// Limit on the expression nodes that a statement copies.
 pub(crate) const COPIED_NODES_MAX: usize = 1 << 20;

@@ -68,7 +68,7 @@ impl ExprPlanner for PostgresOperators {
     }
 
     fn plan_struct_literal(&self, _args: Vec<Expr>, _is_named: bool) -> Result<PlannerResult<Vec<Expr>>> {
-        Err(external(SqlError::unsupported("a row value here")))
+        Err(external(SqlError::unsupported("a row value outside of a comparison or IN")))
     }
 
     /// Names arguments with their casts, which DataFusion's names omit: `avg(x)` and `avg(x::float8)` would be one
@@ -97,7 +97,7 @@ impl ExprPlanner for PostgresOperators {
             GetFieldAccess::ListRange { start, stop, stride } if *stride == lit(1_i64) => {
                 self.call("array_slice", vec![expr.expr, *start, *stop]).map(PlannerResult::Planned)
             }
-            _ => Err(external(SqlError::unsupported("this subscript"))),
+            _ => Err(external(SqlError::unsupported("a field access, or an array slice with a step"))),
         }
     }
 }

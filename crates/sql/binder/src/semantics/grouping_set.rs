@@ -38,7 +38,9 @@ impl AnalyzerRule for GroupingSetColumns {
 /// Rewrites an aggregate to group by opaque keys.
 fn hide_keys(aggregate: Aggregate) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
-    let [Expr::GroupingSet(sets)] = group_expr.as_slice() else { unreachable!("veil called without grouping sets") };
+    let [Expr::GroupingSet(sets)] = group_expr.as_slice() else {
+        unreachable!("hide_keys was called for an aggregate without grouping sets")
+    };
     let keys: Vec<Expr> = sets.distinct_expr().into_iter().cloned().collect();
     // Each key has its own relation, so that EXPLAIN shows the key's name.
     let before = Arc::clone(input.schema());

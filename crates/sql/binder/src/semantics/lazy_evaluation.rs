@@ -4,8 +4,9 @@
 //! DataFusion turns a CASE of conditions into AND and OR, and evaluates both sides of these for all rows. A division
 //! that fails in a row excluded by an earlier condition would be an error that PostgreSQL does not raise.
 //!
-//! The functions declare for which values they fail (`functions::Fallibility`). A guard costs a second evaluation of the
-//! conditions that it repeats, and hides a condition from joins and statistics, so AND and OR guard less than the rest:
+//! The functions declare for which values they fail (`functions::Fallibility`). A guard costs a second evaluation of
+//! the conditions that it repeats, and hides a condition from joins and statistics, so AND and OR guard less than the
+//! rest:
 //!
 //! | the right side fails | CASE, COALESCE, FILTER | AND, OR |
 //! |---|---|---|
@@ -31,11 +32,11 @@ use functions::{
 use plan::balance;
 use session_context::EvaluationContext;
 use types::SqlType;
-use types::stack::too_complex_error;
+use types::stack_limit::too_complex_error;
 
 use super::duplication_limit::copy_expr;
 use super::expr_type::type_of;
-use super::resolve::with_type_metadata;
+use super::type_resolution::with_type_metadata;
 
 /// Rewrites the right side of AND or OR, if it needs a guard, to be evaluated only where the left side does not decide.
 pub(super) fn guard_right_side(
@@ -48,8 +49,8 @@ pub(super) fn guard_right_side(
         return Ok(right);
     }
     // Conditions on other relations would prevent pushing the right side below a join.
-    let near = relations(&right);
-    let is_near = |condition: &Expr| relations(condition).is_subset(&near);
+    let near = relation_names(&right);
+    let is_near = |condition: &Expr| relation_names(condition).is_subset(&near);
     let conditions = match operator {
         Operator::And => split_conjunction(left).into_iter().filter(|condition| is_near(condition)).collect(),
         _ if is_near(left) => split_binary(left, Operator::Or),
@@ -67,7 +68,7 @@ pub(super) fn guard_right_side(
         return Ok(right);
     }
     let case = Case::new(None, vec![(Box::new(open), Box::new(right))], Some(Box::new(lit(decided))));
-    Ok(lazy_condition(case, LazyPurpose::Guard))
+    lazy_condition(case, LazyPurpose::Guard)
 }
 
 /// Returns whether the right side of AND or OR is guarded by the left one, as the table above says.
@@ -76,7 +77,7 @@ fn needs_guard(left: &Expr, operator: Operator, right: &Expr) -> Result<bool> {
     if parts.is_empty() {
         return Ok(false);
     }
-    let is_local = relations(right).len() <= 1 && !reads_other_queries(right)?;
+    let is_local = relation_names(right).len() <= 1 && !reads_other_queries(right)?;
     parts.retain(|(part, degree)| match degree {
         Fallibility::ForSomeValues => true,
         Fallibility::OnOverflow => is_local && !part.column_refs().is_empty(),
@@ -111,8 +112,8 @@ fn reads_other_queries(expr: &Expr) -> Result<bool> {
 /// the guarded one.
 fn without_evaluated<'a>(conditions: &[&'a Expr]) -> Vec<&'a Expr> {
     let Some(last) = conditions.iter().rposition(|condition| is_guarded(condition)) else { return conditions.to_vec() };
-    let asked = relations(conditions[last]);
-    let before = conditions[..last].iter().filter(|condition| !relations(condition).is_subset(&asked));
+    let asked = relation_names(conditions[last]);
+    let before = conditions[..last].iter().filter(|condition| !relation_names(condition).is_subset(&asked));
     before.chain(&conditions[last..]).copied().collect()
 }
 
@@ -152,10 +153,10 @@ pub(super) fn evaluate_if(
     let sql_type = type_of(&argument, schema)?;
     let filter = Box::new(copy_expr(filter, session)?);
     let case = Case::new(None, vec![(filter, Box::new(argument))], None);
-    Ok(match sql_type {
+    match sql_type {
         SqlType::Bool => lazy_condition(case, LazyPurpose::Branches),
-        other => with_type_metadata(Expr::Case(case), &other),
-    })
+        other => Ok(with_type_metadata(Expr::Case(case), &other)),
+    }
 }
 
 /// Builds the COALESCE of conditions whose later arguments may fail; `None` if none of them does.
@@ -173,7 +174,8 @@ pub(super) fn lazy_coalesce(args: &[Expr], session: &EvaluationContext) -> Resul
         Ok((Box::new(is_known), Box::new(arg.clone())))
     };
     let branches = before.iter().map(branch).collect::<Result<_>>()?;
-    Ok(Some(lazy_condition(Case::new(None, branches, Some(Box::new(last.clone()))), LazyPurpose::Branches)))
+    let case = Case::new(None, branches, Some(Box::new(last.clone())));
+    lazy_condition(case, LazyPurpose::Branches).map(Some)
 }
 
 /// Nesting depth of boolean CASEs from which all their branches are evaluated.
@@ -203,13 +205,13 @@ pub(super) fn lower_boolean_case(
     for (when, _) in &case.when_then_expr {
         nesting = nesting.max(Nesting::measure(when, schema)?);
     }
-    if degree != Fallibility::Never && nesting.lazy < LAZY_LEVELS_MAX {
-        return Ok(lazy_condition(case, LazyPurpose::Branches));
+    if degree != Fallibility::Never && nesting.lazy_cases < LAZY_LEVELS_MAX {
+        return lazy_condition(case, LazyPurpose::Branches);
     }
     if degree == Fallibility::ForSomeValues {
         return Err(external(too_complex_error()));
     }
-    if nesting.copied < EAGER_LEVELS_MIN || !copies_conditions(&case) {
+    if nesting.copied_conditions < EAGER_LEVELS_MIN || !copies_conditions(&case) {
         return Ok(Expr::Case(case));
     }
     let branches = case.when_then_expr.into_iter().flat_map(|(when, then)| [*when, *then]);
@@ -231,9 +233,9 @@ fn copies_conditions(case: &Case) -> bool {
 #[derive(Clone, Copy, Default)]
 struct Nesting {
     /// CASEs whose conditions DataFusion copies; calls that evaluate all branches count as [`EAGER_LEVELS_MIN`].
-    copied: usize,
+    copied_conditions: usize,
     /// Lazy CASEs.
-    lazy: usize,
+    lazy_cases: usize,
 }
 
 impl Nesting {
@@ -245,7 +247,7 @@ impl Nesting {
             match expr {
                 Expr::Case(case) => {
                     if copies_conditions(case) && has_conditions_as_results(case, schema)? {
-                        inside.copied += 1;
+                        inside.copied_conditions += 1;
                     }
                     open.extend(case.when_then_expr.iter().map(|(when, _)| (when.as_ref(), inside)));
                     let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
@@ -254,13 +256,13 @@ impl Nesting {
                 // Guards of AND and OR are limited by the nodes that they copy.
                 Expr::ScalarFunction(_) if matches!(as_lazy_condition(expr), Some((LazyPurpose::Branches, _))) => {
                     let Some((_, case)) = as_lazy_condition(expr) else { continue };
-                    inside.lazy += 1;
+                    inside.lazy_cases += 1;
                     open.extend(case.when_then_expr.iter().map(|(when, _)| (when.as_ref(), inside)));
                     let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
                     open.extend(results.chain(&case.expr).map(|part| (part.as_ref(), around)));
                 }
                 Expr::ScalarFunction(call) if is_first_true(&call.func) => {
-                    inside.copied = inside.copied.max(EAGER_LEVELS_MIN);
+                    inside.copied_conditions = inside.copied_conditions.max(EAGER_LEVELS_MIN);
                     open.extend(call.args.iter().map(|part| (part, inside)));
                 }
                 _ => {
@@ -276,7 +278,10 @@ impl Nesting {
     }
 
     fn max(self, other: Self) -> Self {
-        Self { copied: self.copied.max(other.copied), lazy: self.lazy.max(other.lazy) }
+        Self {
+            copied_conditions: self.copied_conditions.max(other.copied_conditions),
+            lazy_cases: self.lazy_cases.max(other.lazy_cases),
+        }
     }
 }
 
@@ -287,6 +292,6 @@ fn has_conditions_as_results(case: &Case, schema: &dyn ExprSchema) -> Result<boo
     }
 }
 
-fn relations(expr: &Expr) -> HashSet<Option<TableReference>> {
+fn relation_names(expr: &Expr) -> HashSet<Option<TableReference>> {
     expr.column_refs().into_iter().map(|column| column.relation.clone()).collect()
 }

@@ -15,7 +15,7 @@ use types::{Condition, SessionZone, SqlError, SqlType};
 use super::aggregate::restore_count_argument;
 use super::expr_type::type_of;
 use super::lazy_evaluation::evaluate_if;
-use super::resolve::{ExprResolver, to_comparison_key};
+use super::type_resolution::{ExprResolver, to_comparison_key};
 use plan::{StandardAggregate, StandardWindow};
 
 impl ExprResolver<'_> {

@@ -14,7 +14,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::copy_options::{self, CopyFormat, CopyOptions, ForcedColumns};
 use super::target::WriteTarget;
-use super::{insert, rows};
+use super::{complete_rows, insert};
 use crate::bind::Binder;
 use crate::query_plan::QueryPlan;
 use crate::statement_plan::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, StatementPlan, WritePlan};
@@ -80,11 +80,11 @@ fn plan_copy_from(
     let source = LogicalPlanBuilder::scan("copy", provider_as_source(Arc::clone(&input) as _), None)
         .and_then(LogicalPlanBuilder::build)
         .map_err(from_datafusion)?;
-    let plan = rows::complete_rows(binder, &target, source, &filled)?;
+    let plan = complete_rows::complete_rows(binder, &target, source, &filled)?;
     let write = WritePlan {
         table: Arc::clone(&target.table),
         changes_before: Vec::new(),
-        input: Some(rows::write_input(binder, &target.table, plan, Vec::new())),
+        input: Some(complete_rows::write_input(binder, &target.table, plan, Vec::new())),
         command_tag: "COPY",
         notices: Vec::new(),
         returning: None,

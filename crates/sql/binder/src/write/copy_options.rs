@@ -1,11 +1,11 @@
 //! Options of COPY: the format of its data.
 
-mod read;
+mod parse;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::read::parse_options;
+pub(crate) use self::parse::parse_options;
 
 /// Validated options of a COPY.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use types::{SqlResult, SqlType};
 
 use super::new_rows::{RowsRead, plan_columns, positions_of};
 use super::target::WriteTarget;
-use super::{references, rows};
+use super::{complete_rows, referential_actions};
 use crate::bind::modification::{Modification, ModificationSource, ReturningRow, target_in_from};
 use crate::bind::{Binder, resolved_types};
 use crate::statement_plan::{Action, ModifyPlan};
@@ -34,12 +34,12 @@ pub fn plan_delete(binder: &Binder<'_>, delete: &Delete, declared: &[Option<SqlT
     let old = target.referenced_columns(binder);
     let columns = plan_columns(&target, &positions_of(&target, &old));
     let (mut input, returning) = binder.plan_modification(&bound, declared, &columns, |plan| {
-        let nothing = target.table.columns.iter().map(|column| rows::null_of_type(&column.sql_type));
+        let nothing = target.table.columns.iter().map(|column| complete_rows::null_of_type(&column.sql_type));
         let nothing = nothing.collect::<SqlResult<Vec<_>>>()?;
         RowsRead::new(binder, &target, plan, bound.other_column_count)?.with_action(Action::Delete, nothing)
     })?;
     input.parameters = resolved_types(input.parameters.into_iter().map(Some).collect())?;
-    let references = references::plan_referential_actions(binder, &target.table, &old)?;
+    let references = referential_actions::plan_referential_actions(binder, &target.table, &old)?;
     let (table, notices) = (Arc::clone(&target.table), Vec::new());
     Ok(ModifyPlan { table, input, old_columns: old, references, returning, command_tag: "DELETE", notices })
 }

@@ -8,7 +8,7 @@ use syntax::statement::{Insert, InsertSource};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::target::WriteTarget;
-use super::{conflict, identity, new_rows, references, rows, values};
+use super::{complete_rows, identity_values, insert_values, new_rows, on_conflict, referential_actions};
 use crate::bind::{Binder, resolved_types};
 use crate::statement_plan::{ConflictPlan, WritePlan};
 
@@ -21,26 +21,33 @@ pub fn plan_insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlT
     let target = WriteTarget::resolve(binder, &insert.table, "insert into")?;
     let table = &target.table;
     let columns = column_positions(table, &insert.columns)?;
-    let arbiters = insert.on_conflict.as_ref().map(|it| conflict::arbiters(table, it)).transpose()?;
+    let arbiters = insert.on_conflict.as_ref().map(|it| on_conflict::arbiters(table, it)).transpose()?;
     let is_named = !insert.columns.is_empty();
     let (source, filled, parameters) = match &insert.source {
-        InsertSource::DefaultValues => (values::one_row(), Vec::new(), Vec::new()),
-        InsertSource::Query(query) => match values::values_rows(query) {
+        InsertSource::DefaultValues => (insert_values::one_row(), Vec::new(), Vec::new()),
+        InsertSource::Query(query) => match insert_values::values_rows(query) {
             Some(written) => {
-                let rows =
-                    values::plan_values(binder, table, &columns, is_named, &written, declared, insert.overriding)?;
+                let rows = insert_values::plan_values(
+                    binder,
+                    table,
+                    &columns,
+                    is_named,
+                    &written,
+                    declared,
+                    insert.overriding,
+                )?;
                 (rows.plan, rows.filled, rows.parameters)
             }
             None => {
                 let declared = infer_item_types(query, table, &columns, declared);
                 let bound = binder.plan_query_part(query, &declared)?;
-                let filled = values::filled_positions(&columns, bound.columns.len(), is_named)?;
-                let filled = identity::filled_positions(table, filled, insert.overriding)?;
+                let filled = insert_values::filled_positions(&columns, bound.columns.len(), is_named)?;
+                let filled = identity_values::filled_positions(table, filled, insert.overriding)?;
                 (bound.plan, filled, bound.parameters)
             }
         },
     };
-    let rows = rows::complete_rows(binder, &target, source, &filled)?;
+    let rows = complete_rows::complete_rows(binder, &target, source, &filled)?;
     let with = match &insert.source {
         InsertSource::Query(query) => query.with.as_ref(),
         InsertSource::DefaultValues => None,
@@ -49,13 +56,14 @@ pub fn plan_insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlT
     // Parameter types left open by one part of the statement may be inferred by a later one.
     let mut known: Vec<Option<SqlType>> = parameters.iter().cloned().map(Some).collect();
     let written = insert.on_conflict.as_ref().and_then(|on_conflict| on_conflict.update.as_ref());
-    let update = written.map(|written| conflict::plan_update(binder, &target, alias, with, written, returning, &known));
+    let update =
+        written.map(|written| on_conflict::plan_update(binder, &target, alias, with, written, returning, &known));
     let mut update = update.transpose()?;
     if let Some(update) = &update {
         known = update.plan.parameters.iter().cloned().map(Some).collect();
     }
     let (mut input, returning) = match returning {
-        None => (rows::write_input(binder, table, rows, parameters), None),
+        None => (complete_rows::write_input(binder, table, rows, parameters), None),
         Some(returning) => {
             let (made, changed) = (new_rows::with_null_old_values(&target, rows)?, target.with_alias(alias));
             let (input, returning) =
@@ -69,7 +77,7 @@ pub fn plan_insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlT
         update.plan.parameters.clone_from(&input.parameters);
     }
     let referred = update.as_ref().map_or(&[][..], |update| update.old_columns.as_slice());
-    let references = references::plan_referential_actions(binder, table, referred)?;
+    let references = referential_actions::plan_referential_actions(binder, table, referred)?;
     Ok(WritePlan {
         table: Arc::clone(table),
         changes_before: Vec::new(),
@@ -117,7 +125,7 @@ fn infer_item_types(
     if let SetExpr::Select(select) = query.body.as_ref() {
         for (item, position) in select.projection.iter().zip(columns) {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                values::infer_parameter_type(expr, &table.columns[*position].sql_type, &mut types);
+                insert_values::infer_parameter_type(expr, &table.columns[*position].sql_type, &mut types);
             }
         }
     }

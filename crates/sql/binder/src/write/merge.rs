@@ -13,11 +13,11 @@ use syntax::Walk;
 use syntax::statement::{Merge, MergeAction, MergeClause, MergeWhen, is_default};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
+use super::insert_values::infer_parameter_type;
 use super::new_rows::{MergeClauses, RowsRead, plan_columns, positions_of};
 use super::set_clause::{AssignedExpr, NewValue, SetClause};
 use super::target::WriteTarget;
-use super::values::infer_parameter_type;
-use super::{identity, insert, references, values};
+use super::{identity_values, insert, insert_values, referential_actions};
 use crate::bind::modification::{
     Clause, MergeComposition, Modification, ModificationSource, ReturningRow, RowPresence, ValueKind, WrittenValue,
     target_in_from,
@@ -62,7 +62,7 @@ pub fn plan_merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlType
         values,
         merge: Some(MergeComposition {
             compose: &compose,
-            marks_source: has_clause(merge, MergeWhen::NotMatchedBySource),
+            needs_source_presence: has_clause(merge, MergeWhen::NotMatchedBySource),
         }),
         returning: merge.returning.as_ref(),
         returning_row: ReturningRow::OldIfDeleted,
@@ -71,7 +71,7 @@ pub fn plan_merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlType
         RowsRead::new(binder, &target, plan, bound.other_column_count)?.apply_merge_clauses(&clauses)
     })?;
     input.parameters = resolved_types(input.parameters.into_iter().map(Some).collect())?;
-    let references = references::plan_referential_actions(binder, &target.table, &old)?;
+    let references = referential_actions::plan_referential_actions(binder, &target.table, &old)?;
     let (table, notices) = (Arc::clone(&target.table), Vec::new());
     Ok(ModifyPlan { table, input, old_columns: old, references, returning, command_tag: "MERGE", notices })
 }
@@ -102,7 +102,7 @@ fn resolve_clause(
             let positions = insert::column_positions(table, columns)?;
             let written = values.as_deref().unwrap_or_default();
             let filled = match values {
-                Some(_) => values::filled_positions(&positions, written.len(), !columns.is_empty())?,
+                Some(_) => insert_values::filled_positions(&positions, written.len(), !columns.is_empty())?,
                 None => Vec::new(),
             };
             let mut made = ResolvedClause {
@@ -112,7 +112,7 @@ fn resolve_clause(
             };
             for (position, value) in filled.into_iter().zip(written).filter(|(_, value)| !is_default(value)) {
                 let column = &table.columns[position];
-                if identity::is_ignored(column, *overriding)? {
+                if identity_values::is_ignored(column, *overriding)? {
                     continue;
                 }
                 infer_parameter_type(value, &column.sql_type, parameters);

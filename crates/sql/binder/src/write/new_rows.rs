@@ -10,8 +10,8 @@ use functions::error::from_datafusion;
 use plan::{ROW_ID, ROW_POSITION};
 use types::{ColumnId, SqlResult, SqlType};
 
-use super::assign::cast_for_assignment;
-use super::rows;
+use super::assignment_cast::cast_for_assignment;
+use super::complete_rows;
 use super::set_clause::NewValue;
 use super::target::WriteTarget;
 use crate::bind::Binder;
@@ -37,7 +37,7 @@ impl<'a> RowsRead<'a> {
         plan: LogicalPlan,
         others: usize,
     ) -> SqlResult<Self> {
-        let types = rows::column_types(&plan)?;
+        let types = complete_rows::column_types(&plan)?;
         let names = ModificationColumns::for_table(&target.table);
         Ok(Self { binder, target, names, plan, other_column_count: others, types })
     }
@@ -50,8 +50,8 @@ impl<'a> RowsRead<'a> {
         let column = &self.target.table.columns[position];
         match new {
             NewValue::Unchanged => Ok(column_ref(&self.names.old(position))),
-            NewValue::Null => rows::null_of_type(&column.sql_type),
-            NewValue::Default => rows::column_default(self.binder, column),
+            NewValue::Null => complete_rows::null_of_type(&column.sql_type),
+            NewValue::Default => complete_rows::column_default(self.binder, column),
             NewValue::Value(at) => {
                 let from = &self.types[2 + self.target.table.columns.len() + self.other_column_count + at];
                 cast_for_assignment(
@@ -77,10 +77,10 @@ impl<'a> RowsRead<'a> {
         made.extend(new.into_iter().zip(columns).map(|(value, column)| value.alias(&column.name)));
         made.extend((0..columns.len()).map(|at| column_ref(&names.old(at))));
         made.extend((0..self.other_column_count).map(|at| column_ref(&names.other(at))));
-        let made = rows::build_projection(made, self.plan)?;
+        let made = complete_rows::build_projection(made, self.plan)?;
         match action {
             Action::Delete | Action::Nothing => Ok(made),
-            Action::Insert | Action::Update => rows::add_constraint_check(self.binder, self.target, made),
+            Action::Insert | Action::Update => complete_rows::add_constraint_check(self.binder, self.target, made),
         }
     }
 }
@@ -142,8 +142,8 @@ impl RowsRead<'_> {
         made.extend((0..columns.len()).map(|at| column_ref(&names.old(at))));
         made.extend((0..self.other_column_count).map(|at| column_ref(&names.other(at))));
         let is_delete = || Box::new(column_ref(&action_number).eq(action(&Action::Delete)));
-        let made = rows::build_projection(made, self.plan)?;
-        let made = rows::add_constraint_check_unless(self.binder, self.target, made, Some(*is_delete()))?;
+        let made = complete_rows::build_projection(made, self.plan)?;
+        let made = complete_rows::add_constraint_check_unless(self.binder, self.target, made, Some(*is_delete()))?;
         let mut kept: Vec<Expr> = made.schema().columns().into_iter().map(Expr::Column).collect();
         for (at, column) in columns.iter().enumerate() {
             let branch = (is_delete(), Box::new(column_ref(&names.old(at))));
@@ -155,7 +155,7 @@ impl RowsRead<'_> {
         let said = words.iter().map(|(it, said)| (Box::new(action(it)), Box::new(word(said)))).collect();
         let said = Expr::Case(Case::new(Some(Box::new(column_ref(&action_number))), said, None));
         kept.push(with_type_metadata(said, &SqlType::Text).alias(names.merge_action()));
-        rows::build_projection(kept, made)
+        complete_rows::build_projection(kept, made)
     }
 }
 
@@ -175,9 +175,9 @@ pub(super) fn with_null_old_values(target: &WriteTarget, rows: LogicalPlan) -> S
     let columns = &target.table.columns;
     let mut made: Vec<Expr> = columns.iter().map(|column| column_ref(&column.name)).collect();
     for (at, column) in columns.iter().enumerate() {
-        made.push(rows::null_of_type(&column.sql_type)?.alias(names.old(at)));
+        made.push(complete_rows::null_of_type(&column.sql_type)?.alias(names.old(at)));
     }
-    rows::build_projection(made, rows)
+    complete_rows::build_projection(made, rows)
 }
 
 pub(super) fn column_ref(name: &str) -> Expr {

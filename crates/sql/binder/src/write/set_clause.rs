@@ -5,8 +5,8 @@ use datafusion::sql::sqlparser::ast::{Expr, Query};
 use syntax::statement::{AssignedValue, Assignment, is_default};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::identity;
-use super::values::infer_parameter_type;
+use super::identity_values;
+use super::insert_values::infer_parameter_type;
 use crate::bind::modification::{Clause, RowColumn, ValueKind, WrittenValue};
 
 /// New value of a column.
@@ -80,7 +80,7 @@ impl SetClause {
                 assigned.columns[position] = if is_default(&value) {
                     NewValue::Default
                 } else {
-                    identity::refuse_update(column)?;
+                    identity_values::refuse_update(column)?;
                     infer_parameter_type(&value, &column.sql_type, parameters);
                     assigned.values.push(AssignedExpr { expr: value, row_column });
                     NewValue::Value(first + assigned.values.len() - 1)

@@ -6,7 +6,7 @@ use syntax::statement::Update;
 use types::{SqlResult, SqlType};
 
 use super::new_rows::{RowsRead, plan_columns, positions_of};
-use super::references;
+use super::referential_actions;
 use super::set_clause::SetClause;
 use super::target::WriteTarget;
 use crate::bind::modification::{Clause, Modification, ModificationSource, ReturningRow, target_in_from};
@@ -45,7 +45,7 @@ pub fn plan_update(binder: &Binder<'_>, update: &Update, declared: &[Option<SqlT
         read.with_action(Action::Update, new)
     })?;
     input.parameters = resolved_types(input.parameters.into_iter().map(Some).collect())?;
-    let references = references::plan_referential_actions(binder, &target.table, &old)?;
+    let references = referential_actions::plan_referential_actions(binder, &target.table, &old)?;
     let (table, notices) = (Arc::clone(&target.table), Vec::new());
     Ok(ModifyPlan { table, input, old_columns: old, references, returning, command_tag: "UPDATE", notices })
 }

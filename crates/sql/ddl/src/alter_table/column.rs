@@ -6,9 +6,9 @@ use syntax::statement::{ColumnConstraintKind, ColumnDefinition};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::Alteration;
-use crate::comment::undefined_column;
+use crate::comment_on::undefined_column;
 use crate::create_table::column_constraints;
-use crate::{column, constraint, dependency, name};
+use crate::{column_definition, constraint, drop_dependents, name_resolution};
 
 /// Values of a new column in existing rows.
 enum ExistingRowValues {
@@ -30,10 +30,10 @@ impl Alteration<'_> {
             self.notices.push(SqlError::new(Condition::DuplicateColumn, format!("{message}, skipping")));
             return Ok(());
         }
-        column::refuse_system_name(name)?;
-        column::refuse_too_many(self.table.columns.len() + 1)?;
-        let column::NewColumn { column: mut added, sequence } =
-            column::build_column(self.binder, &self.table.name, definition)?;
+        column_definition::refuse_system_name(name)?;
+        column_definition::refuse_too_many(self.table.columns.len() + 1)?;
+        let column_definition::NewColumn { column: mut added, sequence } =
+            column_definition::build_column(self.binder, &self.table.name, definition)?;
         added.id = ColumnId(self.table.next_column);
         self.table.next_column += 1;
         match sequence {
@@ -99,7 +99,7 @@ impl Alteration<'_> {
         }
         let mut dependants = self.context().snapshot.column_dependants(self.old.oid, id);
         dependants.extend(self.self_references_to(id));
-        let what = format!("column {name} of table {}", name::display_name(self.context(), self.old.oid));
+        let what = format!("column {name} of table {}", name_resolution::display_name(self.context(), self.old.oid));
         self.drop_dependants(dependants, &what, &what, cascade)?;
         self.table.constraints.retain(|constraint| !constraint.kind.columns().contains(&id));
         self.table.indexes.retain(|index| !index.all_columns().contains(&id));
@@ -116,11 +116,11 @@ impl Alteration<'_> {
         cascade: bool,
     ) -> SqlResult<()> {
         let context = self.context();
-        let dependencies = dependency::dependants_of_part(context, dependants, on);
+        let dependencies = drop_dependents::dependants_of_part(context, dependants, on);
         if !cascade && !dependencies.is_empty() {
-            return Err(dependency::drop_refusal(what, &dependencies));
+            return Err(drop_dependents::drop_refusal(what, &dependencies));
         }
-        self.notices.extend(dependency::cascade_notice(&dependencies));
+        self.notices.extend(drop_dependents::cascade_notice(&dependencies));
         let mut views: Vec<Oid> = Vec::new();
         for dependency in dependencies {
             match dependency.dependant {
@@ -170,7 +170,7 @@ impl Alteration<'_> {
     pub(super) fn set_default(&mut self, name: &str, default: Option<&Expr>) -> SqlResult<()> {
         self.refuse_identity(name, default.is_none())?;
         let sql_type = self.column(name)?.sql_type.clone();
-        let default = default.map(|default| column::default_text(self.binder, name, default, &sql_type));
+        let default = default.map(|default| column_definition::default_text(self.binder, name, default, &sql_type));
         let (default, sequences) = default.transpose()?.flatten().unzip();
         let column = self.column(name)?;
         column.default = default;

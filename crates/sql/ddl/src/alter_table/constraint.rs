@@ -7,7 +7,7 @@ use syntax::statement::TableConstraint;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::Alteration;
-use crate::{constraint, name};
+use crate::{constraint, name_resolution};
 
 impl Alteration<'_> {
     pub(super) fn add_constraint(&mut self, constraint: &TableConstraint) -> SqlResult<()> {
@@ -73,7 +73,8 @@ impl Alteration<'_> {
         let dropped = self.table.constraints.remove(index);
         if dropped.kind.is_key() {
             let references = self.references_to(dropped.kind.columns());
-            let what = format!("constraint {name} on table {}", name::display_name(self.context(), self.old.oid));
+            let what =
+                format!("constraint {name} on table {}", name_resolution::display_name(self.context(), self.old.oid));
             self.drop_dependants(references, &what, &format!("index {name}"), cascade)?;
         }
         Ok(())

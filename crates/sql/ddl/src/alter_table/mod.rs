@@ -1,18 +1,18 @@
 //! ALTER TABLE and ALTER VIEW: the actions are applied to a copy of the table one after the other, in the order of
 //! PostgreSQL's passes, and constraints on existing rows are checked at the end.
 //!
-//! - `column.rs`, `retype.rs`, `identity.rs`: actions on columns,
+//! - `column.rs`, `column_type.rs`, `identity.rs`: actions on columns,
 //! - `constraint.rs`: actions on constraints; `row_check.rs`: checks of existing rows, and values for new columns,
 //! - `rename.rs`: new names and schemas,
-//! - `view.rs`: actions on views.
+//! - `alter_view.rs`: actions on views.
 
+mod alter_view;
 mod column;
+mod column_type;
 mod constraint;
 mod identity;
 mod rename;
-mod retype;
 mod row_check;
-mod view;
 
 pub(super) use self::rename::refuse_existing_in;
 
@@ -24,8 +24,8 @@ use session_context::StatementContext;
 use syntax::statement::{AlterAction, AlterTable};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
-use super::name::{self, ResolvedRelation};
-use super::{placement, storage_parameter};
+use super::name_resolution::{self, ResolvedRelation};
+use super::{distribution_clauses, storage_parameter};
 
 /// Applies the actions to a table or view, all or none.
 ///
@@ -34,8 +34,8 @@ use super::{placement, storage_parameter};
 pub fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<DefinePlan> {
     let context = binder.context();
     let tag = if alter.is_view { "ALTER VIEW" } else { "ALTER TABLE" };
-    let Some(found) = name::resolve_relation(context, &alter.name)? else {
-        let missing = name::undefined_relation(&alter.name);
+    let Some(found) = name_resolution::resolve_relation(context, &alter.name)? else {
+        let missing = name_resolution::undefined_relation(&alter.name);
         if !alter.if_exists {
             return Err(missing);
         }
@@ -44,26 +44,26 @@ pub fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<DefineP
     };
     let mut plan = match found {
         ResolvedRelation::Table(table) if !alter.is_view => {
-            name::check_owner(context, table.owner, "table", &table.name)?;
+            name_resolution::check_owner(context, table.owner, "table", &table.name)?;
             apply_actions(binder, &table, &alter.actions)?
         }
         ResolvedRelation::External(table) if !alter.is_view => {
-            name::check_owner(context, table.owner, "table", &table.name)?;
+            name_resolution::check_owner(context, table.owner, "table", &table.name)?;
             refuse_on_external(&table, &alter.actions)?;
             apply_actions(binder, &table, &alter.actions)?
         }
         ResolvedRelation::View(view) => {
-            name::check_owner(context, view.owner, "view", &view.name)?;
-            view::alter_view(context, &view, &alter.actions)?
+            name_resolution::check_owner(context, view.owner, "view", &view.name)?;
+            alter_view::alter_view(context, &view, &alter.actions)?
         }
-        ResolvedRelation::SystemTable => return Err(name::system_table_error(&alter.name)),
+        ResolvedRelation::SystemTable => return Err(name_resolution::system_table_error(&alter.name)),
         ResolvedRelation::Table(_)
         | ResolvedRelation::External(_)
         | ResolvedRelation::Sequence(_)
         | ResolvedRelation::Key
         | ResolvedRelation::Index(..) => {
             let kind = if alter.is_view { "view" } else { "table" };
-            return Err(name::wrong_kind_error(name::split_name(context, &alter.name)?.1, kind));
+            return Err(name_resolution::wrong_kind_error(name_resolution::split_name(context, &alter.name)?.1, kind));
         }
     };
     tag.clone_into(&mut plan.command_tag);
@@ -90,7 +90,7 @@ fn refuse_on_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
 
 fn apply_actions(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
     let mut ordered: Vec<&AlterAction> = actions.iter().collect();
-    ordered.sort_by_key(|action| pass(action));
+    ordered.sort_by_key(|action| postgres_pass(action));
     let mut alteration = Alteration::new(binder, table);
     for action in ordered {
         alteration.apply(action)?;
@@ -99,7 +99,7 @@ fn apply_actions(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction
 }
 
 /// Returns the pass of PostgreSQL in which an action is applied.
-fn pass(action: &AlterAction) -> u8 {
+fn postgres_pass(action: &AlterAction) -> u8 {
     match action {
         AlterAction::DropColumn { .. }
         | AlterAction::DropConstraint { .. }
@@ -176,17 +176,18 @@ impl<'a> Alteration<'a> {
             AlterAction::RenameTo(to) => self.rename_to(&to.value),
             AlterAction::SetSchema(schema) => self.set_schema(&schema.value),
             AlterAction::OwnerTo(role) => {
-                let owner = name::resolve_new_owner(self.context(), role)?.oid;
+                let owner = name_resolution::resolve_new_owner(self.context(), role)?.oid;
                 self.table.owner = owner;
                 self.for_each_sequence(|sequence| sequence.owner = owner);
                 Ok(())
             }
             AlterAction::SetDistribution(distribution) => {
-                self.table.distribution = placement::resolve_distribution(&self.table, distribution)?;
+                self.table.distribution = distribution_clauses::resolve_distribution(&self.table, distribution)?;
                 Ok(())
             }
             AlterAction::SetOrder(order) => {
-                let order = order.as_ref().map(|order| placement::resolve_order(&self.table, order)).transpose()?;
+                let order =
+                    order.as_ref().map(|order| distribution_clauses::resolve_order(&self.table, order)).transpose()?;
                 self.table.order = order.unwrap_or_default();
                 Ok(())
             }

@@ -4,14 +4,14 @@ use catalog::ConstraintKind;
 use types::{Condition, SqlError, SqlResult};
 
 use super::Alteration;
-use crate::{column, constraint, expression_text, name, view_text};
+use crate::{column_definition, constraint, expression_text, name_resolution, view_text};
 
 impl Alteration<'_> {
     pub(super) fn rename_to(&mut self, to: &str) -> SqlResult<()> {
         let state = &self.context().snapshot;
-        let schema = name::existing_schema(self.context(), &self.schema_name())?;
-        name::check_can_create_in(self.context(), &schema, to)?;
-        name::check_name_unused(state, &schema, to)?;
+        let schema = name_resolution::existing_schema(self.context(), &self.schema_name())?;
+        name_resolution::check_can_create_in(self.context(), &schema, to)?;
+        name_resolution::check_name_unused(state, &schema, to)?;
         let moved = view_text::RelationName { schema: &schema.name, name: to };
         self.changes_before.extend(view_text::rewrite_for_moved_relation(state, self.old.oid, &moved)?);
         to.clone_into(&mut self.table.name);
@@ -20,12 +20,12 @@ impl Alteration<'_> {
 
     pub(super) fn set_schema(&mut self, to: &str) -> SqlResult<()> {
         let context = self.context();
-        let schema = name::existing_schema(context, to)?;
+        let schema = name_resolution::existing_schema(context, to)?;
         if schema.oid == self.old.schema {
             return Ok(());
         }
-        name::refuse_temporary_move(context, self.old.schema, &schema)?;
-        name::check_can_create_in(context, &schema, &self.table.name)?;
+        name_resolution::refuse_temporary_move(context, self.old.schema, &schema)?;
+        name_resolution::check_can_create_in(context, &schema, &self.table.name)?;
         refuse_existing_in(context, &schema.name, &self.table.name)?;
         for key in self.table.constraints.iter().filter(|constraint| constraint.kind.is_key()) {
             refuse_existing_in(context, &schema.name, &key.name)?;
@@ -48,7 +48,7 @@ impl Alteration<'_> {
             let message = format!("column \"{to}\" of relation \"{}\" already exists", self.table.name);
             return Err(SqlError::new(Condition::DuplicateColumn, message));
         }
-        column::refuse_system_name(to)?;
+        column_definition::refuse_system_name(to)?;
         let state = &self.context().snapshot;
         self.changes_before.extend(view_text::rewrite_for_renamed_column(state, self.old.oid, from, to)?);
         for constraint in &mut self.table.constraints {
@@ -67,8 +67,8 @@ impl Alteration<'_> {
         };
         if self.table.constraints[index].kind.is_key() {
             let schema = self.schema_name();
-            if name::find_relation_in(&self.context().snapshot, &schema, to).is_some() {
-                return Err(name::duplicate_relation(to));
+            if name_resolution::find_relation_in(&self.context().snapshot, &schema, to).is_some() {
+                return Err(name_resolution::duplicate_relation(to));
             }
         } else if self.table.constraints.iter().any(|constraint| constraint.name == to) {
             return Err(constraint::duplicate_constraint(to, &self.table.name));
@@ -88,7 +88,7 @@ pub(crate) fn refuse_existing_in(
     schema: &str,
     name: &str,
 ) -> SqlResult<()> {
-    if name::find_relation_in(&context.snapshot, schema, name).is_none() {
+    if name_resolution::find_relation_in(&context.snapshot, schema, name).is_none() {
         return Ok(());
     }
     let message = format!("relation \"{name}\" already exists in schema \"{schema}\"");

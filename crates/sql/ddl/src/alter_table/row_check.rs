@@ -10,7 +10,7 @@ use syntax::statement::{AssignedValue, Assignment, ModifiedTable, Update};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Alteration;
-use crate::{key_check, name};
+use crate::{key_check, name_resolution};
 
 /// Returns the queries that must find no row before the changes are applied.
 ///
@@ -61,7 +61,7 @@ pub(super) fn plan_fill(alteration: &Alteration<'_>) -> SqlResult<Box<ModifyPlan
         columns: vec![Ident::with_quote('"', &column.name)],
         value: AssignedValue::Single(Box::new(Expr::Identifier(Ident::new("default")))),
     });
-    let name = name::qualified(schema_name(alteration), &alteration.table.name);
+    let name = name_resolution::qualified(schema_name(alteration), &alteration.table.name);
     let update = Update {
         with: None,
         target: ModifiedTable { name, alias: None },
@@ -80,7 +80,7 @@ fn not_null_check(alteration: &Alteration<'_>, old: &Column, column: &Column) ->
     if rows.fresh.is_empty() && rows.own_rows.is_empty() && rows.shards.summary(old).nulls == 0 {
         return Ok(None);
     }
-    let condition = format!("{} IS NULL", name::ident(&old.name));
+    let condition = format!("{} IS NULL", name_resolution::ident(&old.name));
     let query = plan_row_query(alteration, context, &alteration.old.name, &condition)?;
     Ok(Some(NoRowCheck { query, violation: null_violation(alteration, column) }))
 }
@@ -124,17 +124,19 @@ fn plan_row_query(
     table: &str,
     condition: &str,
 ) -> SqlResult<QueryPlan> {
-    let table = name::qualified(schema_name(alteration), table);
+    let table = name_resolution::qualified(schema_name(alteration), table);
     key_check::plan_query(alteration.binder, context, &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"))
 }
 
 /// Returns the type of an expression over the existing rows.
 pub(super) fn expression_type(alteration: &Alteration<'_>, expression: &Expr) -> SqlResult<SqlType> {
-    let table = name::qualified(schema_name(alteration), &alteration.old.name);
+    let table = name_resolution::qualified(schema_name(alteration), &alteration.old.name);
     let plan =
         key_check::plan_query(alteration.binder, alteration.context(), &format!("SELECT {expression} FROM {table}"))?;
     let column = plan.columns.into_iter().next();
-    column.map(|column| column.sql_type).ok_or_else(|| SqlError::internal("the query for a USING type has no column"))
+    column.map(|column| column.sql_type).ok_or_else(|| {
+        SqlError::internal("the query that determines the type of an ALTER COLUMN USING expression has no column")
+    })
 }
 
 fn schema_name<'a>(alteration: &'a Alteration<'_>) -> &'a str {

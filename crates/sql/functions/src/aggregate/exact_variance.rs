@@ -7,48 +7,49 @@ use arrow::datatypes::{Decimal256Type, Int64Type, i256};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
-use super::total::TotalValue;
+use super::running_total::TotalValue;
 use super::variance::VarianceKind;
 use crate::arithmetic::overflow;
 use crate::external;
 
 /// Scale of results.
-pub(super) const SCALE: u8 = 16;
+pub(super) const RESULT_SCALE: u8 = 16;
 
 /// Exact count, sum and sum of squares.
 #[derive(Debug, Clone)]
 pub(super) struct ExactVariance {
-    moment: VarianceKind,
+    kind: VarianceKind,
     scale: u8,
     count: i64,
     sum: i256,
-    squares: i256,
+    sum_of_squares: i256,
 }
 
 impl ExactVariance {
     /// Creates an empty accumulator for values of scale `scale`.
-    pub(super) fn new(moment: VarianceKind, scale: u8) -> Self {
-        Self { moment, scale, count: 0, sum: i256::ZERO, squares: i256::ZERO }
+    pub(super) fn new(kind: VarianceKind, scale: u8) -> Self {
+        Self { kind, scale, count: 0, sum: i256::ZERO, sum_of_squares: i256::ZERO }
     }
 
     fn add(&mut self, value: i128) -> Result<()> {
         let value = i256::from_i128(value);
         self.count += 1;
         self.sum = self.sum.wrapping_add(value);
-        self.squares = self.squares.checked_add(value.wrapping_mul(value)).ok_or_else(|| external(overflow()))?;
+        self.sum_of_squares =
+            self.sum_of_squares.checked_add(value.wrapping_mul(value)).ok_or_else(|| external(overflow()))?;
         Ok(())
     }
 
     /// Returns the result; `None` for too few values.
     fn value(&self) -> Result<Option<i128>> {
-        if self.count < if self.moment.is_sample() { 2 } else { 1 } {
+        if self.count < if self.kind.is_sample() { 2 } else { 1 } {
             return Ok(None);
         }
         if let Some(value) = self.result() {
             return Ok(Some(value));
         }
         let estimate = self.float_value().ok_or_else(|| external(overflow()))?;
-        let digits = types::numeric::NumericPrecision::new(38, SCALE);
+        let digits = types::numeric::NumericPrecision::new(38, RESULT_SCALE);
         crate::cast::float_to_numeric(estimate, 16, digits).map_err(external).map(Some)
     }
 
@@ -56,15 +57,15 @@ impl ExactVariance {
     /// `None` if an intermediate value overflows.
     fn result(&self) -> Option<i128> {
         let count = i256::from_i128(self.count.into());
-        let spread = count.checked_mul(self.squares)?.checked_sub(self.sum.checked_mul(self.sum)?)?;
-        let divisor = if self.moment.is_sample() {
+        let spread = count.checked_mul(self.sum_of_squares)?.checked_sub(self.sum.checked_mul(self.sum)?)?;
+        let divisor = if self.kind.is_sample() {
             count.checked_mul(count.checked_sub(i256::ONE)?)?
         } else {
             count.checked_mul(count)?
         };
         let ten = i256::from_i128(10);
         // The dividend has twice the input's scale; a root halves the number of digits.
-        let wanted = if self.moment.is_root() { u32::from(SCALE) * 2 } else { u32::from(SCALE) };
+        let wanted = if self.kind.is_root() { u32::from(RESULT_SCALE) * 2 } else { u32::from(RESULT_SCALE) };
         let have = u32::from(self.scale) * 2;
         let (mut numerator, mut denominator) = (spread, divisor);
         if have <= wanted {
@@ -74,7 +75,7 @@ impl ExactVariance {
         }
         let half = denominator.checked_div(i256::from_i128(2))?;
         let value = numerator.checked_add(half)?.checked_div(denominator)?;
-        let value = if self.moment.is_root() { root(value) } else { value };
+        let value = if self.kind.is_root() { rounded_square_root(value) } else { value };
         value.to_i128()
     }
 
@@ -83,15 +84,15 @@ impl ExactVariance {
         let float = |value: i256| value.to_string().parse::<f64>().ok();
         let count = float(i256::from_i128(self.count.into()))?;
         let unit = 10_f64.powi(i32::from(self.scale));
-        let (sum, squares) = (float(self.sum)? / unit, float(self.squares)? / unit / unit);
-        let divisor = if self.moment.is_sample() { count - 1.0 } else { count };
-        let variance = ((squares - sum * sum / count) / divisor).max(0.0);
-        Some(if self.moment.is_root() { variance.sqrt() } else { variance })
+        let (sum, sum_of_squares) = (float(self.sum)? / unit, float(self.sum_of_squares)? / unit / unit);
+        let divisor = if self.kind.is_sample() { count - 1.0 } else { count };
+        let variance = ((sum_of_squares - sum * sum / count) / divisor).max(0.0);
+        Some(if self.kind.is_root() { variance.sqrt() } else { variance })
     }
 }
 
 /// Returns the square root rounded to an integer.
-fn root(value: i256) -> i256 {
+fn rounded_square_root(value: i256) -> i256 {
     if value <= i256::ZERO {
         return i256::ZERO;
     }
@@ -128,7 +129,7 @@ impl Accumulator for ExactVariance {
             let value = i256::from_i128(value);
             self.count -= 1;
             self.sum = self.sum.wrapping_sub(value);
-            self.squares = self.squares.wrapping_sub(value.wrapping_mul(value));
+            self.sum_of_squares = self.sum_of_squares.wrapping_sub(value.wrapping_mul(value));
             Ok(())
         })
     }
@@ -143,17 +144,17 @@ impl Accumulator for ExactVariance {
         };
         self.count += states[0].as_primitive::<Int64Type>().iter().flatten().sum::<i64>();
         self.sum = self.sum.wrapping_add(wide(&states[1]));
-        self.squares = self.squares.wrapping_add(wide(&states[2]));
+        self.sum_of_squares = self.sum_of_squares.wrapping_add(wide(&states[2]));
         Ok(())
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let wide = |value| ScalarValue::Decimal256(Some(value), 76, 0);
-        Ok(vec![ScalarValue::Int64(Some(self.count)), wide(self.sum), wide(self.squares)])
+        Ok(vec![ScalarValue::Int64(Some(self.count)), wide(self.sum), wide(self.sum_of_squares)])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let scale = i8::try_from(SCALE).expect("a small constant");
+        let scale = i8::try_from(RESULT_SCALE).expect("a small constant");
         self.value().map(|value| ScalarValue::Decimal128(value, 38, scale))
     }
 
@@ -165,18 +166,18 @@ impl Accumulator for ExactVariance {
 /// Exact count, sum and sum of squares per group.
 #[derive(Debug)]
 pub(super) struct ExactVarianceGroups {
-    none: ExactVariance,
+    empty_group: ExactVariance,
     groups: Vec<ExactVariance>,
 }
 
 impl ExactVarianceGroups {
-    pub(super) fn new(moment: VarianceKind, scale: u8) -> Self {
-        Self { none: ExactVariance::new(moment, scale), groups: Vec::new() }
+    pub(super) fn new(kind: VarianceKind, scale: u8) -> Self {
+        Self { empty_group: ExactVariance::new(kind, scale), groups: Vec::new() }
     }
 }
 
 /// Builds a state column of sums, which are never NULL.
-fn wide(values: impl Iterator<Item = i256>) -> Result<ArrayRef> {
+fn wide_decimal_array(values: impl Iterator<Item = i256>) -> Result<ArrayRef> {
     Ok(Arc::new(Decimal256Array::from_iter_values(values).with_precision_and_scale(76, 0)?))
 }
 
@@ -188,7 +189,7 @@ impl GroupsAccumulator for ExactVarianceGroups {
         filter: Option<&BooleanArray>,
         total_num_groups: usize,
     ) -> Result<()> {
-        self.groups.resize(total_num_groups, self.none.clone());
+        self.groups.resize(total_num_groups, self.empty_group.clone());
         let counts = |row: usize| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
         <i128 as TotalValue>::read(&values[0], |row, value| {
             if counts(row) { self.groups[group_indices[row]].add(value) } else { Ok(()) }
@@ -196,14 +197,14 @@ impl GroupsAccumulator for ExactVarianceGroups {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> Result<()> {
-        self.groups.resize(total_num_groups, self.none.clone());
+        self.groups.resize(total_num_groups, self.empty_group.clone());
         let counts = states[0].as_primitive::<Int64Type>().values();
-        let [sums, squares] = [1, 2].map(|state| states[state].as_primitive::<Decimal256Type>().values());
+        let [sums, sum_of_squares] = [1, 2].map(|state| states[state].as_primitive::<Decimal256Type>().values());
         for (row, group) in group_indices.iter().enumerate() {
             let group = &mut self.groups[*group];
             group.count += counts[row];
             group.sum = group.sum.wrapping_add(sums[row]);
-            group.squares = group.squares.wrapping_add(squares[row]);
+            group.sum_of_squares = group.sum_of_squares.wrapping_add(sum_of_squares[row]);
         }
         Ok(())
     }
@@ -211,21 +212,21 @@ impl GroupsAccumulator for ExactVarianceGroups {
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let groups = emit_to.take_needed(&mut self.groups);
         let values = groups.iter().map(ExactVariance::value).collect::<Result<Vec<_>>>()?;
-        let scale = i8::try_from(SCALE).expect("a small constant");
+        let scale = i8::try_from(RESULT_SCALE).expect("a small constant");
         Ok(Arc::new(Decimal128Array::from(values).with_precision_and_scale(38, scale)?))
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
         let groups = emit_to.take_needed(&mut self.groups);
         let counts = Int64Array::from_iter_values(groups.iter().map(|group| group.count));
-        let sums = wide(groups.iter().map(|group| group.sum))?;
-        Ok(vec![Arc::new(counts), sums, wide(groups.iter().map(|group| group.squares))?])
+        let sums = wide_decimal_array(groups.iter().map(|group| group.sum))?;
+        Ok(vec![Arc::new(counts), sums, wide_decimal_array(groups.iter().map(|group| group.sum_of_squares))?])
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let rows = values[0].len();
         let groups: Vec<usize> = (0..rows).collect();
-        let mut each = Self { none: self.none.clone(), groups: Vec::new() };
+        let mut each = Self { empty_group: self.empty_group.clone(), groups: Vec::new() };
         each.update_batch(values, &groups, filter, rows)?;
         each.state(EmitTo::All)
     }
@@ -242,13 +243,13 @@ mod tests {
     #[test]
     fn roots_are_rounded_whatever_their_size() {
         for (value, expected) in [(0, 0), (1, 1), (2, 1), (3, 2), (6, 2), (7, 3), (10_i128.pow(36), 10_i128.pow(18))] {
-            assert_eq!(root(i256::from_i128(value)), i256::from_i128(expected), "root of {value}");
+            assert_eq!(rounded_square_root(i256::from_i128(value)), i256::from_i128(expected), "root of {value}");
         }
         let large = i256::from_i128(10_i128.pow(30));
-        assert_eq!(root(large.wrapping_mul(large)), large);
-        assert_eq!(root(large.wrapping_mul(large).wrapping_add(large)), large);
+        assert_eq!(rounded_square_root(large.wrapping_mul(large)), large);
+        assert_eq!(rounded_square_root(large.wrapping_mul(large).wrapping_add(large)), large);
         assert_eq!(
-            root(large.wrapping_mul(large).wrapping_add(large).wrapping_add(i256::ONE)),
+            rounded_square_root(large.wrapping_mul(large).wrapping_add(large).wrapping_add(i256::ONE)),
             large.wrapping_add(i256::ONE)
         );
     }

@@ -19,23 +19,23 @@ use crate::external;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Filtered {
     name: String,
-    plain: Arc<AggregateUDF>,
+    unfiltered: Arc<AggregateUDF>,
     signature: Signature,
 }
 
 impl Filtered {
-    pub(crate) fn udaf(plain: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
-        let name = format!("{} filter", plain.name());
+    pub(crate) fn udaf(unfiltered: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+        let name = format!("{} filter", unfiltered.name());
         let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(AggregateUDF::new_from_impl(Self { name, plain, signature }))
+        Arc::new(AggregateUDF::new_from_impl(Self { name, unfiltered, signature }))
     }
 
     /// Returns the aggregate without the FILTER.
-    pub(crate) fn plain(&self) -> &Arc<AggregateUDF> {
-        &self.plain
+    pub(crate) fn unfiltered(&self) -> &Arc<AggregateUDF> {
+        &self.unfiltered
     }
 
-    fn args<'a>(args: AccumulatorArgs<'a>) -> Result<AccumulatorArgs<'a>> {
+    fn arguments_without_condition<'a>(args: AccumulatorArgs<'a>) -> Result<AccumulatorArgs<'a>> {
         let AccumulatorArgs { exprs, expr_fields, .. } = args;
         Ok(AccumulatorArgs { exprs: without_condition(exprs)?, expr_fields: without_condition(expr_fields)?, ..args })
     }
@@ -43,7 +43,8 @@ impl Filtered {
 
 /// Returns the arguments without the condition, which is the last one.
 fn without_condition<T>(arguments: &[T]) -> Result<&[T]> {
-    let condition = || external(SqlError::internal("filtered aggregate called without its condition"));
+    let condition =
+        || external(SqlError::internal("an aggregate with a FILTER clause was called without its FILTER condition"));
     Ok(arguments.split_last().ok_or_else(condition)?.1)
 }
 
@@ -59,36 +60,38 @@ impl AggregateUDFImpl for Filtered {
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
         let field = |data_type: &DataType| Arc::new(Field::new("argument", data_type.clone(), true));
         let fields: Vec<FieldRef> = without_condition(arguments)?.iter().map(field).collect();
-        let coerced = fields_with_udf(&fields, self.plain.as_ref())?;
+        let coerced = fields_with_udf(&fields, self.unfiltered.as_ref())?;
         Ok(coerced.iter().map(|field| field.data_type().clone()).chain([DataType::Boolean]).collect())
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.plain.return_type(without_condition(arguments)?)
+        self.unfiltered.return_type(without_condition(arguments)?)
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
-        self.plain.inner().return_field(without_condition(arguments)?)
+        self.unfiltered.inner().return_field(without_condition(arguments)?)
     }
 
     fn is_nullable(&self) -> bool {
-        self.plain.is_nullable()
+        self.unfiltered.is_nullable()
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.plain.state_fields(StateFieldsArgs { input_fields: without_condition(args.input_fields)?, ..args })
+        self.unfiltered.state_fields(StateFieldsArgs { input_fields: without_condition(args.input_fields)?, ..args })
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(FilteringAccumulator(self.plain.accumulator(Self::args(args)?)?)))
+        Ok(Box::new(FilteringAccumulator(self.unfiltered.accumulator(Self::arguments_without_condition(args)?)?)))
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(FilteringAccumulator(self.plain.create_sliding_accumulator(Self::args(args)?)?)))
+        Ok(Box::new(FilteringAccumulator(
+            self.unfiltered.create_sliding_accumulator(Self::arguments_without_condition(args)?)?,
+        )))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.plain.order_sensitivity()
+        self.unfiltered.order_sensitivity()
     }
 
     fn with_beneficial_ordering(self: Arc<Self>, _is_ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
@@ -96,14 +99,14 @@ impl AggregateUDFImpl for Filtered {
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        match self.plain.reverse_udf() {
+        match self.unfiltered.reverse_udf() {
             ReversedUDAF::Identical => ReversedUDAF::Identical,
             _ => ReversedUDAF::NotSupported,
         }
     }
 
     fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
-        self.plain.default_value(data_type)
+        self.unfiltered.default_value(data_type)
     }
 }
 

@@ -9,7 +9,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 use types::{Interval, SqlError};
 
-use super::sum::TotalKind;
+use super::sum_avg::TotalKind;
 use crate::external;
 
 /// Accumulator of `sum` and `avg` of intervals.
@@ -26,7 +26,7 @@ impl IntervalTotal {
     }
 
     fn add(&mut self, values: &ArrayRef) -> Result<()> {
-        for span in spans(values) {
+        for span in intervals(values) {
             self.total = self.total.checked_add(span).map_err(external)?;
         }
         Ok(())
@@ -34,7 +34,7 @@ impl IntervalTotal {
 }
 
 /// Iterates over the intervals that are not NULL.
-fn spans(values: &ArrayRef) -> impl Iterator<Item = Interval> {
+fn intervals(values: &ArrayRef) -> impl Iterator<Item = Interval> {
     let spans = values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten();
     spans.map(|span| Interval::from_month_day_nano(span.months, span.days, span.nanoseconds))
 }
@@ -48,12 +48,12 @@ impl Accumulator for IntervalTotal {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.add(&values[0])?;
         self.count += i64::try_from(values[0].len() - values[0].null_count())
-            .map_err(|_| external(SqlError::internal("row count of a batch exceeds 64 bits")))?;
+            .map_err(|_| external(SqlError::internal("avg of intervals: the row count of a batch exceeds 64 bits")))?;
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for span in spans(&values[0]) {
+        for span in intervals(&values[0]) {
             self.total = self.total.checked_sub(span).map_err(external)?;
             self.count -= 1;
         }
@@ -91,19 +91,20 @@ impl Accumulator for IntervalTotal {
 /// Accumulator of `min` or `max` of intervals; the first of several equal ones wins.
 #[derive(Debug)]
 pub(super) struct IntervalExtreme {
-    longest: bool,
-    best: Option<Interval>,
+    is_max: bool,
+    extreme: Option<Interval>,
 }
 
 impl IntervalExtreme {
-    pub(super) fn new(longest: bool) -> Self {
-        Self { longest, best: None }
+    pub(super) fn new(is_max: bool) -> Self {
+        Self { is_max, extreme: None }
     }
 }
 
 impl Accumulator for IntervalExtreme {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.best = spans(&values[0]).fold(self.best, |best, span| Some(better(best, span, self.longest)));
+        self.extreme =
+            intervals(&values[0]).fold(self.extreme, |best, span| Some(longest_or_shortest(best, span, self.is_max)));
         Ok(())
     }
 
@@ -116,7 +117,7 @@ impl Accumulator for IntervalExtreme {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.best.map_or(Ok(ScalarValue::IntervalMonthDayNano(None)), scalar)
+        self.extreme.map_or(Ok(ScalarValue::IntervalMonthDayNano(None)), scalar)
     }
 
     fn size(&self) -> usize {
@@ -124,8 +125,8 @@ impl Accumulator for IntervalExtreme {
     }
 }
 
-fn better(best: Option<Interval>, span: Interval, longest: bool) -> Interval {
-    let is_better = |best: &Interval| match longest {
+fn longest_or_shortest(best: Option<Interval>, span: Interval, is_max: bool) -> Interval {
+    let is_better = |best: &Interval| match is_max {
         true => best.span_us() < span.span_us(),
         false => span.span_us() < best.span_us(),
     };
@@ -135,24 +136,24 @@ fn better(best: Option<Interval>, span: Interval, longest: bool) -> Interval {
 /// Accumulator of `min` or `max` of intervals over a moving window frame.
 #[derive(Debug)]
 pub(super) struct SlidingIntervalExtreme {
-    longest: bool,
-    spans: VecDeque<Interval>,
+    is_max: bool,
+    frame_intervals: VecDeque<Interval>,
 }
 
 impl SlidingIntervalExtreme {
-    pub(super) fn new(longest: bool) -> Self {
-        Self { longest, spans: VecDeque::new() }
+    pub(super) fn new(is_max: bool) -> Self {
+        Self { is_max, frame_intervals: VecDeque::new() }
     }
 }
 
 impl Accumulator for SlidingIntervalExtreme {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.spans.extend(spans(&values[0]));
+        self.frame_intervals.extend(intervals(&values[0]));
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.spans.drain(..spans(&values[0]).count());
+        self.frame_intervals.drain(..intervals(&values[0]).count());
         Ok(())
     }
 
@@ -161,7 +162,8 @@ impl Accumulator for SlidingIntervalExtreme {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let best = self.spans.iter().fold(None, |best, span| Some(better(best, *span, self.longest)));
+        let best =
+            self.frame_intervals.iter().fold(None, |best, span| Some(longest_or_shortest(best, *span, self.is_max)));
         best.map_or(Ok(ScalarValue::IntervalMonthDayNano(None)), scalar)
     }
 
@@ -174,13 +176,15 @@ impl Accumulator for SlidingIntervalExtreme {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.spans.capacity() * size_of::<Interval>()
+        size_of::<Self>() + self.frame_intervals.capacity() * size_of::<Interval>()
     }
 }
 
 /// Builds the internal error for a partial state requested from a window accumulator, which has none.
 pub(super) fn no_partial_state() -> DataFusionError {
-    external(SqlError::internal("partial state requested from a window accumulator"))
+    external(SqlError::internal(
+        "a partial state was requested from an aggregate over a moving window frame, which has none",
+    ))
 }
 
 /// Returns the comparison key of a value: the length of an interval, other values unchanged.

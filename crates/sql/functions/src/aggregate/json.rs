@@ -9,8 +9,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, Signature, Volatility};
 use types::text::{format_json_string, normalize_jsonb};
-use types::value_guard::check_length;
-use types::{Condition, SessionZone, SqlError, SqlType, ValueGuard};
+use types::value_memory::check_length;
+use types::{Condition, SessionZone, SqlError, SqlType, ValueMemoryCounter};
 
 use crate::cast::TextWriter;
 use crate::external;
@@ -86,7 +86,7 @@ impl Accumulator for JsonAccumulator {
         // Values to order by may follow the arguments.
         let last = self.types.len() - 1;
         let writer = JsonWriter::new(&values[last], &self.types[last], SessionZone::UTC);
-        let mut guard = ValueGuard::default();
+        let mut guard = ValueMemoryCounter::default();
         for row in 0..values[0].len() {
             let mut part = String::new();
             if last == 1 {

@@ -116,7 +116,7 @@ impl AggregateUDFImpl for OrderedSet {
                         _ => None,
                     },
                     ColumnarValue::Array(_) => {
-                        return Err(external(SqlError::unsupported("a percentile fraction that is no constant")));
+                        return Err(external(SqlError::unsupported("a percentile fraction that is not a constant")));
                     }
                 }
             }

@@ -4,10 +4,10 @@
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
-use types::ValueGuard;
+use types::ValueMemoryCounter;
 
+use crate::array_value_bytes::value_bytes;
 use crate::external;
-use crate::value_bytes::value_bytes;
 
 /// Accumulator that checks the memory limit before it returns a value as long as its input.
 #[derive(Debug)]
@@ -15,12 +15,12 @@ pub(super) struct SizeCheckedAccumulator {
     inner: Box<dyn Accumulator>,
     /// Bytes of the first argument so far, which is the approximate size of the value.
     input_bytes: usize,
-    guard: ValueGuard,
+    guard: ValueMemoryCounter,
 }
 
 impl SizeCheckedAccumulator {
     pub(super) fn new(inner: Box<dyn Accumulator>) -> Self {
-        Self { inner, input_bytes: 0, guard: ValueGuard::default() }
+        Self { inner, input_bytes: 0, guard: ValueMemoryCounter::default() }
     }
 }
 

@@ -8,8 +8,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 
 use super::interval::no_partial_state;
-use super::sum::{FinishTotal, TotalRule};
-use super::total::TotalValue;
+use super::running_total::TotalValue;
+use super::sum_avg::{FinishTotal, TotalRule};
 
 /// Values of the current frame, in row order.
 #[derive(Debug)]

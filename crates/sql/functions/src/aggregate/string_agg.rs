@@ -9,8 +9,8 @@ use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature};
-use types::ValueGuard;
-use types::value_guard::check_growth;
+use types::ValueMemoryCounter;
+use types::value_memory::check_growth;
 
 use crate::external;
 
@@ -76,7 +76,7 @@ impl StringAggAccumulator {
 impl Accumulator for StringAggAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let (texts, separators) = (cast(&values[0], &DataType::Utf8View)?, cast(&values[1], &DataType::Utf8View)?);
-        let mut guard = ValueGuard::default();
+        let mut guard = ValueMemoryCounter::default();
         for (text, separator) in texts.as_string_view().iter().zip(separators.as_string_view()) {
             if let Some(text) = text {
                 let before = self.bytes;

@@ -10,8 +10,8 @@ use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator,
 use types::SqlType;
 
 use super::distinct::DistinctAccumulator;
-use super::exact_variance::{ExactVariance, ExactVarianceGroups, SCALE};
-use super::total::TotalValue;
+use super::exact_variance::{ExactVariance, ExactVarianceGroups, RESULT_SCALE};
+use super::running_total::TotalValue;
 use crate::definition::missing_function;
 use crate::external;
 use crate::type_rules::plain_type_name;
@@ -69,7 +69,7 @@ impl AggregateUDFImpl for Variance {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match &arguments[0] {
             DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Decimal128(..) => {
-                Ok(SqlType::Numeric { precision: 38, scale: SCALE }.arrow_type())
+                Ok(SqlType::Numeric { precision: 38, scale: RESULT_SCALE }.arrow_type())
             }
             input if is_floating(input) => Ok(DataType::Float64),
             other => {
@@ -96,7 +96,7 @@ impl AggregateUDFImpl for Variance {
         let input = args.expr_fields[0].data_type();
         let inner: Box<dyn Accumulator> = match input {
             input if is_floating(input) => {
-                Box::new(FloatVariance { kind: self.kind, count: 0, mean: 0.0, squares: 0.0 })
+                Box::new(FloatVariance { kind: self.kind, count: 0, mean: 0.0, squared_deviations: 0.0 })
             }
             input => Box::new(ExactVariance::new(self.kind, scale(input))),
         };
@@ -123,7 +123,7 @@ struct FloatVariance {
     kind: VarianceKind,
     count: i64,
     mean: f64,
-    squares: f64,
+    squared_deviations: f64,
 }
 
 impl Accumulator for FloatVariance {
@@ -133,7 +133,7 @@ impl Accumulator for FloatVariance {
             self.count += 1;
             let distance = value - self.mean;
             self.mean += distance / self.count as f64;
-            self.squares += distance * (value - self.mean);
+            self.squared_deviations += distance * (value - self.mean);
             Ok(())
         })
     }
@@ -141,7 +141,8 @@ impl Accumulator for FloatVariance {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let counts = states[0].as_primitive::<Int64Type>();
-        let (means, squares) = (states[1].as_primitive::<Float64Type>(), states[2].as_primitive::<Float64Type>());
+        let (means, squared_deviations) =
+            (states[1].as_primitive::<Float64Type>(), states[2].as_primitive::<Float64Type>());
         for row in 0..counts.len() {
             let count = counts.value(row);
             if count == 0 {
@@ -150,13 +151,14 @@ impl Accumulator for FloatVariance {
             if self.count == 0 {
                 // Without this case, the distance to an undefined mean could be infinite, and zero times infinity is
                 // NaN.
-                (self.count, self.mean, self.squares) = (count, means.value(row), squares.value(row));
+                (self.count, self.mean, self.squared_deviations) =
+                    (count, means.value(row), squared_deviations.value(row));
                 continue;
             }
             let total = self.count + count;
             let distance = means.value(row) - self.mean;
-            self.squares +=
-                squares.value(row) + distance * distance * (self.count as f64) * (count as f64) / total as f64;
+            self.squared_deviations += squared_deviations.value(row)
+                + distance * distance * (self.count as f64) * (count as f64) / total as f64;
             self.mean += distance * count as f64 / total as f64;
             self.count = total;
         }
@@ -167,7 +169,7 @@ impl Accumulator for FloatVariance {
         Ok(vec![
             ScalarValue::Int64(Some(self.count)),
             ScalarValue::Float64(Some(self.mean)),
-            ScalarValue::Float64(Some(self.squares)),
+            ScalarValue::Float64(Some(self.squared_deviations)),
         ])
     }
 
@@ -177,7 +179,7 @@ impl Accumulator for FloatVariance {
         if divisor <= 0 {
             return Ok(ScalarValue::Float64(None));
         }
-        let variance = self.squares / divisor as f64;
+        let variance = self.squared_deviations / divisor as f64;
         Ok(ScalarValue::Float64(Some(if self.kind.is_root() { variance.sqrt() } else { variance })))
     }
 

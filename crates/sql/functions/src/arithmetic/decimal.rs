@@ -5,8 +5,8 @@ use arrow::datatypes::{Decimal128Type, i256};
 use types::numeric::{self, NumericPrecision};
 use types::{Condition, SqlError, SqlResult};
 
+use super::elementwise::{try_map, try_zip, zip};
 use super::integer::division_by_zero;
-use super::zip::{try_map, try_zip, zip};
 use crate::call::Call;
 
 /// Builds the error 22003 for a result of more than 38 digits.

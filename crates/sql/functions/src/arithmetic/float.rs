@@ -4,8 +4,8 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{Float32Type, Float64Type};
 use types::{Condition, SqlError, SqlResult};
 
+use super::elementwise::try_zip;
 use super::integer::division_by_zero;
-use super::zip::try_zip;
 use crate::call::Call;
 
 /// Builds the error 22003 in PostgreSQL's words for floats.

@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{Int16Type, Int32Type, Int64Type};
 use types::{Condition, SqlError, SqlResult};
 
-use super::zip::{try_map, try_zip, zip};
+use super::elementwise::{try_map, try_zip, zip};
 use crate::call::Call;
 
 pub(super) fn out_of_range(type_name: &str) -> SqlError {

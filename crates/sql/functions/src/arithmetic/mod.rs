@@ -1,15 +1,15 @@
 //! The operators `+ - * / % ^ & | # << >> ||` and unary minus.
 //!
-//! - `zip.rs`: applies an operation row by row,
+//! - `elementwise.rs`: applies an operation row by row,
 //! - `integer.rs`, `decimal.rs`, `float.rs`, `datetime.rs`: bodies over arrays, by type,
 //! - `single_value.rs`: operators on single values.
 
 mod datetime;
 mod decimal;
+mod elementwise;
 mod float;
 mod integer;
 mod single_value;
-mod zip;
 
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use types::SqlType;
@@ -19,6 +19,7 @@ pub(crate) use self::datetime::{interval_from_arrow, interval_to_arrow};
 pub(crate) use self::decimal::{divide_scaled, overflow};
 pub(crate) use self::float::{overflow as float_overflow, sum as float_sum};
 pub(super) use self::single_value::Arithmetic;
+use super::catalog_entry::catalog_entry;
 use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 use super::fallibility;
 use super::{array, json, text};
@@ -143,7 +144,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         ],
     ),
     Definition::new("%", "modulus", REMAINDER),
-    Definition::new("mod", "modulus", REMAINDER),
+    Definition::new("mod", "modulus", REMAINDER).in_catalog(&[
+        catalog_entry(940, "int2,int2", "int2"),
+        catalog_entry(941, "int4,int4", "int4"),
+        catalog_entry(947, "int8,int8", "int8"),
+        catalog_entry(1728, "numeric,numeric", "numeric"),
+    ]),
     Definition::new(
         "^",
         "exponentiation",
@@ -157,8 +163,14 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             ),
         ],
     ),
-    Definition::new("power", "exponentiation", POWER),
-    Definition::new("pow", "exponentiation", POWER),
+    Definition::new("power", "exponentiation", POWER).in_catalog(&[
+        catalog_entry(1368, "float8,float8", "float8"),
+        catalog_entry(2169, "numeric,numeric", "numeric"),
+    ]),
+    Definition::new("pow", "exponentiation", POWER).in_catalog(&[
+        catalog_entry(1346, "float8,float8", "float8"),
+        catalog_entry(1738, "numeric,numeric", "numeric"),
+    ]),
     Definition::new(
         "negate",
         "negate; the operator -x",

@@ -7,7 +7,7 @@ use super::{CastKind, is_arrow_cast, is_text};
 use crate::fallibility::Fallibility;
 
 /// Returns the degree to which a cast can fail.
-pub(super) fn of_cast(from: &SqlType, to: &SqlType, kind: CastKind) -> Fallibility {
+pub(super) fn cast_fallibility(from: &SqlType, to: &SqlType, kind: CastKind) -> Fallibility {
     use SqlType as T;
     if is_arrow_cast(from, to) {
         return Fallibility::Never;
@@ -23,7 +23,7 @@ pub(super) fn of_cast(from: &SqlType, to: &SqlType, kind: CastKind) -> Fallibili
             if cuts { Fallibility::Never } else { Fallibility::ForSomeValues }
         }
         (_, T::Text | T::Varchar(None) | T::Char(None)) => Fallibility::Never,
-        (T::Array(from), T::Array(to)) => of_cast(from, to, kind),
+        (T::Array(from), T::Array(to)) => cast_fallibility(from, to, kind),
         (T::Date | T::Time | T::Timestamp | T::TimestampTz | T::Interval, _)
         | (T::Bool, T::Int4)
         | (T::Int4, T::Bool)
@@ -31,7 +31,7 @@ pub(super) fn of_cast(from: &SqlType, to: &SqlType, kind: CastKind) -> Fallibili
         | (T::Numeric { .. } | T::Float4 | T::Int2 | T::Int4 | T::Int8, T::Float8)
         | (T::Int2 | T::Int4 | T::Int8, T::Float4) => Fallibility::Never,
         (from, to) if from.is_oid() && (to.is_oid() || *to == T::Int8) => Fallibility::Never,
-        (from, to) if is_number(from) && is_number(to) => of_number_cast(from, to),
+        (from, to) if is_number(from) && is_number(to) => number_cast_fallibility(from, to),
         _ => Fallibility::ForSomeValues,
     }
 }
@@ -42,7 +42,7 @@ fn is_number(sql_type: &SqlType) -> bool {
 }
 
 /// Returns the degree to which a cast to a number type that does not have every value can fail.
-fn of_number_cast(from: &SqlType, to: &SqlType) -> Fallibility {
+fn number_cast_fallibility(from: &SqlType, to: &SqlType) -> Fallibility {
     let range = if *to == SqlType::BARE_NUMERIC { Fallibility::BeyondDigits } else { Fallibility::OnOverflow };
     let Some(digits) = NumericPrecision::from_sql_type(from) else { return range };
     let (room, to_scale) = match to {

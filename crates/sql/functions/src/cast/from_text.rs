@@ -19,11 +19,11 @@ use types::text::{
     parse_int2, parse_int4, parse_int8, parse_interval, parse_numeric, parse_oid, parse_time, parse_timestamp_in,
     parse_timestamptz_in, parse_uuid,
 };
-use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
+use types::{Condition, SqlError, SqlResult, SqlType, ValueMemoryCounter};
 
 use super::{CastKind, cast_array as convert_any, missing_cast, to_text};
 use crate::call::check_binary;
-use crate::text_array::ELEMENT_BYTES;
+use crate::text_array_builder::ELEMENT_BYTES;
 use crate::type_rules::plain_type_name;
 
 pub(super) fn convert(
@@ -42,33 +42,37 @@ pub(super) fn convert(
             }
             Ok(Arc::new(builder.finish()))
         }
-        T::Int2 => each::<Int16Type>(texts, to, parse_int2),
-        T::Int4 => each::<Int32Type>(texts, to, parse_int4),
-        T::Int8 => each::<Int64Type>(texts, to, parse_int8),
+        T::Int2 => parse_primitives::<Int16Type>(texts, to, parse_int2),
+        T::Int4 => parse_primitives::<Int32Type>(texts, to, parse_int4),
+        T::Int8 => parse_primitives::<Int64Type>(texts, to, parse_int8),
         T::Numeric { precision, scale } => {
-            each::<Decimal128Type>(texts, to, |text| parse_numeric(text, *precision, *scale))
+            parse_primitives::<Decimal128Type>(texts, to, |text| parse_numeric(text, *precision, *scale))
         }
-        T::Float4 => each::<Float32Type>(texts, to, parse_float4),
-        T::Float8 => each::<Float64Type>(texts, to, parse_float8),
-        T::Date => each::<Date32Type>(texts, to, |text| session.parse_with_dates(|dates| parse_date_in(text, dates))),
-        T::Time => each::<Time64MicrosecondType>(texts, to, parse_time),
-        T::Timestamp => each::<TimestampMicrosecondType>(texts, to, |text| {
+        T::Float4 => parse_primitives::<Float32Type>(texts, to, parse_float4),
+        T::Float8 => parse_primitives::<Float64Type>(texts, to, parse_float8),
+        T::Date => parse_primitives::<Date32Type>(texts, to, |text| {
+            session.parse_with_dates(|dates| parse_date_in(text, dates))
+        }),
+        T::Time => parse_primitives::<Time64MicrosecondType>(texts, to, parse_time),
+        T::Timestamp => parse_primitives::<TimestampMicrosecondType>(texts, to, |text| {
             session.parse_with_dates(|dates| parse_timestamp_in(text, dates))
         }),
-        T::TimestampTz => each::<TimestampMicrosecondType>(texts, to, |text| {
+        T::TimestampTz => parse_primitives::<TimestampMicrosecondType>(texts, to, |text| {
             session.parse_with_dates(|dates| parse_timestamptz_in(text, dates))
         }),
-        T::Interval => each::<IntervalMonthDayNanoType>(texts, to, |text| {
+        T::Interval => parse_primitives::<IntervalMonthDayNanoType>(texts, to, |text| {
             let (months, days, nanoseconds) = parse_interval(text)?.to_month_day_nano()?;
             Ok(IntervalMonthDayNano::new(months, days, nanoseconds))
         }),
-        T::Oid => each::<UInt32Type>(texts, to, parse_oid),
+        T::Oid => parse_primitives::<UInt32Type>(texts, to, parse_oid),
         T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole | T::Regprocedure | T::Regoperator => {
-            let names = session.names().ok_or_else(|| SqlError::internal("cast to a reg type without a catalog"))?;
-            each::<UInt32Type>(texts, to, |text| names.parse(to, text))
+            let names = session.names().ok_or_else(|| {
+                SqlError::internal("cast from text to a reg type (such as regclass) ran without access to the catalog")
+            })?;
+            parse_primitives::<UInt32Type>(texts, to, |text| names.parse(to, text))
         }
         T::Bytea => {
-            let (mut builder, mut guard) = (BinaryBuilder::new(), ValueGuard::default());
+            let (mut builder, mut guard) = (BinaryBuilder::new(), ValueMemoryCounter::default());
             for text in texts {
                 let bytes = text.map(parse_bytea).transpose()?;
                 check_binary(&builder, bytes.as_deref(), &mut guard)?;
@@ -91,7 +95,8 @@ pub(super) fn convert(
             Ok(Arc::clone(values))
         }
         T::Jsonb => {
-            let (mut builder, mut guard) = (StringViewBuilder::with_capacity(texts.len()), ValueGuard::default());
+            let (mut builder, mut guard) =
+                (StringViewBuilder::with_capacity(texts.len()), ValueMemoryCounter::default());
             for text in texts {
                 let json = text.map(normalize_jsonb).transpose()?;
                 guard.add_text(json.as_ref().map_or(0, String::len))?;
@@ -99,10 +104,12 @@ pub(super) fn convert(
             }
             Ok(Arc::new(builder.finish()))
         }
-        T::Array(element) => lists(texts, to, (element, kind), session, |text, add| parse_array(text, add)),
+        T::Array(element) => parse_lists(texts, to, (element, kind), session, |text, add| parse_array(text, add)),
         T::Int2Vector | T::OidVector => {
-            let element = to.element().ok_or_else(|| SqlError::internal("vector type without an element type"))?;
-            lists(texts, to, (&element, kind), session, |text, add| {
+            let element = to.element().ok_or_else(|| {
+                SqlError::internal("cast from text to a vector type (int2vector, oidvector) that has no element type")
+            })?;
+            parse_lists(texts, to, (&element, kind), session, |text, add| {
                 text.split_whitespace().try_for_each(|element| add(Some(element)))
             })
         }
@@ -146,13 +153,13 @@ pub(super) fn from_jsonb(
     Err(missing_cast(&SqlType::Jsonb, to))
 }
 
-fn each<T: ArrowPrimitiveType>(
+fn parse_primitives<T: ArrowPrimitiveType>(
     texts: &StringViewArray,
     to: &SqlType,
     parse: impl Fn(&str) -> SqlResult<T::Native>,
 ) -> SqlResult<ArrayRef> {
     let mut builder = PrimitiveBuilder::<T>::with_capacity(texts.len()).with_data_type(to.arrow_type());
-    let mut guard = ValueGuard::default();
+    let mut guard = ValueMemoryCounter::default();
     for text in texts {
         builder.append_option(text.map(&parse).transpose()?);
         guard.add(0)?;
@@ -161,7 +168,7 @@ fn each<T: ArrowPrimitiveType>(
 }
 
 /// Builds arrays whose elements `split` finds in each text.
-fn lists(
+fn parse_lists(
     texts: &StringViewArray,
     to: &SqlType,
     (element, kind): (&SqlType, CastKind),
@@ -169,7 +176,7 @@ fn lists(
     split: impl Fn(&str, &mut dyn FnMut(Option<&str>) -> SqlResult<()>) -> SqlResult<()>,
 ) -> SqlResult<ArrayRef> {
     let mut elements = StringViewBuilder::new();
-    let (mut lengths, mut guard) = (Vec::with_capacity(texts.len()), ValueGuard::default());
+    let (mut lengths, mut guard) = (Vec::with_capacity(texts.len()), ValueMemoryCounter::default());
     for text in texts {
         let mut count = 0;
         if let Some(text) = text {
@@ -182,7 +189,9 @@ fn lists(
         }
         lengths.push(count);
     }
-    let DataType::List(item) = to.arrow_type() else { return Err(SqlError::internal("array type not an Arrow list")) };
+    let DataType::List(item) = to.arrow_type() else {
+        return Err(SqlError::internal("cast from text to an array: the Arrow type of the array is not a list"));
+    };
     let elements: ArrayRef = Arc::new(elements.finish());
     let values = convert(&elements, element, kind, session)?;
     let nulls = texts.nulls().cloned().map(|nulls| NullBuffer::new(nulls.into_inner()));

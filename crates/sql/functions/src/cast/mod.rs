@@ -1,14 +1,14 @@
 //! Casts with PostgreSQL's semantics: rounding, ranges, text formats, time zones, lengths.
 //!
 //! - `fallibility.rs`: whether a cast can fail,
-//! - `expression.rs`: lowers a cast to a literal, Arrow's cast or a [`CastFunction`],
+//! - `lower_cast.rs`: lowers a cast to a literal, Arrow's cast or a [`CastFunction`],
 //! - `number.rs`, `datetime.rs`, `from_text.rs`, `to_text.rs`: casts of arrays, by kind of value,
 //! - `single_value.rs`: casts of single values.
 
 mod datetime;
-mod expression;
 mod fallibility;
 mod from_text;
+mod lower_cast;
 mod number;
 mod single_value;
 #[cfg(test)]
@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use session_context::EvaluationContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-pub use self::expression::{
+pub use self::lower_cast::{
     is_arrow_cast, lower_cast, marked_literal, oversized_numeric, oversized_numeric_text, typed_literal,
 };
 pub(crate) use self::number::float_to_numeric;
@@ -39,7 +39,7 @@ pub(crate) use self::to_text::TextWriter;
 use super::ValueLifetime;
 use super::column_name::column_name;
 use super::fallibility::Fallibility;
-use super::function::invoke;
+use super::scalar_udf::invoke;
 use crate::type_rules::{plain_type_name, same_base_type};
 
 /// Context of a cast: an explicit cast truncates text that is too long, an assignment rejects it, a comparison leaves
@@ -121,7 +121,7 @@ impl CastFunction {
 
     /// Returns the degree to which the cast can fail.
     pub(crate) fn fallibility(&self) -> Fallibility {
-        fallibility::of_cast(&self.from, &self.to, self.kind)
+        fallibility::cast_fallibility(&self.from, &self.to, self.kind)
     }
 
     /// Returns whether it parses text.
@@ -159,7 +159,7 @@ impl ScalarUDFImpl for CastFunction {
             let values = &arguments[0].values;
             let converted = cast_array(values, &from, &self.to, self.kind, &self.session)?;
             if arguments[0].is_constant && rows != 1 {
-                return Err(SqlError::internal("cast of a constant invoked for more than one row"));
+                return Err(SqlError::internal("cast of a constant was invoked for more than one row"));
             }
             Ok(converted)
         })
@@ -244,7 +244,7 @@ pub(crate) fn cast_array(
             let list = values.as_list::<i32>();
             let elements = cast_array(list.values(), from_element, to_element, kind, session)?;
             let DataType::List(item) = to.arrow_type() else {
-                return Err(SqlError::internal("Arrow form of an array type is not a list"));
+                return Err(SqlError::internal("cast of an array: the Arrow type of the target array is not a list"));
             };
             Ok(Arc::new(ListArray::new(item, list.offsets().clone(), elements, list.nulls().cloned())))
         }

@@ -1,7 +1,7 @@
 //! Conformance of casts: the samples of every type go to text and JSON, and come back from text.
 
-use rowstore::samples::all_samples;
-use types::samples::all_types;
+use rowstore::sample_values::all_samples;
+use types::sample_values::all_types;
 use types::text::{DateOrder, parse_json};
 
 use super::*;

@@ -15,11 +15,13 @@ use types::text::{
     ArrayWriter, format_bytea, format_date, format_float4, format_float8, format_int, format_interval, format_numeric,
     format_time, format_timestamp, format_timestamptz, format_uuid,
 };
-use types::value_guard::check_growth;
-use types::{Condition, Interval, ObjectNames, SessionZone, SqlError, SqlResult, SqlType, TypeGroup, ValueGuard};
+use types::value_memory::check_growth;
+use types::{
+    Condition, Interval, ObjectNames, SessionZone, SqlError, SqlResult, SqlType, TypeGroup, ValueMemoryCounter,
+};
 
 use super::{CastKind, is_text};
-use crate::value_bytes::value_bytes;
+use crate::array_value_bytes::value_bytes;
 
 /// Writer of one array's rows in the text format of their type.
 pub(crate) struct TextWriter<'a> {
@@ -158,7 +160,7 @@ pub(super) fn convert(
     }
     let writer = TextWriter::new(values, from, session.zone).with_names(session.names());
     let mut builder = StringViewBuilder::with_capacity(values.len());
-    let (mut text, mut guard) = (String::new(), ValueGuard::default());
+    let (mut text, mut guard) = (String::new(), ValueMemoryCounter::default());
     for row in 0..values.len() {
         text.clear();
         writer.check_memory(row, &text)?;

@@ -76,6 +76,7 @@ pub(super) fn timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 pub(super) fn timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.build_primitive::<TimestampMicrosecondType>(|row| {
+        let Some(us) = local_timestamp(call, row)? else { return Ok(None) };
         let zone = match call.argument_count() {
             7 => match call.text(6).get(row) {
                 Some(name) => SessionZone::parse_in_value(name)?,
@@ -83,7 +84,7 @@ pub(super) fn timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
             },
             _ => call.session.zone,
         };
-        Ok(local_timestamp(call, row)?.map(|us| zone.to_universal(us)))
+        Ok(Some(zone.to_universal(us)))
     })
 }
 

@@ -1,13 +1,13 @@
 //! Functions of dates and times.
 //!
-//! - `field.rs`: EXTRACT and `date_part`; `truncate.rs`: `date_trunc`; `make.rs`: construction from numbers,
-//! - `template.rs`: `to_char`, `to_date` and `to_timestamp` by template,
+//! - `extract_field.rs`: EXTRACT and `date_part`; `truncate.rs`: `date_trunc`; `make.rs`: construction from numbers,
+//! - `datetime_template.rs`: `to_char`, `to_date` and `to_timestamp` by template,
 //! - `number_template.rs`: `to_char` and `to_number` of numbers.
 
-mod field;
+mod datetime_template;
+mod extract_field;
 mod make;
 mod number_template;
-mod template;
 mod truncate;
 
 use ::arrow::array::ArrayRef;
@@ -15,11 +15,12 @@ use ::arrow::datatypes::{Date32Type, IntervalMonthDayNanoType, Time64Microsecond
 use types::text::US_PER_DAY;
 use types::{Interval, SessionZone, SqlResult, SqlType};
 
-pub(crate) use self::field::DateField;
-pub use self::field::extract_scale;
+pub(crate) use self::extract_field::DateField;
+pub use self::extract_field::extract_scale;
 pub(super) use self::make::micros_from_epoch_seconds;
 use super::arithmetic::{interval_from_arrow, interval_to_arrow};
 use super::call::Call;
+use super::catalog_entry::catalog_entry;
 use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 
 const FLOAT8: ResultType = ResultType::fixed(SqlType::Float8);
@@ -43,31 +44,31 @@ macro_rules! extract {
                     &[T::Text, T::Timestamp],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     F::Literals(&[0]),
-                    field::extract,
+                    extract_field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Date],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     F::Literals(&[0]),
-                    field::extract,
+                    extract_field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::TimestampTz],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     F::Literals(&[0]),
-                    field::extract,
+                    extract_field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Time],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     F::Literals(&[0]),
-                    field::extract,
+                    extract_field::extract,
                 ),
                 Overload::rows(
                     &[T::Text, T::Interval],
                     ResultType::fixed(SqlType::Numeric { precision: 38, scale: $scale }),
                     F::Literals(&[0]),
-                    field::extract,
+                    extract_field::extract,
                 ),
             ],
         )
@@ -82,13 +83,20 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "date_part",
         "extract a field",
         &[
-            Overload::rows(&[T::Text, T::Timestamp], FLOAT8, F::Literals(&[0]), field::date_part),
-            Overload::rows(&[T::Text, T::Date], FLOAT8, F::Literals(&[0]), field::date_part),
-            Overload::rows(&[T::Text, T::TimestampTz], FLOAT8, F::Literals(&[0]), field::date_part),
-            Overload::rows(&[T::Text, T::Time], FLOAT8, F::Literals(&[0]), field::date_part),
-            Overload::rows(&[T::Text, T::Interval], FLOAT8, F::Literals(&[0]), field::date_part),
+            Overload::rows(&[T::Text, T::Timestamp], FLOAT8, F::Literals(&[0]), extract_field::date_part),
+            Overload::rows(&[T::Text, T::Date], FLOAT8, F::Literals(&[0]), extract_field::date_part),
+            Overload::rows(&[T::Text, T::TimestampTz], FLOAT8, F::Literals(&[0]), extract_field::date_part),
+            Overload::rows(&[T::Text, T::Time], FLOAT8, F::Literals(&[0]), extract_field::date_part),
+            Overload::rows(&[T::Text, T::Interval], FLOAT8, F::Literals(&[0]), extract_field::date_part),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1171, "text,timestamptz", "float8").stable(),
+        catalog_entry(1172, "text,interval", "float8"),
+        catalog_entry(1384, "text,date", "float8"),
+        catalog_entry(1385, "text,time", "float8"),
+        catalog_entry(2021, "text,timestamp", "float8"),
+    ]),
     Definition::new(
         "date_trunc",
         "truncate to specified units",
@@ -103,7 +111,13 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 truncate::timestamptz,
             ),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1217, "text,timestamptz", "timestamptz").stable(),
+        catalog_entry(1218, "text,interval", "interval"),
+        catalog_entry(1284, "text,timestamptz,text", "timestamptz").stable(),
+        catalog_entry(2020, "text,timestamp", "timestamp"),
+    ]),
     Definition::new(
         "age",
         "date difference preserving months and years",
@@ -113,22 +127,31 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::TimestampTz], INTERVAL, F::Overflow, age_today),
             Overload::rows(&[T::Timestamp], INTERVAL, F::Overflow, age_today),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1199, "timestamptz,timestamptz", "interval"),
+        catalog_entry(1386, "timestamptz", "interval").stable(),
+        catalog_entry(2058, "timestamp,timestamp", "interval"),
+        catalog_entry(2059, "timestamp", "interval").stable(),
+    ]),
     Definition::new(
         "justify_days",
         "promote groups of 30 days to numbers of months",
         &[Overload::rows(&[T::Interval], INTERVAL, F::Overflow, |call| justify(call, Interval::justify_days))],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1295, "interval", "interval")]),
     Definition::new(
         "justify_hours",
         "promote groups of 24 hours to numbers of days",
         &[Overload::rows(&[T::Interval], INTERVAL, F::Overflow, |call| justify(call, Interval::justify_hours))],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1175, "interval", "interval")]),
     Definition::new(
         "justify_interval",
         "promote groups of 24 hours to days and groups of 30 days to months",
         &[Overload::rows(&[T::Interval], INTERVAL, F::Overflow, |call| justify(call, Interval::justify))],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2711, "interval", "interval")]),
     Definition::new(
         "isfinite",
         "finite date or timestamp?",
@@ -137,7 +160,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Timestamp], BOOL, F::Nothing, is_finite),
             Overload::rows(&[T::Date], BOOL, F::Nothing, is_finite_date),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1373, "date", "bool"),
+        catalog_entry(1389, "timestamptz", "bool"),
+        catalog_entry(2048, "timestamp", "bool"),
+    ]),
     Definition::new(
         "timezone",
         "adjust a timestamp to a time zone; also written x AT TIME ZONE y",
@@ -145,17 +173,23 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text, T::TimestampTz], TIMESTAMP, F::Literals(&[0]), to_local_time),
             Overload::rows(&[T::Text, T::Timestamp], TIMESTAMPTZ, F::Literals(&[0]), from_local_time),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1159, "text,timestamptz", "timestamp"),
+        catalog_entry(2069, "text,timestamp", "timestamptz"),
+    ]),
     Definition::new(
         "make_date",
         "construct date",
         &[Overload::rows(&[T::Int4, T::Int4, T::Int4], DATE, F::SomeValues, make::date)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3846, "int4,int4,int4", "date")]),
     Definition::new(
         "make_time",
         "construct time",
         &[Overload::rows(&[T::Int4, T::Int4, T::Float8], TIME, F::SomeValues, make::time)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3847, "int4,int4,float8", "time")]),
     Definition::new(
         "make_timestamp",
         "construct timestamp",
@@ -165,7 +199,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             F::SomeValues,
             make::timestamp,
         )],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3461, "int4,int4,int4,int4,int4,float8", "timestamp")]),
     Definition::new(
         "make_timestamptz",
         "construct timestamp with time zone",
@@ -183,7 +218,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 make::timestamptz,
             ),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(3462, "int4,int4,int4,int4,int4,float8", "timestamptz").stable(),
+        catalog_entry(3463, "int4,int4,int4,int4,int4,float8,text", "timestamptz").stable(),
+    ]),
     Definition::new(
         "make_interval",
         "construct interval",
@@ -207,42 +246,58 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 make::interval,
             ),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3464, "int4,int4,int4,int4,int4,int4,float8", "interval")]),
     Definition::new(
         "to_timestamp",
         "convert seconds since 1970, or text, to timestamp with time zone",
         &[
             Overload::rows(&[T::Float8], TIMESTAMPTZ, F::SomeValues, make::from_epoch),
-            Overload::rows(&[T::Text, T::Text], TIMESTAMPTZ, F::SomeValues, template::to_timestamp),
+            Overload::rows(&[T::Text, T::Text], TIMESTAMPTZ, F::SomeValues, datetime_template::to_timestamp),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1158, "float8", "timestamptz"),
+        catalog_entry(1778, "text,text", "timestamptz").stable(),
+    ]),
     Definition::new(
         "to_date",
         "convert text to date",
-        &[Overload::rows(&[T::Text, T::Text], DATE, F::SomeValues, template::to_date)],
-    ),
+        &[Overload::rows(&[T::Text, T::Text], DATE, F::SomeValues, datetime_template::to_date)],
+    )
+    .in_catalog(&[catalog_entry(1780, "text,text", "date").stable()]),
     Definition::new(
         "to_char",
         "format a number or a time as text",
         &[
-            Overload::rows(&[T::TimestampTz, T::Text], TEXT, F::Literals(&[1]), template::to_char),
-            Overload::rows(&[T::Timestamp, T::Text], TEXT, F::Literals(&[1]), template::to_char),
-            Overload::rows(&[T::Interval, T::Text], TEXT, F::Literals(&[1]), template::interval_to_char),
+            Overload::rows(&[T::TimestampTz, T::Text], TEXT, F::Literals(&[1]), datetime_template::to_char),
+            Overload::rows(&[T::Timestamp, T::Text], TEXT, F::Literals(&[1]), datetime_template::to_char),
+            Overload::rows(&[T::Interval, T::Text], TEXT, F::Literals(&[1]), datetime_template::interval_to_char),
             Overload::rows(&[T::Numeric, T::Text], TEXT, F::Literals(&[1]), number_template::to_char),
             Overload::rows(&[T::Float8, T::Text], TEXT, F::SomeValues, number_template::float_to_char),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1768, "interval,text", "text").stable(),
+        catalog_entry(1770, "timestamptz,text", "text").stable(),
+        catalog_entry(1772, "numeric,text", "text").stable(),
+        catalog_entry(1776, "float8,text", "text").stable(),
+        catalog_entry(2049, "timestamp,text", "text").stable(),
+    ]),
     Definition::new(
         "to_number",
         "convert text to numeric",
         &[Overload::rows(&[T::Text, T::Text], NUMERIC, F::SomeValues, number_template::to_number)],
-    ),
-    Definition::stable("now", "current transaction time", &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, now)]),
+    )
+    .in_catalog(&[catalog_entry(1777, "text,text", "numeric").stable()]),
+    Definition::stable("now", "current transaction time", &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, now)])
+        .in_catalog(&[catalog_entry(1299, "", "timestamptz").stable()]),
     Definition::stable(
         "transaction_timestamp",
         "current transaction time",
         &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, now)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2647, "", "timestamptz").stable()]),
     Definition::stable(
         "current_timestamp",
         "current transaction time",
@@ -252,12 +307,14 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "statement_timestamp",
         "current statement time",
         &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, statement)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2648, "", "timestamptz").stable()]),
     Definition::stable(
         "clock_timestamp",
         "current clock time",
         &[Overload::rows(&[], TIMESTAMPTZ, F::Nothing, statement)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2649, "", "timestamptz").volatile()]),
     Definition::stable(
         "localtimestamp",
         "current transaction time in the session's time zone",

@@ -5,7 +5,7 @@ use arrow::datatypes::{IntervalMonthDayNanoType, TimestampMicrosecondType};
 use types::text::{US_PER_DAY, civil_from_days, days_from_civil};
 use types::{Condition, Interval, SessionZone, SqlError, SqlResult, SqlType};
 
-use super::field::DateField;
+use super::extract_field::DateField;
 use crate::arithmetic;
 use crate::call::Call;
 

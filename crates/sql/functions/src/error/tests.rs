@@ -1,7 +1,7 @@
 use datafusion::common::{Column, DataFusionError, SchemaError};
 use types::{Condition, SqlError};
 
-use super::{distance, from_datafusion, to_datafusion};
+use super::{from_datafusion, levenshtein_distance, to_datafusion};
 
 #[test]
 fn our_errors_survive_datafusion() {
@@ -31,8 +31,8 @@ fn a_missing_column_hints_at_its_neighbour() {
 
 #[test]
 fn distance_counts_edits() {
-    assert_eq!(distance("kitten", "sitting"), 3);
-    assert_eq!(distance("", "ab"), 2);
+    assert_eq!(levenshtein_distance("kitten", "sitting"), 3);
+    assert_eq!(levenshtein_distance("", "ab"), 2);
 }
 
 #[test]

@@ -9,9 +9,9 @@ use super::INTERNAL_DEFINITIONS;
 use super::{SerializedAggregate, SerializedDefinition, SerializedScalar, SerializedWindow, SessionFacts};
 use crate::cast::{CastFunction, CastKind};
 use crate::definition::Body;
-use crate::function::ResolvedFunction;
 use crate::lazy_condition::{LazyFunction, LazyPurpose, LazyRole};
-use crate::{SCALAR_DEFINITIONS, aggregate, directional_window, window};
+use crate::scalar_udf::ResolvedFunction;
+use crate::{SCALAR_DEFINITIONS, aggregate, lag_lead_nth_value, window};
 
 fn facts() -> SessionFacts {
     let zone = SessionZone::parse("Europe/Berlin").unwrap();
@@ -114,7 +114,7 @@ fn aggregates_and_window_functions_come_back() {
             assert_eq!(form.decode(), Some(function));
         }
     }
-    assert_ne!(window("lag"), directional_window::reverse(&window("lag").unwrap()));
+    assert_ne!(window("lag"), lag_lead_nth_value::reverse(&window("lag").unwrap()));
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use arrow::array::{ArrayRef, AsArray};
 use types::text::{Json, parse_json};
-use types::{SqlResult, ValueGuard};
+use types::{SqlResult, ValueMemoryCounter};
 
 use crate::call::Call;
 
 /// Returns whether `whole` contains `part`. The time is proportional to the product of both sizes, so cancellation is
 /// checked.
-fn contains_value(whole: &Json<'_>, part: &Json<'_>, is_top: bool, guard: &mut ValueGuard) -> SqlResult<bool> {
+fn contains_value(whole: &Json<'_>, part: &Json<'_>, is_top: bool, guard: &mut ValueMemoryCounter) -> SqlResult<bool> {
     guard.add(0)?;
     let mut is_among = |whole: &[Json<'_>], part: &Json<'_>| {
         for found in whole {
@@ -59,7 +59,7 @@ fn same_number(a: &str, b: &str) -> bool {
 
 /// Returns whether one JSON text contains another.
 fn contains_text(whole: &str, part: &str) -> SqlResult<bool> {
-    contains_value(&parse_json(whole)?, &parse_json(part)?, true, &mut ValueGuard::default())
+    contains_value(&parse_json(whole)?, &parse_json(part)?, true, &mut ValueMemoryCounter::default())
 }
 
 pub(super) fn contains(call: &Call<'_>) -> SqlResult<ArrayRef> {

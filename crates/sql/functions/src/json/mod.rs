@@ -2,18 +2,19 @@
 //! itself normalized.
 //!
 //! - `access.rs`: access to parts; `containment.rs`: containment and existence,
-//! - `build.rs`: construction and modification; `comparison_key.rs`: comparison keys.
+//! - `construct.rs`: construction and modification; `comparison_key.rs`: comparison keys.
 
 mod access;
-mod build;
 mod comparison_key;
+mod construct;
 mod containment;
 
 use types::SqlType;
 
-pub(crate) use self::build::JsonWriter;
-pub(super) use self::build::{concatenate, remove_index, remove_key};
 pub(super) use self::comparison_key::comparison_key;
+pub(crate) use self::construct::JsonWriter;
+pub(super) use self::construct::{concatenate, remove_index, remove_key};
+use super::catalog_entry::catalog_entry;
 use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 
 const TEXT: ResultType = ResultType::fixed(SqlType::Text);
@@ -63,22 +64,26 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "json_extract_path",
         "get the JSON value at a path",
         &[Overload::rows(&[T::Json, T::Text], JSON, F::SomeValues, access::path_of_arguments).variadic()],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3951, "json,_text", "json")]),
     Definition::new(
         "jsonb_extract_path",
         "get the JSON value at a path",
         &[Overload::rows(&[T::Jsonb, T::Text], JSONB, F::Nothing, access::path_of_arguments).variadic()],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3217, "jsonb,_text", "jsonb")]),
     Definition::new(
         "json_extract_path_text",
         "get the JSON value at a path as text",
         &[Overload::rows(&[T::Json, T::Text], TEXT, F::SomeValues, access::path_text_of_arguments).variadic()],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3953, "json,_text", "text")]),
     Definition::new(
         "jsonb_extract_path_text",
         "get the JSON value at a path as text",
         &[Overload::rows(&[T::Jsonb, T::Text], TEXT, F::Nothing, access::path_text_of_arguments).variadic()],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3940, "jsonb,_text", "text")]),
     Definition::new(
         "@>",
         "contains",
@@ -107,70 +112,84 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "json_typeof",
         "type of a JSON value",
         &[Overload::rows(&[T::Json], TEXT, F::Nothing, access::type_name)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3968, "json", "text")]),
     Definition::new(
         "jsonb_typeof",
         "type of a JSON value",
         &[Overload::rows(&[T::Jsonb], TEXT, F::Nothing, access::type_name)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3210, "jsonb", "text")]),
     Definition::new(
         "json_array_length",
         "number of elements of a JSON array",
         &[Overload::rows(&[T::Json], INT4, F::SomeValues, access::array_length)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3956, "json", "int4")]),
     Definition::new(
         "jsonb_array_length",
         "number of elements of a JSON array",
         &[Overload::rows(&[T::Jsonb], INT4, F::SomeValues, access::array_length)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3207, "jsonb", "int4")]),
     Definition::new(
         "json_build_object",
         "build a JSON object from keys and values",
-        &[Overload::rows(&[T::Any], JSON, F::SomeValues, build::object).variadic()],
-    ),
+        &[Overload::rows(&[T::Any], JSON, F::SomeValues, construct::object).variadic()],
+    )
+    .in_catalog(&[
+        catalog_entry(3200, "any", "json").stable().called_on_null(),
+        catalog_entry(3201, "", "json").stable().called_on_null(),
+    ]),
     Definition::new(
         "jsonb_build_object",
         "build a JSON object from keys and values",
-        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, build::object).variadic()],
+        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, construct::object).variadic()],
     ),
     Definition::new(
         "json_build_array",
         "build a JSON array from any inputs",
-        &[Overload::rows(&[T::Any], JSON, F::SomeValues, build::array).variadic()],
-    ),
+        &[Overload::rows(&[T::Any], JSON, F::SomeValues, construct::array).variadic()],
+    )
+    .in_catalog(&[
+        catalog_entry(3198, "any", "json").stable().called_on_null(),
+        catalog_entry(3199, "", "json").stable().called_on_null(),
+    ]),
     Definition::new(
         "jsonb_build_array",
         "build a JSON array from any inputs",
-        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, build::array).variadic()],
+        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, construct::array).variadic()],
     ),
     Definition::new(
         "to_json",
         "map a value to JSON",
-        &[Overload::rows(&[T::Any], JSON, F::SomeValues, build::to_json)],
-    ),
+        &[Overload::rows(&[T::Any], JSON, F::SomeValues, construct::to_json)],
+    )
+    .in_catalog(&[catalog_entry(3176, "anyelement", "json").stable()]),
     Definition::new(
         "to_jsonb",
         "map a value to JSON",
-        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, build::to_json)],
-    ),
+        &[Overload::rows(&[T::Any], JSONB, F::SomeValues, construct::to_json)],
+    )
+    .in_catalog(&[catalog_entry(3787, "anyelement", "jsonb").stable()]),
     Definition::new(
         "array_to_json",
         "map an array to a JSON array",
-        &[Overload::rows(&[T::AnyArray], JSON, F::SomeValues, build::to_json)],
+        &[Overload::rows(&[T::AnyArray], JSON, F::SomeValues, construct::to_json)],
     ),
     Definition::new(
         "jsonb_strip_nulls",
         "remove object fields with null values",
-        &[Overload::rows(&[T::Jsonb], JSONB, F::Nothing, build::strip_nulls)],
+        &[Overload::rows(&[T::Jsonb], JSONB, F::Nothing, construct::strip_nulls)],
     ),
     Definition::new(
         "json_strip_nulls",
         "remove object fields with null values",
-        &[Overload::rows(&[T::Json], JSON, F::SomeValues, build::strip_nulls)],
+        &[Overload::rows(&[T::Json], JSON, F::SomeValues, construct::strip_nulls)],
     ),
     Definition::new(
         "jsonb_pretty",
         "indented text of a JSON value",
-        &[Overload::rows(&[T::Jsonb], TEXT, F::Nothing, build::pretty)],
+        &[Overload::rows(&[T::Jsonb], TEXT, F::Nothing, construct::pretty)],
     ),
 ];

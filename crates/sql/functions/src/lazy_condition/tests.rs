@@ -31,7 +31,7 @@ fn values(expression: &Arc<dyn PhysicalExpr>) -> Vec<Option<bool>> {
 #[test]
 fn a_lazy_case_has_the_values_of_its_branches() {
     let branches = vec![(Box::new(col("a")), Box::new(col("b")))];
-    let expr = lazy_condition(Case::new(None, branches, Some(Box::new(lit(false)))), LazyPurpose::Guard);
+    let expr = lazy_condition(Case::new(None, branches, Some(Box::new(lit(false)))), LazyPurpose::Guard).unwrap();
     let (purpose, case) = as_lazy_condition(&expr).unwrap();
     assert_eq!(purpose, LazyPurpose::Guard);
     assert_eq!(branch_condition(&case.when_then_expr[0].1), Some(&col("b")));

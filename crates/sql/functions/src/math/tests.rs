@@ -2,8 +2,8 @@ use super::*;
 
 #[test]
 fn rounding_leaves_room_for_a_carry() {
-    assert_eq!(whole(&SqlType::Numeric { precision: 4, scale: 2 }), NumericPrecision::new(3, 0));
-    assert_eq!(carried(&SqlType::Numeric { precision: 4, scale: 2 }), NumericPrecision::new(5, 2));
+    assert_eq!(rounded_to_integer_precision(&SqlType::Numeric { precision: 4, scale: 2 }), NumericPrecision::new(3, 0));
+    assert_eq!(precision_plus_one_digit(&SqlType::Numeric { precision: 4, scale: 2 }), NumericPrecision::new(5, 2));
 }
 
 #[test]

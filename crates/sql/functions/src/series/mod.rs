@@ -14,7 +14,7 @@ use arrow::datatypes::{
 };
 use datafusion::logical_expr::Volatility;
 use types::numeric::{self, NumericPrecision};
-use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
+use types::{Condition, SqlError, SqlResult, SqlType, ValueMemoryCounter};
 
 pub use self::series_iter::{SeriesIter, SeriesType};
 use super::arithmetic::interval_from_arrow;
@@ -48,6 +48,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[Definition {
     description: "values of a series; written generate_series(...)",
     // Stable, to keep it from being folded into a constant.
     volatility: Volatility::Stable,
+    catalog: &[],
     overloads: &[
         Overload::rows(&[T::Int4, T::Int4], LIST, F::SomeValues, numbers::<Int32Type>),
         Overload::rows(&[T::Int4, T::Int4, T::Int4], LIST, F::SomeValues, numbers::<Int32Type>),
@@ -76,7 +77,7 @@ where
 fn numerics(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let scale = match call.result_type {
         SqlType::Array(element) => super::call::scale_of(element),
-        _ => return Err(SqlError::internal("result type of generate_series_list is not an array")),
+        _ => return Err(SqlError::internal("generate_series: the SQL type of the result is not an array")),
     };
     let value = |at: usize, row: usize| {
         let digits = call.column::<Decimal128Type>(at).get(row)?;
@@ -108,7 +109,7 @@ where
 {
     let mut values: Vec<i128> = Vec::new();
     let mut lengths = Vec::with_capacity(call.rows);
-    let (mut validity, mut guard) = (Vec::with_capacity(call.rows), ValueGuard::default());
+    let (mut validity, mut guard) = (Vec::with_capacity(call.rows), ValueMemoryCounter::default());
     for row in 0..call.rows {
         let mut walk = series(row)?;
         validity.push(walk.is_some());
@@ -128,7 +129,7 @@ where
         lengths.push(values.len() - before);
     }
     let DataType::List(item) = call.result_type.arrow_type() else {
-        return Err(SqlError::internal("Arrow form of a series is not a list"));
+        return Err(SqlError::internal("generate_series: the Arrow type of the result is not a list"));
     };
     let values =
         PrimitiveArray::<N>::from_iter_values(values.into_iter().filter_map(|it| N::Native::try_from(it).ok()));

@@ -86,7 +86,8 @@ impl SeriesIter {
         self.next = match self.step {
             Step::Number(step) => value.checked_add(step),
             Step::Span(step, zone) => {
-                let from = i64::try_from(value).map_err(|_| SqlError::internal("series timestamp exceeds 64 bits"))?;
+                let from = i64::try_from(value)
+                    .map_err(|_| SqlError::internal("generate_series: a timestamp exceeds 64 bits"))?;
                 let next = match zone {
                     Some(zone) => step.add_to_timestamptz(from, &zone),
                     None => step.add_to_timestamp(from),

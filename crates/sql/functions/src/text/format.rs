@@ -1,7 +1,7 @@
 //! The function `format('%s and %I', ...)`.
 
 use arrow::array::ArrayRef;
-use types::value_guard::check_growth;
+use types::value_memory::check_growth;
 use types::{Condition, SqlError, SqlResult};
 
 use super::push_argument;

@@ -11,11 +11,12 @@ mod transform;
 
 use arrow::array::ArrayRef;
 use datafusion::functions::{string as s, unicode as u};
-use types::value_guard::check_length;
+use types::value_memory::check_length;
 use types::{SqlResult, SqlType};
 
 use super::call::Call;
 use super::cast::TextWriter;
+use super::catalog_entry::catalog_entry;
 use super::definition::{Definition, FailsFor as F, Overload, ParameterType as T, ResultType};
 use super::fallibility;
 
@@ -27,9 +28,12 @@ const UUID: ResultType = ResultType::fixed(SqlType::Uuid);
 const TEXTS: ResultType = ResultType::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
 
 pub(super) const DEFINITIONS: &[Definition] = &[
-    Definition::new("upper", "uppercase", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, s::upper)]),
-    Definition::new("lower", "lowercase", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, s::lower)]),
-    Definition::new("initcap", "capitalize each word", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, u::initcap)]),
+    Definition::new("upper", "uppercase", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, s::upper)])
+        .in_catalog(&[catalog_entry(871, "text", "text")]),
+    Definition::new("lower", "lowercase", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, s::lower)])
+        .in_catalog(&[catalog_entry(870, "text", "text")]),
+    Definition::new("initcap", "capitalize each word", &[Overload::builtin(&[T::Text], TEXT, F::Nothing, u::initcap)])
+        .in_catalog(&[catalog_entry(872, "text", "text")]),
     Definition::new(
         "length",
         "length",
@@ -37,17 +41,24 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::builtin(&[T::Text], INT4, F::Nothing, u::character_length),
             Overload::rows(&[T::Bytea], INT4, F::Nothing, transform::byte_count),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1317, "text", "int4"),
+        catalog_entry(1318, "bpchar", "int4"),
+        catalog_entry(2010, "bytea", "int4"),
+    ]),
     Definition::new(
         "char_length",
         "number of characters",
         &[Overload::builtin(&[T::Text], INT4, F::Nothing, u::character_length)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1372, "bpchar", "int4"), catalog_entry(1381, "text", "int4")]),
     Definition::new(
         "character_length",
         "number of characters",
         &[Overload::builtin(&[T::Text], INT4, F::Nothing, u::character_length)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1367, "bpchar", "int4"), catalog_entry(1369, "text", "int4")]),
     Definition::new(
         "octet_length",
         "number of bytes",
@@ -55,13 +66,20 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::builtin(&[T::Text], INT4, F::Nothing, s::octet_length),
             Overload::rows(&[T::Bytea], INT4, F::Nothing, transform::byte_count),
         ],
-    ),
-    Definition::new("bit_length", "number of bits", &[Overload::builtin(&[T::Text], INT4, F::Nothing, s::bit_length)]),
+    )
+    .in_catalog(&[
+        catalog_entry(720, "bytea", "int4"),
+        catalog_entry(1374, "text", "int4"),
+        catalog_entry(1375, "bpchar", "int4"),
+    ]),
+    Definition::new("bit_length", "number of bits", &[Overload::builtin(&[T::Text], INT4, F::Nothing, s::bit_length)])
+        .in_catalog(&[catalog_entry(1811, "text", "int4")]),
     Definition::new(
         "reverse",
         "reverse the characters",
         &[Overload::builtin(&[T::Text], TEXT, F::Nothing, u::reverse)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3062, "text", "text")]),
     Definition::new(
         "replace",
         "replace all occurrences of a substring",
@@ -71,50 +89,70 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             F::Computed(fallibility::replacement),
             transform::replace,
         )],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2087, "text,text,text", "text")]),
     Definition::new(
         "translate",
         "map a set of characters appearing in a string",
         &[Overload::rows(&[T::Text, T::Text, T::Text], TEXT, F::Nothing, transform::translate)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(878, "text,text,text", "text")]),
     Definition::new(
         "repeat",
         "replicate a string a number of times",
         &[Overload::rows(&[T::Text, T::Int4], TEXT, F::SomeValues, transform::repeat)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1622, "text,int4", "text")]),
     Definition::new(
         "starts_with",
         "whether a string begins with a prefix",
         &[Overload::builtin(&[T::Text, T::Text], BOOL, F::Nothing, s::starts_with)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3696, "text,text", "bool")]),
     Definition::new("^@", "starts with", &[Overload::builtin(&[T::Text, T::Text], BOOL, F::Nothing, s::starts_with)]),
     Definition::new(
         "strpos",
         "position of a substring",
         &[Overload::builtin(&[T::Text, T::Text], INT4, F::Nothing, u::strpos)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(868, "text,text", "int4")]),
     Definition::new(
         "position",
         "position of a substring",
         &[Overload::rows(&[T::Text, T::Text], INT4, F::Nothing, substring::position)],
-    ),
-    Definition::new("substring", "extract a portion of a string", substring::SUBSTRING),
-    Definition::new("substr", "extract a portion of a string", substring::SUBSTRING),
+    )
+    .in_catalog(&[catalog_entry(849, "text,text", "int4")]),
+    Definition::new("substring", "extract a portion of a string", substring::SUBSTRING).in_catalog(&[
+        catalog_entry(936, "text,int4,int4", "text"),
+        catalog_entry(937, "text,int4", "text"),
+        catalog_entry(2012, "bytea,int4,int4", "bytea"),
+        catalog_entry(2013, "bytea,int4", "bytea"),
+        catalog_entry(2073, "text,text", "text"),
+    ]),
+    Definition::new("substr", "extract a portion of a string", substring::SUBSTRING).in_catalog(&[
+        catalog_entry(877, "text,int4,int4", "text"),
+        catalog_entry(883, "text,int4", "text"),
+        catalog_entry(2085, "bytea,int4,int4", "bytea"),
+        catalog_entry(2086, "bytea,int4", "bytea"),
+    ]),
     Definition::new(
         "left",
         "first characters of a string",
         &[Overload::rows(&[T::Text, T::Int4], TEXT, F::Nothing, substring::left)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3060, "text,int4", "text")]),
     Definition::new(
         "right",
         "last characters of a string",
         &[Overload::rows(&[T::Text, T::Int4], TEXT, F::Nothing, substring::right)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3061, "text,int4", "text")]),
     Definition::new(
         "split_part",
         "split a string at a delimiter and return the nth field",
         &[Overload::rows(&[T::Text, T::Text, T::Int4], TEXT, F::Literals(&[2]), substring::split_part)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2088, "text,text,int4", "text")]),
     Definition::new(
         "overlay",
         "substitute a portion of a string",
@@ -122,7 +160,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text, T::Text, T::Int4], TEXT, F::SomeValues, substring::overlay),
             Overload::rows(&[T::Text, T::Text, T::Int4, T::Int4], TEXT, F::SomeValues, substring::overlay),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1404, "text,text,int4,int4", "text"), catalog_entry(1405, "text,text,int4", "text")]),
     Definition::new(
         "btrim",
         "trim characters from both ends of a string",
@@ -130,7 +169,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text], TEXT, F::Nothing, transform::trim_both),
             Overload::rows(&[T::Text, T::Text], TEXT, F::Nothing, transform::trim_both),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(884, "text,text", "text"), catalog_entry(885, "text", "text")]),
     Definition::new(
         "trim",
         "trim characters from both ends of a string",
@@ -146,7 +186,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text], TEXT, F::Nothing, transform::trim_left),
             Overload::rows(&[T::Text, T::Text], TEXT, F::Nothing, transform::trim_left),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(875, "text,text", "text"), catalog_entry(881, "text", "text")]),
     Definition::new(
         "rtrim",
         "trim characters from the right end of a string",
@@ -154,7 +195,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text], TEXT, F::Nothing, transform::trim_right),
             Overload::rows(&[T::Text, T::Text], TEXT, F::Nothing, transform::trim_right),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(876, "text,text", "text"), catalog_entry(882, "text", "text")]),
     Definition::new(
         "lpad",
         "left-pad a string to a length",
@@ -162,7 +204,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text, T::Int4], TEXT, F::SomeValues, transform::pad_left),
             Overload::rows(&[T::Text, T::Int4, T::Text], TEXT, F::SomeValues, transform::pad_left),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(873, "text,int4,text", "text"), catalog_entry(879, "text,int4", "text")]),
     Definition::new(
         "rpad",
         "right-pad a string to a length",
@@ -170,13 +213,16 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text, T::Int4], TEXT, F::SomeValues, transform::pad_right),
             Overload::rows(&[T::Text, T::Int4, T::Text], TEXT, F::SomeValues, transform::pad_right),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(874, "text,int4,text", "text"), catalog_entry(880, "text,int4", "text")]),
     Definition::new(
         "ascii",
         "code of the first character",
         &[Overload::rows(&[T::Text], INT4, F::Nothing, transform::ascii)],
-    ),
-    Definition::new("chr", "character of a code", &[Overload::rows(&[T::Int4], TEXT, F::SomeValues, transform::chr)]),
+    )
+    .in_catalog(&[catalog_entry(1620, "text", "int4")]),
+    Definition::new("chr", "character of a code", &[Overload::rows(&[T::Int4], TEXT, F::SomeValues, transform::chr)])
+        .in_catalog(&[catalog_entry(1621, "int4", "text")]),
     Definition::new(
         "to_hex",
         "number as hexadecimal text",
@@ -184,7 +230,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int4], TEXT, F::Nothing, transform::hex_int4),
             Overload::rows(&[T::Int8], TEXT, F::Nothing, transform::hex_int8),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2089, "int4", "text"), catalog_entry(2090, "int8", "text")]),
     Definition::new(
         "md5",
         "MD5 hash",
@@ -192,53 +239,70 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Text], TEXT, F::Nothing, transform::md5_text),
             Overload::rows(&[T::Bytea], TEXT, F::Nothing, transform::md5_bytes),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2311, "text", "text"), catalog_entry(2321, "bytea", "text")]),
     Definition::new(
         "sha256",
         "SHA-256 hash",
         &[Overload::builtin(&[T::Bytea], BYTEA, F::Nothing, datafusion::functions::crypto::sha256)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3420, "bytea", "bytea")]),
     Definition::new(
         "encode",
         "convert bytea value into some ASCII-only text string",
         &[Overload::rows(&[T::Bytea, T::Text], TEXT, F::Literals(&[1]), transform::encode)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1946, "bytea,text", "text")]),
     Definition::new(
         "decode",
         "convert ASCII-encoded text string into bytea value",
         &[Overload::rows(&[T::Text, T::Text], BYTEA, F::SomeValues, transform::decode)],
-    ),
-    Definition::new("concat", "concatenate values", &[Overload::rows(&[T::Any], TEXT, F::Nothing, concat).variadic()]),
+    )
+    .in_catalog(&[catalog_entry(1947, "text,text", "bytea")]),
+    Definition::new("concat", "concatenate values", &[Overload::rows(&[T::Any], TEXT, F::Nothing, concat).variadic()])
+        .in_catalog(&[catalog_entry(3058, "any", "text").stable().called_on_null()]),
     Definition::new(
         "concat_ws",
         "concatenate values with separators",
         &[Overload::rows(&[T::Text, T::Any], TEXT, F::Nothing, concat_ws).variadic()],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3059, "text,any", "text").stable().called_on_null()]),
     Definition::new(
         "format",
         "format text like printf",
         &[Overload::rows(&[T::Text, T::Any], TEXT, F::SomeValues, format::format).variadic()],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(3539, "text,any", "text").stable().called_on_null(),
+        catalog_entry(3540, "text", "text").stable().called_on_null(),
+    ]),
     Definition::new(
         "quote_ident",
         "quote an identifier for usage in a querystring",
         &[Overload::rows(&[T::Text], TEXT, F::Nothing, quote::identifier)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1282, "text", "text")]),
     Definition::new(
         "quote_literal",
         "quote a literal for usage in a querystring",
         &[Overload::rows(&[T::Any], TEXT, F::Nothing, quote::literal)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1283, "text", "text"), catalog_entry(1285, "anyelement", "text").stable()]),
     Definition::new(
         "quote_nullable",
         "quote a possibly null literal for usage in a querystring",
         &[Overload::rows(&[T::Any], TEXT, F::Nothing, quote::nullable)],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1289, "text", "text").called_on_null(),
+        catalog_entry(1290, "anyelement", "text").stable().called_on_null(),
+    ]),
     Definition::volatile(
         "gen_random_uuid",
         "generate a random UUID",
         &[Overload::rows(&[], UUID, F::Nothing, transform::random_uuid)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3432, "", "uuid").volatile()]),
     Definition::new(
         "parse_ident",
         "parse a qualified identifier to an array",

@@ -5,7 +5,7 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::push_argument;
 use crate::call::Call;
-use crate::text_array::build_text_arrays;
+use crate::text_array_builder::build_text_arrays;
 
 /// Keywords that must be quoted as identifiers, sorted.
 const RESERVED: &[&str] = &[

@@ -6,7 +6,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::call::Call;
 use crate::definition::{FailsFor as F, Overload, ParameterType as T, ResultType};
-use crate::pattern;
+use crate::regular_expression;
 
 const TEXT: ResultType = ResultType::fixed(SqlType::Text);
 
@@ -15,8 +15,8 @@ pub(super) const SUBSTRING: &[Overload] = &[
     Overload::rows(&[T::Text, T::Int4, T::Int4], TEXT, F::Literals(&[2]), substring),
     Overload::rows(&[T::Bytea, T::Int4], ResultType::fixed(SqlType::Bytea), F::Nothing, bytes_from),
     Overload::rows(&[T::Bytea, T::Int4, T::Int4], ResultType::fixed(SqlType::Bytea), F::Literals(&[2]), bytes_from),
-    Overload::rows(&[T::Text, T::Text], TEXT, F::Literals(&[1]), pattern::substring),
-    Overload::rows(&[T::Text, T::Text, T::Text], TEXT, F::SomeValues, pattern::substring_similar),
+    Overload::rows(&[T::Text, T::Text], TEXT, F::Literals(&[1]), regular_expression::substring),
+    Overload::rows(&[T::Text, T::Text, T::Text], TEXT, F::SomeValues, regular_expression::substring_similar),
 ];
 
 /// Returns the characters from position `from` (from 1) to before `end`.

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, FixedSizeBinaryBuilder};
 use arrow::datatypes::{Int32Type, Int64Type};
 use md5::{Digest, Md5};
 use types::text::{format_bytea, parse_bytea};
-use types::value_guard::{VALUE_BYTES_MAX, check_growth, check_length, too_long_error};
+use types::value_memory::{VALUE_BYTES_MAX, check_growth, check_length, too_long_error};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::call::Call;

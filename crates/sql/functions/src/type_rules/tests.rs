@@ -25,7 +25,7 @@ fn an_untyped_operand_takes_the_type_without_its_modifier() {
         (T::Timestamp, T::Timestamp),
     ];
     for (beside, taken) in parameters {
-        assert_eq!(type_beside(&beside, Operand::Parameter), Ok(taken), "$1 beside {beside}");
+        assert_eq!(operand_type_beside(&beside, Operand::Parameter), Ok(taken), "$1 beside {beside}");
     }
     let literals = [
         (N10_2, "5.125", numeric(4, 3)),
@@ -40,11 +40,14 @@ fn an_untyped_operand_takes_the_type_without_its_modifier() {
     ];
     for (beside, text, taken) in literals {
         let taken = if matches!(beside, T::Array(_)) { array(taken) } else { taken };
-        assert_eq!(type_beside(&beside, Operand::Literal(text)), Ok(taken), "'{text}' beside {beside}");
+        assert_eq!(operand_type_beside(&beside, Operand::Literal(text)), Ok(taken), "'{text}' beside {beside}");
     }
     let typed = numeric(5, 1);
-    assert_eq!(type_beside(&N10_2, Operand::Typed(&typed)), Ok(typed.clone()));
-    assert_eq!(type_beside(&N10_2, Operand::Literal("x")).unwrap_err().condition, Condition::InvalidTextRepresentation);
+    assert_eq!(operand_type_beside(&N10_2, Operand::Typed(&typed)), Ok(typed.clone()));
+    assert_eq!(
+        operand_type_beside(&N10_2, Operand::Literal("x")).unwrap_err().condition,
+        Condition::InvalidTextRepresentation
+    );
 }
 
 #[test]

@@ -12,8 +12,8 @@ use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunctio
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 use functions::may_fail_by_row;
 
-use super::operation::with_column_indices;
-use super::subplans::SubplanId;
+use super::equal_subplans::SubplanId;
+use super::node_operation::with_column_indices;
 
 /// Ungrouped aggregate over filtered rows. Columns are identified by their indices among the columns of the rows.
 #[derive(Debug, Clone)]

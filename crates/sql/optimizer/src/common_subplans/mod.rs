@@ -5,21 +5,23 @@
 //! In reading order:
 //!
 //! - `with_query.rs` is the node of a reference to a WITH query that is MATERIALIZED or NOT MATERIALIZED,
-//! - `materialized.rs` takes MATERIALIZED WITH queries out of a plan before anything else happens,
-//! - `operation.rs` describes nodes without names, and `subplans.rs` finds parts that compute the same by it,
-//! - `fuse_aggregates.rs` finds ungrouped aggregates over the same rows with different conditions, and merges them into one,
+//! - `materialized_with.rs` takes MATERIALIZED WITH queries out of a plan before anything else happens,
+//! - `node_operation.rs` describes nodes without names, and `equal_subplans.rs` finds parts that compute the same by
+//!   it,
+//! - `fuse_aggregates.rs` finds ungrouped aggregates over the same rows with different conditions, and merges them into
+//!   one,
 //! - `replacer.rs` replaces parts by scans of shared tables where that is cheaper,
-//! - `narrow.rs` drops rows and columns from a shared table that no reader needs, once the optimizer has pushed filters
-//!   and projections to its scans,
-//! - `table.rs` is the shared table.
+//! - `narrow_shared_table.rs` drops rows and columns from a shared table that no reader needs, once the optimizer has
+//!   pushed filters and projections to its scans,
+//! - `shared_table.rs` is the shared table.
 
+mod equal_subplans;
 mod fuse_aggregates;
-mod materialized;
-mod narrow;
-mod operation;
+mod materialized_with;
+mod narrow_shared_table;
+mod node_operation;
 mod replacer;
-mod subplans;
-mod table;
+mod shared_table;
 mod with_query;
 
 #[cfg(test)]
@@ -32,13 +34,13 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use plan::{any_expression, plan_limits};
+use plan::{plan_has_expression, plan_limits};
 
-use self::materialized::MaterializedQueries;
-use self::narrow::{Narrowed, Readers};
+use self::equal_subplans::{SharedSubplans, SubplanId, Subplans, scan_source};
+use self::materialized_with::MaterializedQueries;
+use self::narrow_shared_table::{Narrowed, Readers};
 use self::replacer::{SharedComputation, SubplanReplacer};
-use self::subplans::{SharedSubplans, SubplanId, Subplans, scan_source};
-pub use self::table::{SharedScanExtension, SharedScanPlanner, SharedTable};
+pub use self::shared_table::{SharedScanExtension, SharedScanPlanner, SharedTable};
 use self::with_query::WithQueryAliases;
 pub use self::with_query::{MaterializeClause, WithQuery, WithQueryReference};
 use crate::RewrittenPlan;
@@ -73,7 +75,7 @@ pub struct SharedPlan {
 impl SharedPlan {
     /// Creates the plan of all rows and columns of a table.
     fn with_all_columns(table: Arc<SharedTable>) -> Self {
-        Self { plan: table.plan.clone(), columns: (0..table.width()).collect(), table }
+        Self { plan: table.plan.clone(), columns: (0..table.column_count()).collect(), table }
     }
 }
 
@@ -121,7 +123,7 @@ impl OptimizedPlan {
         let shared = self.shared.iter().map(|shared| &shared.plan);
         std::iter::once(&self.plan)
             .chain(shared)
-            .try_fold(false, |hides, plan| Ok(hides || materialized::has_correlated_calls(plan)?))
+            .try_fold(false, |hides, plan| Ok(hides || materialized_with::has_correlated_calls(plan)?))
     }
 }
 
@@ -195,8 +197,8 @@ fn share(
 ) -> Result<SharingAttempt> {
     let mut marking = SubplanReplacer::new(plan, parts, shares, state, first, with_queries)?;
     let marked = marking.replace(plan.clone(), None)?.data;
-    if !marking.rejected.is_empty() {
-        return Ok(SharingAttempt::Rejected(marking.rejected));
+    if !marking.rejected_subplans.is_empty() {
+        return Ok(SharingAttempt::Rejected(marking.rejected_subplans));
     }
     let plan = apply_rules(marked, state)?;
     let mut readers = Readers::default();
@@ -204,7 +206,7 @@ fn share(
     let mut tables = Vec::with_capacity(marking.tables.len());
     // Tables may read tables before them, so the readers of each are complete in reverse order.
     for (shared, table) in marking.tables.into_iter().rev() {
-        match narrow::narrow(&table, &readers)? {
+        match narrow_shared_table::narrow(&table, &readers)? {
             Narrowed::Unread => {}
             Narrowed::NotWorthwhile => {
                 return Ok(SharingAttempt::Rejected(match shared {
@@ -251,7 +253,7 @@ fn run_session_rules(plan: LogicalPlan, state: &SessionState) -> Result<Rewritte
 
 /// Returns whether a plan still has subqueries that should become joins.
 fn has_undecorrelated_subqueries(plan: &LogicalPlan) -> Result<bool> {
-    any_expression(plan, |expr| match expr {
+    plan_has_expression(plan, |expr| match expr {
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
         Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
         _ => false,

@@ -9,9 +9,9 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::apply_rules;
+use super::equal_subplans::{SharedSubplans, SubplanId, Subplans};
 use super::fuse_aggregates::Fusion;
-use super::subplans::{SharedSubplans, SubplanId, Subplans};
-use super::table::{SharedTable, collect_relation_names, take_unique_relation, with_unique_names};
+use super::shared_table::{SharedTable, collect_relation_names, take_unique_relation, with_unique_names};
 use super::with_query::WithQueryAliases;
 use crate::estimate_relation;
 
@@ -22,8 +22,8 @@ const READ_PER_SHARED_ROW_MIN: f64 = 2.0;
 
 /// Walk over a plan, in the order of its [`Subplans`], that puts in scans of shared tables.
 pub(super) struct SubplanReplacer<'a> {
-    parts: &'a Subplans,
-    shares: &'a SharedSubplans,
+    subplans: &'a Subplans,
+    shared_subplans: &'a SharedSubplans,
     state: &'a SessionState,
     /// WITH queries, by the aliases that mark their references.
     with_queries: &'a WithQueryAliases,
@@ -32,18 +32,18 @@ pub(super) struct SubplanReplacer<'a> {
     /// Names of all relations of the plan, so that those of scans differ.
     relation_names: HashSet<TableReference>,
     /// Number of the first table.
-    first_number: usize,
+    first_table_number: usize,
     /// Tables with the parts that they replace, each after the tables that it reads.
     pub(super) tables: Vec<(SharedComputation, Arc<SharedTable>)>,
     /// Parts that are not worth sharing.
-    pub(super) rejected: Vec<SubplanId>,
+    pub(super) rejected_subplans: Vec<SubplanId>,
 }
 
 impl<'a> SubplanReplacer<'a> {
     pub(super) fn new(
         plan: &LogicalPlan,
-        parts: &'a Subplans,
-        shares: &'a SharedSubplans,
+        subplans: &'a Subplans,
+        shared_subplans: &'a SharedSubplans,
         state: &'a SessionState,
         first: usize,
         with_queries: &'a WithQueryAliases,
@@ -51,25 +51,29 @@ impl<'a> SubplanReplacer<'a> {
         let mut relation_names = HashSet::new();
         collect_relation_names(plan, &mut relation_names)?;
         Ok(Self {
-            parts,
-            shares,
+            subplans,
+            shared_subplans,
             state,
             with_queries,
             next_node: 0,
             relation_names,
-            first_number: first,
+            first_table_number: first,
             tables: Vec::new(),
-            rejected: Vec::new(),
+            rejected_subplans: Vec::new(),
         })
     }
 
     /// Replaces the shared parts of a plan by scans; `name` is the node's alias in the query.
     pub(super) fn replace(&mut self, plan: LogicalPlan, name: Option<&str>) -> Result<Transformed<LogicalPlan>> {
-        let (start, node) = (self.next_node, self.parts.node(self.next_node));
-        let shared = match self.shares.fusion_of(node.subplan) {
+        let (start, node) = (self.next_node, self.subplans.node(self.next_node));
+        let shared = match self.shared_subplans.fusion_of(node.subplan) {
             _ if node.is_alias || node.is_not_materialized => None,
             Some(fusion) => Some(SharedComputation::Fusion(fusion)),
-            None => self.shares.repeated.contains(&node.subplan).then_some(SharedComputation::Subplan(node.subplan)),
+            None => self
+                .shared_subplans
+                .repeated
+                .contains(&node.subplan)
+                .then_some(SharedComputation::Subplan(node.subplan)),
         };
         let Some(shared) = shared else { return self.replace_below(plan) };
         let table = match self.tables.iter().find(|(known, _)| *known == shared) {
@@ -78,13 +82,15 @@ impl<'a> SubplanReplacer<'a> {
         };
         self.next_node = start + node.subtree_size;
         let Some(table) = table else { return Ok(Transformed::no(plan)) };
-        let all: Vec<usize> = (0..table.width()).collect();
+        let all: Vec<usize> = (0..table.column_count()).collect();
         let columns = match shared {
-            SharedComputation::Fusion(fusion) => self.shares.fusions[fusion].columns_of(node.subplan).unwrap_or(&all),
+            SharedComputation::Fusion(fusion) => {
+                self.shared_subplans.fusions[fusion].columns_of(node.subplan).unwrap_or(&all)
+            }
             SharedComputation::Subplan(_) => &all,
         };
         if !table.has_types_of(columns, plan.schema()) {
-            self.rejected.push(node.subplan);
+            self.rejected_subplans.push(node.subplan);
             return Ok(Transformed::no(plan));
         }
         let name = take_unique_relation(&mut self.relation_names, table.name());
@@ -114,26 +120,26 @@ impl<'a> SubplanReplacer<'a> {
         name: Option<&str>,
     ) -> Result<Option<Arc<SharedTable>>> {
         let body = match shared {
-            SharedComputation::Subplan(_) if self.rejected.contains(&part) => return Ok(None),
+            SharedComputation::Subplan(_) if self.rejected_subplans.contains(&part) => return Ok(None),
             SharedComputation::Subplan(_) => self.replace_below(plan.clone())?.data,
-            SharedComputation::Fusion(fusion) => self.fused_plan(&self.shares.fusions[fusion], part, plan)?,
+            SharedComputation::Fusion(fusion) => self.fused_plan(&self.shared_subplans.fusions[fusion], part, plan)?,
         };
         let body = apply_rules(with_unique_names(body)?, self.state)?;
         let rows = estimate_relation(&body);
         if !is_costly_to_repeat(plan)
             && ALWAYS_SHARED_ROWS.max(scanned_rows(&body)? / READ_PER_SHARED_ROW_MIN) < rows.rows
         {
-            self.rejected.push(part);
+            self.rejected_subplans.push(part);
             return Ok(None);
         }
-        let table = Arc::new(SharedTable::new(self.first_number + self.tables.len(), name, body, rows));
+        let table = Arc::new(SharedTable::new(self.first_table_number + self.tables.len(), name, body, rows));
         self.tables.push((shared, Arc::clone(&table)));
         Ok(Some(table))
     }
 
     /// Returns the plan of all aggregates of a fusion, over the input of one of them.
     fn fused_plan(&mut self, fusion: &Fusion, part: SubplanId, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let nodes = self.parts.ungrouped_aggregate(part).map_or(1, |total| total.depth);
+        let nodes = self.subplans.ungrouped_aggregate(part).map_or(1, |total| total.depth);
         let mut rows = plan;
         for _ in 0..nodes {
             rows = rows.inputs().first().copied().unwrap_or(rows);

@@ -13,7 +13,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use parking_lot::Mutex;
 
 use super::{OptimizedPlan, SharedPlan, SharedScanExtension, SharedScanPlanner, SharedTable, optimize};
-use crate::fixtures::{TableColumns, Warehouse, texts};
+use crate::test_fixtures::{TableColumns, Warehouse, texts};
 
 fn sales() -> Warehouse {
     let sale: TableColumns = vec![

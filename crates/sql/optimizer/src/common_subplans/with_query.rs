@@ -1,7 +1,7 @@
 //! WITH queries that say whether they are materialized, and the node that marks their references in a plan.
 //!
-//! The binder puts a [`WithQueryReference`] above each reference; `materialized.rs` takes these nodes out before any
-//! rule sees them, because DataFusion decorrelates no subquery across an extension node.
+//! The binder puts a [`WithQueryReference`] above each reference; `materialized_with.rs` takes these nodes out before
+//! any rule sees them, because DataFusion decorrelates no subquery across an extension node.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

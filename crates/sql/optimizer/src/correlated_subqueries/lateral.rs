@@ -16,9 +16,9 @@ use plan::unique_name;
 use types::SqlError;
 
 use super::SubqueryContext;
-use super::lift::needs_row_pairs;
-use super::lower::{has_aggregate, is_correlated_by_equality, is_correlated_in_filters_only};
-use super::parameter::outer_references;
+use super::lift_calls::needs_row_pairs;
+use super::outer_parameter::outer_references;
+use super::replace_by_calls::{has_aggregate, is_correlated_by_equality, is_correlated_in_filters_only};
 use super::subquery_function::{CorrelatedSubquery, SubqueryKind, field_name};
 use crate::series;
 
@@ -56,7 +56,11 @@ pub(super) fn lower_join(join: Join, within: &SubqueryContext) -> DfResult<Trans
     let null_handling = match (join.join_type, &condition) {
         (JoinType::Inner, _) => NullHandling::Drop,
         (JoinType::Left, None) => NullHandling::PreserveAndExpandEmpty,
-        _ => return Err(to_datafusion(SqlError::unsupported("this kind of join with a LATERAL subquery"))),
+        _ => {
+            return Err(to_datafusion(SqlError::unsupported(
+                "a LATERAL subquery in a RIGHT or FULL JOIN, or in a LEFT JOIN with a condition",
+            )));
+        }
     };
     let left = join.left.as_ref().clone();
     let unnested = unnest_subquery(left, &subquery.subquery, alias.as_ref(), null_handling, within)?;

@@ -2,32 +2,33 @@
 //!
 //! DataFusion turns a subquery into a join, or refuses it. It refuses LIMIT in a correlated subquery, rows instead of
 //! an aggregate, EXISTS and IN outside WHERE, and references across two levels. Such a subquery becomes a call of a
-//! function over its outer columns ([`CorrelatedSubquery`]), which runs the subquery's plan as PostgreSQL runs a SubPlan.
-//! Subqueries that DataFusion can decorrelate stay subqueries until it does.
+//! function over its outer columns ([`CorrelatedSubquery`]), which runs the subquery's plan as PostgreSQL runs a
+//! SubPlan. Subqueries that DataFusion can decorrelate stay subqueries until it does.
 //!
 //! In reading order:
 //!
-//! - `lower.rs` decides which subqueries cannot become joins, and replaces them by calls,
+//! - `replace_by_calls.rs` decides which subqueries cannot become joins, and replaces them by calls,
 //! - `three_valued_in.rs` handles IN where NULL and false must be told apart,
 //! - `lateral.rs` replaces LATERAL subqueries in FROM by lists of their rows, which are unnested,
-//! - `subquery_function.rs` is the function that is called, `array.rs` the marker for `ARRAY(subquery)`,
-//! - `parameter.rs` finds the outer columns of a subquery's plan and replaces them by parameters,
-//! - `lift.rs` moves the calls out of operators' expressions once the optimizer is done, into the node of `sub_plan.rs`.
+//! - `subquery_function.rs` is the function that is called, `array_subquery.rs` the marker for `ARRAY(subquery)`,
+//! - `outer_parameter.rs` finds the outer columns of a subquery's plan and replaces them by parameters,
+//! - `lift_calls.rs` moves the calls out of operators' expressions once the optimizer is done, into the node of
+//!   `sub_plan.rs`.
 
-mod array;
+mod array_subquery;
 mod lateral;
-mod lift;
-mod lower;
-mod parameter;
+mod lift_calls;
+mod outer_parameter;
+mod replace_by_calls;
 mod sub_plan;
 mod subquery_function;
 mod three_valued_in;
 
 use std::sync::Arc;
 
-pub use self::array::{ARRAY_SUBQUERY, array_subquery};
-pub use self::lift::lift;
-pub use self::parameter::{Slots, parameterize};
+pub use self::array_subquery::{ARRAY_SUBQUERY, array_subquery};
+pub use self::lift_calls::lift;
+pub use self::outer_parameter::{OuterValues, parameterize};
 pub use self::sub_plan::SubPlan;
 pub use self::subquery_function::{CorrelatedSubquery, SubqueryKind};
 use datafusion::common::Result as DfResult;
@@ -92,6 +93,6 @@ impl AnalyzerRule for CorrelatedSubqueryRule {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         // Most plans have none, and a rewrite rebuilds the whole plan.
-        if has_subqueries(&plan)? { lower::lower_plan(plan, &self.context) } else { Ok(plan) }
+        if has_subqueries(&plan)? { replace_by_calls::lower_plan(plan, &self.context) } else { Ok(plan) }
     }
 }

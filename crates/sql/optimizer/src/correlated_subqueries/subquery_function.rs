@@ -1,6 +1,6 @@
 //! The function that replaces a correlated subquery; its arguments are the outer columns that the subquery uses.
 //!
-//! [`lift`](super::lift::lift) moves its calls to a node whose operator evaluates them asynchronously.
+//! [`lift`](super::lift_calls::lift) moves its calls to a node whose operator evaluates them asynchronously.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use datafusion::common::{Column, DataFusionError, Result as DfResult};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use plan::any_expression;
+use plan::plan_has_expression;
 
 use super::SubqueryContext;
 
@@ -55,7 +55,7 @@ impl CorrelatedSubquery {
     ) -> Self {
         let result = match question {
             SubqueryKind::Scalar => plan.schema().field(0).as_ref().clone().with_nullable(true),
-            SubqueryKind::Array => super::array::list_field(plan.schema().field(0)),
+            SubqueryKind::Array => super::array_subquery::list_field(plan.schema().field(0)),
             SubqueryKind::Rows => rows_field(&plan),
             SubqueryKind::Exists | SubqueryKind::In => Field::new("subquery", DataType::Boolean, true),
         };
@@ -77,7 +77,7 @@ impl CorrelatedSubquery {
     /// # Errors
     /// None that well-formed plans meet.
     pub fn is_volatile(&self) -> DfResult<bool> {
-        any_expression(&self.plan, |expr| {
+        plan_has_expression(&self.plan, |expr| {
             let dependent = match expr {
                 Expr::ScalarFunction(call) => call.func.inner().downcast_ref::<CorrelatedSubquery>(),
                 _ => None,

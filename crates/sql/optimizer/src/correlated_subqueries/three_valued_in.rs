@@ -9,7 +9,7 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, when};
 
-use super::lower::has_subquery_in;
+use super::replace_by_calls::has_subquery_in;
 
 /// Lowers a filter's condition, operand by operand of its ANDs and ORs. The flag passed to `lower` says whether NULL
 /// must be told from false in that operand.

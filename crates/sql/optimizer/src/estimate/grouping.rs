@@ -6,7 +6,7 @@ use plan::estimate::{ColumnEstimate, RelationEstimate};
 use super::{NodeEstimates, estimate_recording};
 
 /// Estimates an aggregate: one row per group, keys first.
-pub(super) fn aggregate(aggregate: &Aggregate, noted: &mut NodeEstimates) -> RelationEstimate {
+pub(super) fn estimate_aggregate(aggregate: &Aggregate, noted: &mut NodeEstimates) -> RelationEstimate {
     let input = estimate_recording(&aggregate.input, noted);
     let schema = aggregate.input.schema();
     let keys: Vec<&Expr> = match aggregate.group_expr.as_slice() {
@@ -28,7 +28,7 @@ pub(super) fn aggregate(aggregate: &Aggregate, noted: &mut NodeEstimates) -> Rel
 }
 
 /// Estimates DISTINCT: one row per combination of values.
-pub(super) fn distinct(input: &LogicalPlan, noted: &mut NodeEstimates) -> RelationEstimate {
+pub(super) fn estimate_distinct(input: &LogicalPlan, noted: &mut NodeEstimates) -> RelationEstimate {
     let input = estimate_recording(input, noted);
     let rows = group_count(&input.columns, input.rows);
     let columns = input.columns.into_iter().map(|facts| after_grouping(facts, rows)).collect();

@@ -14,7 +14,7 @@ pub(crate) struct SideKeys<'a> {
     /// Rows of the side.
     pub(crate) rows: f64,
     /// Statistics of the key columns.
-    pub(crate) facts: &'a [ColumnEstimate],
+    pub(crate) key_estimates: &'a [ColumnEstimate],
 }
 
 /// Returns the selectivity of equality on one key column: the share of all pairs of rows that match.
@@ -53,12 +53,12 @@ pub(crate) fn common_range_share(facts: &ColumnEstimate, sides: &[&ColumnEstimat
 /// as many combinations of values as it has rows.
 pub(crate) fn composite_selectivity(left: SideKeys<'_>, right: SideKeys<'_>) -> f64 {
     let independent: f64 =
-        left.facts.iter().zip(right.facts).map(|(left, right)| key_selectivity(left, right)).product();
-    if left.facts.len() < 2 {
+        left.key_estimates.iter().zip(right.key_estimates).map(|(left, right)| key_selectivity(left, right)).product();
+    if left.key_estimates.len() < 2 {
         return independent;
     }
     let combinations = |keys: SideKeys<'_>| {
-        let product: f64 = keys.facts.iter().map(|facts| facts.domain.max(1.0)).product();
+        let product: f64 = keys.key_estimates.iter().map(|facts| facts.domain.max(1.0)).product();
         product.min(unfiltered_rows(keys))
     };
     let (left_count, right_count) = (combinations(left), combinations(right));
@@ -68,7 +68,7 @@ pub(crate) fn composite_selectivity(left: SideKeys<'_>, right: SideKeys<'_>) -> 
 
 /// Returns a lower bound of the side's rows before filters: the largest domain of its key columns.
 fn unfiltered_rows(keys: SideKeys<'_>) -> f64 {
-    keys.facts.iter().map(|facts| facts.domain).fold(keys.rows, f64::max).max(1.0)
+    keys.key_estimates.iter().map(|facts| facts.domain).fold(keys.rows, f64::max).max(1.0)
 }
 
 /// Returns the share of rows that find a partner in `other` (selectivity of a semi-join): rows whose keys lie in the
@@ -92,7 +92,7 @@ pub(crate) fn anti_join_selectivity(share: f64) -> f64 {
 }
 
 /// Estimates a join.
-pub(super) fn relation(join: &Join, noted: &mut NodeEstimates) -> RelationEstimate {
+pub(super) fn estimate_join(join: &Join, noted: &mut NodeEstimates) -> RelationEstimate {
     let left = estimate_recording(&join.left, noted);
     let right = estimate_recording(&join.right, noted);
     let left_keys: Vec<ColumnEstimate> =
@@ -100,8 +100,8 @@ pub(super) fn relation(join: &Join, noted: &mut NodeEstimates) -> RelationEstima
     let right_keys: Vec<ColumnEstimate> =
         join.on.iter().map(|(_, key)| right.expression_estimate(key, join.right.schema())).collect();
     let pairs = composite_selectivity(
-        SideKeys { rows: left.rows, facts: &left_keys },
-        SideKeys { rows: right.rows, facts: &right_keys },
+        SideKeys { rows: left.rows, key_estimates: &left_keys },
+        SideKeys { rows: right.rows, key_estimates: &right_keys },
     );
     let filter = if join.filter.is_some() { FILTER_SELECTIVITY } else { 1.0 };
     let matched = left.rows * right.rows * pairs * filter;

@@ -3,7 +3,7 @@
 //! Estimates choose between equivalent plans; the correctness of a rewrite never depends on them. Start at
 //! [`estimate_relation`]:
 //!
-//! - `scan.rs` estimates tables from catalog statistics, `sample.rs` evaluates filters on a table's sample,
+//! - `scan.rs` estimates tables from catalog statistics, `sample_filter.rs` evaluates filters on a table's sample,
 //! - `predicate.rs` estimates selectivities of conditions,
 //! - `join.rs` estimates joins, `grouping.rs` aggregates and DISTINCT,
 //! - `node_estimates.rs` records the estimates of all nodes of a plan.
@@ -12,7 +12,7 @@ mod grouping;
 mod join;
 mod node_estimates;
 mod predicate;
-mod sample;
+mod sample_filter;
 mod scan;
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ pub(crate) fn estimate_relation(plan: &LogicalPlan) -> RelationEstimate {
 /// Estimates the rows and columns of `plan`, and records the rows of each of its nodes in `noted`.
 fn estimate_recording(plan: &LogicalPlan, noted: &mut NodeEstimates) -> RelationEstimate {
     let relation = match plan {
-        LogicalPlan::TableScan(scan) => scan::relation(scan),
+        LogicalPlan::TableScan(scan) => scan::estimate_scan(scan),
         LogicalPlan::Filter(filter) => estimate_filter(&filter.input, &filter.predicate, noted),
         LogicalPlan::Projection(projection) => {
             let input = estimate_recording(&projection.input, noted);
@@ -45,9 +45,9 @@ fn estimate_recording(plan: &LogicalPlan, noted: &mut NodeEstimates) -> Relation
             let columns = projection.expr.iter().map(|expr| input.expression_estimate(expr, schema)).collect();
             RelationEstimate { rows: input.rows, columns }
         }
-        LogicalPlan::Join(join) => join::relation(join, noted),
-        LogicalPlan::Aggregate(aggregate) => grouping::aggregate(aggregate, noted),
-        LogicalPlan::Distinct(Distinct::All(input)) => grouping::distinct(input, noted),
+        LogicalPlan::Join(join) => join::estimate_join(join, noted),
+        LogicalPlan::Aggregate(aggregate) => grouping::estimate_aggregate(aggregate, noted),
+        LogicalPlan::Distinct(Distinct::All(input)) => grouping::estimate_distinct(input, noted),
         LogicalPlan::Distinct(Distinct::On(on)) => {
             RelationEstimate::unknown(plan, estimate_recording(&on.input, noted).rows)
         }
@@ -96,7 +96,7 @@ fn estimate_recording(plan: &LogicalPlan, noted: &mut NodeEstimates) -> Relation
 fn estimate_filter(input: &LogicalPlan, predicate: &Expr, noted: &mut NodeEstimates) -> RelationEstimate {
     let known = match input {
         LogicalPlan::TableScan(scan) => scan::cached_filter_estimate(scan, predicate, |all, schema| {
-            apply_filter(all, schema, predicate, sample::evaluate_on_sample(scan, predicate))
+            apply_filter(all, schema, predicate, sample_filter::evaluate_on_sample(scan, predicate))
         }),
         _ => None,
     };
@@ -108,12 +108,12 @@ fn apply_filter(
     relation: RelationEstimate,
     schema: &DFSchema,
     predicate: &Expr,
-    tried: Option<sample::SampleResult>,
+    tried: Option<sample_filter::SampleResult>,
 ) -> RelationEstimate {
     let guessed = predicate::selectivity(predicate, &relation, schema);
     let selectivity = tried.as_ref().map_or(guessed, |tried| tried.selectivity(guessed));
     let Some(tried) = tried else { return predicate::apply(relation, predicate, schema, selectivity) };
     let mut kept = predicate::apply(relation.clone(), predicate, schema, selectivity);
-    tried.narrow(&mut kept, &relation, schema);
+    tried.narrow_bounds(&mut kept, &relation, schema);
     kept
 }

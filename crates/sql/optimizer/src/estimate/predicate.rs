@@ -159,7 +159,7 @@ fn guarded_condition(expr: &Expr) -> Option<&Expr> {
 
 /// Returns the number of keys of a [`HasKey`] call; `None` for other functions.
 fn key_count(call: &ScalarFunction) -> Option<f64> {
-    call.func.inner().downcast_ref::<HasKey>().map(|has_key| has_key.keys().count() as f64)
+    call.func.inner().downcast_ref::<HasKey>().map(|has_key| has_key.keys().input_key_count() as f64)
 }
 
 /// Returns the selectivity of `a >= low AND a <= high` as one range; `None` for other conditions.

@@ -43,14 +43,15 @@ pub(super) fn cached_filter_estimate(
 
 /// Estimates a scan: all rows of the table, with the scan's projection. The scan's filters do not count: they only help
 /// pruning, and a filter above repeats them.
-pub(super) fn relation(scan: &TableScan) -> RelationEstimate {
+pub(super) fn estimate_scan(scan: &TableScan) -> RelationEstimate {
     if let Ok(provider) = source_as_provider(&scan.source)
         && let Some(shared) = provider.downcast_ref::<SharedTable>()
     {
         return shared.relation(scan.projection.as_ref());
     }
-    let found =
-        with_table(scan, |table| project(table.rows.len() as f64, table_facts(table), scan.projection.as_deref()));
+    let found = with_table(scan, |table| {
+        project(table.rows.len() as f64, table_column_estimates(table), scan.projection.as_deref())
+    });
     found.unwrap_or_else(|| RelationEstimate {
         rows: UNKNOWN_ROWS,
         columns: scan.projected_schema.fields().iter().map(|_| ColumnEstimate::unknown(UNKNOWN_ROWS)).collect(),
@@ -60,16 +61,16 @@ pub(super) fn relation(scan: &TableScan) -> RelationEstimate {
 /// Returns the estimate of all rows and columns of a table. Columns of row locations have no statistics.
 fn table_relation(table: &ShardTable) -> RelationEstimate {
     let rows = table.rows.len() as f64;
-    let mut columns = table_facts(table).to_vec();
+    let mut columns = table_column_estimates(table).to_vec();
     columns.resize(table.schema().fields().len(), ColumnEstimate::unknown(rows));
     RelationEstimate { rows, columns }
 }
 
-fn table_facts(table: &ShardTable) -> &[ColumnEstimate] {
+fn table_column_estimates(table: &ShardTable) -> &[ColumnEstimate] {
     table
         .estimates
         .columns
-        .get_or_init(|| table.table.columns.iter().map(|column| column_facts(table, column)).collect())
+        .get_or_init(|| table.table.columns.iter().map(|column| column_estimate(table, column)).collect())
 }
 
 fn project(rows: f64, all: &[ColumnEstimate], projection: Option<&[usize]>) -> RelationEstimate {
@@ -88,7 +89,7 @@ pub(super) fn with_table<R>(scan: &TableScan, read: impl FnOnce(&ShardTable) -> 
 }
 
 /// Returns the statistics of a table's column.
-fn column_facts(table: &ShardTable, column: &Column) -> ColumnEstimate {
+fn column_estimate(table: &ShardTable, column: &Column) -> ColumnEstimate {
     let rows = table.rows.len() as f64;
     let summary = table.rows.shards.summary(column);
     let bound = |datum: &Option<shards::Datum>| {

@@ -5,8 +5,8 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::estimate_relation;
 use crate::common_subplans::OptimizedPlan;
-use crate::fixtures::{TableColumns, Warehouse};
 use crate::row_estimates::{EstimatedNodeKind, RowEstimate};
+use crate::test_fixtures::{TableColumns, Warehouse};
 
 fn sales() -> Warehouse {
     let sale: TableColumns = vec![

@@ -17,9 +17,9 @@ use plan::estimate::ColumnEstimate;
 use plan::unique_name;
 
 use super::graph::{Condition, JoinGraph, Leaf};
+use super::join_cardinality::SizeEstimates;
 use super::leaf_set::LeafSet;
-use super::sizes::SizeEstimates;
-use super::{build, search};
+use super::{build_plan, join_tree_search};
 use crate::estimate::group_count;
 use crate::estimate_relation;
 
@@ -28,7 +28,7 @@ const ROWS_MIN: f64 = 100_000.0;
 /// Least average number of rows per lower group.
 const ROWS_PER_GROUP_MIN: f64 = 8.0;
 /// Least share of rows that find partners: if fewer do, the join should discard the others before aggregation.
-pub(super) const PARTNER_SHARE_MIN: f64 = 0.5;
+pub(super) const JOIN_PARTNER_SHARE_MIN: f64 = 0.5;
 
 /// Rewrites an aggregate over inner joins to a partial aggregation of one input below the joins and a final one above;
 /// `None` if that is impossible or not worth it.
@@ -44,7 +44,7 @@ pub(super) fn push_down_aggregate(aggregate: &Aggregate) -> Result<Option<Logica
     }
     let Some(leaf) = aggregated_leaf(&graph, &calls) else { return Ok(None) };
     let Some(keys) = partial_keys(&graph, leaf, &aggregate.group_expr) else { return Ok(None) };
-    let below = build::leaf(&graph, leaf);
+    let below = build_plan::leaf_plan(&graph, leaf);
     if !is_leaf_worthwhile(&graph, &below, &keys) {
         return Ok(None);
     }
@@ -56,7 +56,8 @@ pub(super) fn push_down_aggregate(aggregate: &Aggregate) -> Result<Option<Logica
     graph.leaves[leaf] = Leaf { plan: Arc::new(below), attachment: None };
     graph.conditions.retain(|condition| condition.leaves != LeafSet::from_leaf(leaf));
     graph.original_tree = None;
-    let joined = build::joined(&graph, &search::find_cheapest(&graph, &SizeEstimates::new(&graph)))?;
+    let joined =
+        build_plan::joined_plan(&graph, &join_tree_search::find_cheapest(&graph, &SizeEstimates::new(&graph)))?;
     final_aggregate(aggregate, joined, totals).map(Some)
 }
 
@@ -183,7 +184,7 @@ fn aggregated_leaf(graph: &JoinGraph, calls: &[AggregateFunction]) -> Option<usi
     }
     match read.len() {
         0 => {
-            let rows = |leaf| (leaf, estimate_relation(&build::leaf(graph, leaf)).rows.max(1.0));
+            let rows = |leaf| (leaf, estimate_relation(&build_plan::leaf_plan(graph, leaf)).rows.max(1.0));
             (0..graph.leaves.len()).map(rows).max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(leaf, _)| leaf)
         }
         1 => read.into_iter().next(),
@@ -221,5 +222,5 @@ fn is_leaf_worthwhile(graph: &JoinGraph, below: &LogicalPlan, keys: &[Column]) -
         keys.iter().map(|key| relation.expression_estimate(&Expr::Column(key.clone()), below.schema())).collect();
     // The most expensive check comes last.
     is_worthwhile(&facts, relation.rows)
-        && relation.rows * PARTNER_SHARE_MIN <= SizeEstimates::new(graph).rows(LeafSet::first(graph.leaves.len()))
+        && relation.rows * JOIN_PARTNER_SHARE_MIN <= SizeEstimates::new(graph).rows(LeafSet::first(graph.leaves.len()))
 }

@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, Case};
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Projection};
 
 use super::eager_aggregation::{
-    PARTNER_SHARE_MIN, cast_to_original, decomposable_calls, final_calls, is_worthwhile, partial_names,
+    JOIN_PARTNER_SHARE_MIN, cast_to_original, decomposable_calls, final_calls, is_worthwhile, partial_names,
 };
 use crate::estimate::semi_join_selectivity;
 use crate::estimate_relation;
@@ -117,7 +117,7 @@ fn is_side_worthwhile(sides: &OuterJoinSides<'_>, keys: &[Expr]) -> bool {
     let (own, other): (Vec<_>, Vec<_>) = sides.on.iter().cloned().unzip();
     let own: Vec<_> = own.iter().map(|key| kept.expression_estimate(key, sides.preserved.schema())).collect();
     let other: Vec<_> = other.iter().map(|key| relation.expression_estimate(key, sides.nullable.schema())).collect();
-    PARTNER_SHARE_MIN <= semi_join_selectivity(&other, &own)
+    JOIN_PARTNER_SHARE_MIN <= semi_join_selectivity(&other, &own)
 }
 
 /// Returns the final aggregation over the joined partial groups, with the column names of `aggregate`. Counts of groups

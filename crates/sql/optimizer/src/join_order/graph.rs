@@ -7,8 +7,8 @@ use datafusion::common::{Column, DFSchema, HashSet, JoinType, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, Join, LogicalPlan, Operator, Projection, build_join_schema};
 
+use super::join_tree_search::Tree;
 use super::leaf_set::LeafSet;
-use super::search::Tree;
 use crate::column_origin::is_never_null;
 
 /// Join graph: inputs and conditions of a tree of joins.
@@ -45,7 +45,7 @@ pub(super) struct Attachment {
     /// Whether it is a NOT IN whose keys may be NULL on either side.
     pub(super) null_aware: bool,
     /// Leaves that the other side must contain.
-    pub(super) required: LeafSet,
+    pub(super) required_leaves: LeafSet,
 }
 
 /// Equivalence class: expressions, each over one leaf, that have the same value in every row of the result.
@@ -70,7 +70,7 @@ impl JoinGraph {
             return None;
         }
         let mut flat = FlattenedJoins::default();
-        let written = flat.add(plan)?;
+        let written = flat.add_subtree(plan)?;
         if flat.leaves.len() < 2 || flat.has_ambiguous_columns() {
             return None;
         }
@@ -108,24 +108,24 @@ struct FlattenedJoins {
 
 impl FlattenedJoins {
     /// Adds the leaves and conditions below `plan`; returns its tree over the leaves.
-    fn add(&mut self, plan: &LogicalPlan) -> Option<Tree> {
+    fn add_subtree(&mut self, plan: &LogicalPlan) -> Option<Tree> {
         match plan {
             _ if !is_transparent(plan) => self.add_leaf(Leaf { plan: Arc::new(plan.clone()), attachment: None }),
-            LogicalPlan::Projection(projection) => self.add(&projection.input),
+            LogicalPlan::Projection(projection) => self.add_subtree(&projection.input),
             LogicalPlan::Filter(filter) => {
                 self.has_filters = true;
-                let tree = self.add(&filter.input);
+                let tree = self.add_subtree(&filter.input);
                 self.conjuncts.extend(split_conjunction(&filter.predicate).into_iter().cloned());
                 tree
             }
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
-                let left = self.add(&join.left)?;
-                let right = self.add(&join.right)?;
+                let left = self.add_subtree(&join.left)?;
+                let right = self.add_subtree(&join.right)?;
                 self.conjuncts.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
                 self.conjuncts.extend(join.filter.iter().flat_map(split_conjunction).cloned());
                 Some(Tree::join(left, right))
             }
-            LogicalPlan::Join(join) => self.attach(join),
+            LogicalPlan::Join(join) => self.add_attached_join(join),
             _ => None,
         }
     }
@@ -137,12 +137,12 @@ impl FlattenedJoins {
     }
 
     /// Adds a non-inner join; `None` if the graph cannot represent it.
-    fn attach(&mut self, join: &Join) -> Option<Tree> {
+    fn add_attached_join(&mut self, join: &Join) -> Option<Tree> {
         let is_right =
             matches!(join.join_type, JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark);
         let (kept, attached) = if is_right { (&join.right, &join.left) } else { (&join.left, &join.right) };
         let before = self.leaves.len();
-        let tree = self.add(kept)?;
+        let tree = self.add_subtree(kept)?;
         let present = LeafSet::first(self.leaves.len()).difference(LeafSet::first(before));
         let on = join.on.iter().cloned().map(|(left, right)| if is_right { (right, left) } else { (left, right) });
         let on: Vec<(Expr, Expr)> = on.collect();
@@ -171,7 +171,7 @@ impl FlattenedJoins {
                 filter: join.filter.clone(),
                 null_equality: join.null_equality,
                 null_aware,
-                required,
+                required_leaves: required,
             }),
         })?;
         Some(if is_right { Tree::join(leaf, tree) } else { Tree::join(tree, leaf) })
@@ -219,7 +219,7 @@ impl FlattenedJoins {
             let leaves = self.leaves_of(conjunct)?;
             // A condition that reads no leaf applies to complete rows.
             let leaves = if leaves.is_empty() { LeafSet::first(self.leaves.len()) } else { leaves };
-            match self.equality(conjunct)? {
+            match self.equality_sides(conjunct)? {
                 Some((left, right)) => merge_classes(&mut classes, left, right),
                 None => {
                     is_as_written &= 1 < leaves.count();
@@ -234,7 +234,7 @@ impl FlattenedJoins {
     /// Returns both sides of a condition `a = b` between two different inner leaves, with their leaves. The outer
     /// `None` means that the graph cannot represent the condition, the inner one that it is no such equality.
     #[expect(clippy::type_complexity, reason = "a leaf and its expression, twice")]
-    fn equality(&self, conjunct: &Expr) -> Option<Option<((usize, Expr), (usize, Expr))>> {
+    fn equality_sides(&self, conjunct: &Expr) -> Option<Option<((usize, Expr), (usize, Expr))>> {
         let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct else { return Some(None) };
         let side = |expr: &Expr| -> Option<Option<(usize, Expr)>> {
             let leaf = self.leaves_of(expr)?.single();

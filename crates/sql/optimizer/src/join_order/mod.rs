@@ -3,21 +3,23 @@
 //! In reading order:
 //!
 //! - `graph.rs` turns a tree of joins into a join graph, whose leaves `leaf_set.rs` represents as bit sets,
-//! - `implied.rs` adds to leaves the filters that follow from join equalities (transitivity),
-//! - `sizes.rs` estimates the size of every subset of leaves, `restricted_leaves.rs` that of dimensions restricted by others,
-//! - `search.rs` searches for the cheapest tree,
-//! - `build.rs` makes a plan of the tree; the smaller input is on the left, which is the build side of hash joins,
-//! - `eager_aggregation.rs` and, for outer joins, `eager_aggregation_outer.rs` aggregate one input before the joins (eager aggregation).
+//! - `implied_filters.rs` adds to leaves the filters that follow from join equalities (transitivity),
+//! - `join_cardinality.rs` estimates the size of every subset of leaves, `restricted_leaves.rs` that of dimensions
+//!   restricted by others,
+//! - `join_tree_search.rs` searches for the cheapest tree,
+//! - `build_plan.rs` makes a plan of the tree; the smaller input is on the left, which is the build side of hash joins,
+//! - `eager_aggregation.rs` and, for outer joins, `eager_aggregation_outer.rs` aggregate one input before the joins
+//!   (eager aggregation).
 
-mod build;
+mod build_plan;
 mod eager_aggregation;
 mod eager_aggregation_outer;
 mod graph;
-mod implied;
+mod implied_filters;
+mod join_cardinality;
+mod join_tree_search;
 mod leaf_set;
 mod restricted_leaves;
-mod search;
-mod sizes;
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +32,7 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use self::graph::JoinGraph;
-use self::sizes::SizeEstimates;
+use self::join_cardinality::SizeEstimates;
 use crate::datafusion_rules::RuleKind;
 use crate::estimate_relation;
 
@@ -107,13 +109,13 @@ fn reorder_joins(plan: LogicalPlan, mut graph: JoinGraph) -> Result<Transformed<
         is_changed |= ordered.transformed;
         leaf.plan = Arc::new(ordered.data);
     }
-    is_changed |= implied::add_implied_conditions(&mut graph);
+    is_changed |= implied_filters::add_implied_conditions(&mut graph);
     let sizes = SizeEstimates::new(&graph);
-    let tree = search::find_cheapest(&graph, &sizes);
+    let tree = join_tree_search::find_cheapest(&graph, &sizes);
     if !is_changed && graph.original_tree.as_ref() == Some(&tree) {
         return Ok(Transformed::no(plan));
     }
     // Columns that a dropped projection had hidden may clash in a way that only schema construction detects: then the
     // plan stays as it is.
-    Ok(build::plan(&graph, &tree, plan.schema()).map_or_else(|_| Transformed::no(plan), Transformed::yes))
+    Ok(build_plan::build_plan(&graph, &tree, plan.schema()).map_or_else(|_| Transformed::no(plan), Transformed::yes))
 }

@@ -15,9 +15,9 @@ use crate::estimate_relation;
 
 /// Limit of rows of such leaves. Larger ones are fact tables, whose other keys hardly correlate with the restricted
 /// one.
-const ROWS_MAX: f64 = 200_000.0;
+const RESTRICTED_ROWS_MAX: f64 = 200_000.0;
 /// Largest remaining share of a leaf's range.
-const SHARE_MAX: f64 = 0.1;
+const RANGE_SHARE_MAX: f64 = 0.1;
 
 /// Estimate of a leaf when it is joined with a leaf that restricts its range.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct RestrictedLeaf {
     /// Remaining rows of the restricted leaf.
     pub(super) rows: f64,
     /// Per equivalence class, the statistics of the restricted leaf's member, if it has one.
-    pub(super) facts: Vec<Option<ColumnEstimate>>,
+    pub(super) column_estimates: Vec<Option<ColumnEstimate>>,
 }
 
 /// Returns, per leaf, its estimates with each of the leaves that restrict it, the fewest rows first.
@@ -43,16 +43,23 @@ pub(super) fn find_restricted(
                 .iter()
                 .enumerate()
                 .any(|(other, class)| other != number && class.iter().any(|(member, _)| member == leaf));
-            if !is_met_elsewhere || ROWS_MAX < relations[*leaf].rows {
+            if !is_met_elsewhere || RESTRICTED_ROWS_MAX < relations[*leaf].rows {
                 continue;
             }
             let others = class.iter().filter(|(other, _)| other != leaf);
-            for (by, low, high) in others.filter_map(|(other, facts)| narrow_common_range(*other, facts, own)) {
+            for (by, low, high) in others.filter_map(|(other, facts)| common_range_if_narrow(*other, facts, own)) {
                 let Some((_, member)) = graph.classes[number].members.get(place) else { continue };
                 let Some(relation) = estimate_in_range(graph, *leaf, member, (low, high)) else { continue };
-                let facts =
-                    graph.classes.iter().map(|class| member_facts(graph, *leaf, &class.members, &relation)).collect();
-                confined[*leaf].push(RestrictedLeaf { restricting_leaf: by, rows: relation.rows.max(1.0), facts });
+                let column_estimates = graph
+                    .classes
+                    .iter()
+                    .map(|class| member_estimate(graph, *leaf, &class.members, &relation))
+                    .collect();
+                confined[*leaf].push(RestrictedLeaf {
+                    restricting_leaf: by,
+                    rows: relation.rows.max(1.0),
+                    column_estimates,
+                });
             }
         }
     }
@@ -60,7 +67,7 @@ pub(super) fn find_restricted(
     confined
 }
 
-fn member_facts(
+fn member_estimate(
     graph: &JoinGraph,
     leaf: usize,
     members: &[(usize, Expr)],
@@ -71,9 +78,9 @@ fn member_facts(
 }
 
 /// Returns the common range of two members of a class, if it is much narrower than the range of `own`.
-fn narrow_common_range(other: usize, facts: &ColumnEstimate, own: &ColumnEstimate) -> Option<(usize, f64, f64)> {
+fn common_range_if_narrow(other: usize, facts: &ColumnEstimate, own: &ColumnEstimate) -> Option<(usize, f64, f64)> {
     let (low, high) = (facts.min?.max(own.min?), facts.max?.min(own.max?));
-    let is_narrow = low <= high && high - low < SHARE_MAX * (own.max? - own.min?);
+    let is_narrow = low <= high && high - low < RANGE_SHARE_MAX * (own.max? - own.min?);
     is_narrow.then_some((other, low, high))
 }
 

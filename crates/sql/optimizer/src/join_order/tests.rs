@@ -4,10 +4,10 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::graph::JoinGraph;
+use super::join_cardinality::SizeEstimates;
 use super::leaf_set::LeafSet;
-use super::sizes::SizeEstimates;
 use crate::estimate_relation;
-use crate::fixtures::{TableColumns, Warehouse};
+use crate::test_fixtures::{TableColumns, Warehouse};
 
 /// Returns pseudorandom numbers below `below`, some of them NULL.
 fn numbers(seed: u64, count: usize, below: i32) -> Vec<Option<i32>> {

@@ -11,7 +11,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    pub(super) fn other(self) -> Self {
+    pub(super) fn opposite(self) -> Self {
         match self {
             Self::Left => Self::Right,
             Self::Right => Self::Left,
@@ -38,7 +38,7 @@ impl Side {
 
 /// Side of a join that a set of keys filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct FilteredSide {
     /// Index of the join in a preorder walk of the plan.
     pub(super) join: usize,
     pub(super) side: Side,
@@ -97,17 +97,17 @@ fn walk<'a>(
 
 /// Returns the sides of joins above that the keys may filter, with the joins. Each of `columns` holds one of the keys
 /// in every row that the lowest join gives; equalities of the joins above extend the set of such columns.
-pub(super) fn propagate_keys<'a>(columns: [&Column; 2], above: &[ParentJoin<'a>]) -> Vec<(Target, &'a Join)> {
+pub(super) fn propagate_keys<'a>(columns: [&Column; 2], above: &[ParentJoin<'a>]) -> Vec<(FilteredSide, &'a Join)> {
     let (mut equal, mut targets) = (columns.map(Column::clone).to_vec(), Vec::new());
     for ParentJoin { join, number, side } in above.iter().rev() {
-        let other = side.other();
+        let other = side.opposite();
         for (own, column) in side.key_pairs(join) {
             if !equal.contains(own) || join.null_equality != NullEquality::NullEqualsNothing {
                 continue;
             }
             // NOT IN depends on NULLs, which a set of keys does not hold.
             if may_filter(join.join_type, other) && !join.null_aware {
-                targets.push((Target { join: *number, side: other, column: column.clone() }, *join));
+                targets.push((FilteredSide { join: *number, side: other, column: column.clone() }, *join));
             }
             if join.join_type == JoinType::Inner {
                 equal.push(column.clone());

@@ -2,9 +2,9 @@
 //! the query runs, and filter the other side early.
 //!
 //! The filter reaches below aggregates and exchanges, which the runtime filters of a running join do not. The caller
-//! asks [`OptimizedPlan::next_semi_join_reduction`] for a plan of keys, runs it, and passes the keys to [`OptimizedPlan::with_key_filter`]. Such
-//! a plan has no aggregates, limits or volatile functions, because the same side runs again in the query itself and
-//! must give the same keys.
+//! asks [`OptimizedPlan::next_semi_join_reduction`] for a plan of keys, runs it, and passes the keys to
+//! [`OptimizedPlan::with_key_filter`]. Such a plan has no aggregates, limits or volatile functions, because the same
+//! side runs again in the query itself and must give the same keys.
 //!
 //! Source: Bernstein and Chiu, "Using Semi-Joins to Solve Relational Queries", 1981.
 
@@ -22,7 +22,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder};
 use functions::{HasKey, KEYS_MAX, KeySet};
 
-use self::key_propagation::{ParentJoin, Side, Target, for_each_join, may_filter, propagate_keys};
+use self::key_propagation::{FilteredSide, ParentJoin, Side, for_each_join, may_filter, propagate_keys};
 use crate::common_subplans::{OptimizedPlan, apply_rules};
 use crate::datafusion_rules::RuleKind;
 use crate::{estimate_relation, is_distribution_key, semi_join_selectivity};
@@ -41,7 +41,7 @@ pub struct ReductionState {
     /// Least number of rows that a side must read to be reduced.
     rows_min: f64,
     /// Names of the reductions chosen so far.
-    chosen: HashSet<String>,
+    chosen_names: HashSet<String>,
 }
 
 impl ReductionState {
@@ -49,7 +49,7 @@ impl ReductionState {
     /// rows are not reduced.
     #[must_use]
     pub fn new(workers: usize, rows_min: f64) -> Self {
-        Self { workers, rows_min, chosen: HashSet::new() }
+        Self { workers, rows_min, chosen_names: HashSet::new() }
     }
 }
 
@@ -59,7 +59,7 @@ pub struct SemiJoinReduction {
     /// Plan of the keys, in one column.
     plan: LogicalPlan,
     /// Join sides that the keys filter.
-    targets: Vec<Target>,
+    targets: Vec<FilteredSide>,
 }
 
 impl SemiJoinReduction {
@@ -79,7 +79,7 @@ impl OptimizedPlan {
     /// # Errors
     /// None that well-formed plans meet.
     pub fn next_semi_join_reduction(&self, asked: &mut ReductionState) -> Result<Option<SemiJoinReduction>> {
-        if REDUCTIONS_MAX <= asked.chosen.len() {
+        if REDUCTIONS_MAX <= asked.chosen_names.len() {
             return Ok(None);
         }
         let mut least: Option<Candidate> = None;
@@ -92,7 +92,7 @@ impl OptimizedPlan {
             Ok(())
         })?;
         Ok(least.map(|Candidate { name, reduction: question, .. }| {
-            asked.chosen.insert(name);
+            asked.chosen_names.insert(name);
             question
         }))
     }
@@ -154,21 +154,21 @@ fn find_reduction(
         if !may_filter(join.join_type, side) {
             continue;
         }
-        let from = side.other().input(join);
+        let from = side.opposite().input(join);
         // Estimate each side only once, however large its plan is.
         let facts = estimate_relation(from);
         if KEYS_MAX as f64 <= facts.rows || !is_repeatable(from)? {
             continue;
         }
-        let mut best: Option<(f64, &Column, Vec<Target>)> = None;
+        let mut best: Option<(f64, &Column, Vec<FilteredSide>)> = None;
         for (column, key) in side
             .key_pairs(join)
             .filter(|(column, key)| can_hold_keys(side.input(join), column) && can_hold_keys(from, key))
         {
-            let own = (Target { join: number, side, column: column.clone() }, join);
+            let own = (FilteredSide { join: number, side, column: column.clone() }, join);
             let reached = std::iter::once(own).chain(propagate_keys([key, column], above));
             let known = facts.expression_estimate(&Expr::Column(key.clone()), from.schema());
-            let share = |(target, join): &(Target, &Join)| {
+            let share = |(target, join): &(FilteredSide, &Join)| {
                 let to = target.side.input(join);
                 let found =
                     estimate_relation(to).expression_estimate(&Expr::Column(target.column.clone()), to.schema());
@@ -183,7 +183,7 @@ fn find_reduction(
         }
         let Some((_, key, targets)) = best else { continue };
         let name = format!("{side:?} {key} = {}", targets[0].column);
-        if asked.chosen.contains(&name) {
+        if asked.chosen_names.contains(&name) {
             continue;
         }
         let plan = LogicalPlanBuilder::from(from.clone()).project([Expr::Column(key.clone())])?.build()?;
@@ -224,8 +224,8 @@ fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
 /// Returns whether filtering a join side by the keys of `asked_of` is worthwhile: the side is large enough, and the
 /// join's own runtime filter cannot reach its scans, because they lie below aggregates or because both sides are
 /// shuffled by their keys instead of broadcasting one.
-fn is_worthwhile(join: &Join, target: &Target, key_plan: &LogicalPlan, asked: &ReductionState) -> bool {
-    let (from, to) = (target.side.other().input(join), target.side.input(join));
+fn is_worthwhile(join: &Join, target: &FilteredSide, key_plan: &LogicalPlan, asked: &ReductionState) -> bool {
+    let (from, to) = (target.side.opposite().input(join), target.side.input(join));
     let (asked_rows, filtered_rows) = (scanned_rows(key_plan), scanned_rows(to));
     if filtered_rows < asked.rows_min || filtered_rows * COST_SHARE_MAX < asked_rows {
         return false;

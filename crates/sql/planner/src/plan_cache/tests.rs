@@ -8,7 +8,7 @@ use session_context::StatementContext;
 use settings::Settings;
 use types::CommitTs;
 
-use super::{BYTES_MAX, EXPRESSION_NODE_BYTES, PLAN_BYTES_MAX, PLANS_MAX, TEXT_BYTES_MAX};
+use super::{CACHE_BYTES_MAX, EXPRESSION_NODE_BYTES, PLAN_BYTES_MAX, PLANS_MAX, QUERY_TEXT_BYTES_MAX};
 use crate::tests::fixture::Fixture;
 
 const T: &str = "CREATE TABLE t (id int, name text, d date); CREATE VIEW v AS SELECT id FROM t WHERE d = 'today'; \
@@ -112,13 +112,13 @@ fn large_plans_make_room_for_others() {
         format!("SELECT id FROM t WHERE {}", conditions.join(" OR "))
     };
     let union = ["SELECT id FROM t"; 2_000].join(" UNION ALL ");
-    assert!(union.len() <= TEXT_BYTES_MAX && !is_kept(&fixture, &union, |_| ()));
+    assert!(union.len() <= QUERY_TEXT_BYTES_MAX && !is_kept(&fixture, &union, |_| ()));
     for number in 0..30 {
         let sql = conditions(number, PLAN_BYTES_MAX / EXPRESSION_NODE_BYTES / 8);
-        assert!(sql.len() <= TEXT_BYTES_MAX && is_kept(&fixture, &sql, |_| ()), "{number}");
+        assert!(sql.len() <= QUERY_TEXT_BYTES_MAX && is_kept(&fixture, &sql, |_| ()), "{number}");
         let kept = fixture.planner.plan_cache.0.lock();
         assert_eq!(kept.bytes, kept.plans.values().map(|plan| plan.bytes).sum::<usize>());
-        assert!(kept.bytes <= BYTES_MAX, "{} bytes after {number}", kept.bytes);
+        assert!(kept.bytes <= CACHE_BYTES_MAX, "{} bytes after {number}", kept.bytes);
     }
     let count = fixture.planner.plan_cache.0.lock().plans.len();
     assert!((10..30).contains(&count), "{count}");

@@ -12,7 +12,7 @@ use plan::ShardTable;
 use session_context::{FetchedInputs, HistoricalState, StatementContext};
 use types::{CommitTs, TimeTravelTarget};
 
-use super::{BYTES_MAX, PreparedPlan};
+use super::{ALL_PLANS_BYTES_MAX, PreparedPlan};
 use crate::tests::fixture::Fixture;
 
 const T: &str = "CREATE TABLE t (id int, name text, d date, n numeric(10,2)); CREATE VIEW v AS SELECT id FROM t WHERE id < 10; \
@@ -85,7 +85,7 @@ fn plans_have_bounded_memory_and_give_it_back() {
     let first = prepared(&fixture, "SELECT id FROM t WHERE id = $1");
     let own = taken();
     assert!(first.is_some() && 0 < own);
-    fixture.planner.prepared_bytes.store(BYTES_MAX, Ordering::Relaxed);
+    fixture.planner.prepared_bytes.store(ALL_PLANS_BYTES_MAX, Ordering::Relaxed);
     assert!(prepared(&fixture, "SELECT id FROM t WHERE id = $1").is_none());
     fixture.planner.prepared_bytes.store(own, Ordering::Relaxed);
     drop(first);

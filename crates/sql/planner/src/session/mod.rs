@@ -1,6 +1,6 @@
 //! Planning of statements that concern only the session or its transaction.
 
-mod plan;
+mod session_command;
 mod show;
 
-pub(crate) use self::plan::plan;
+pub(crate) use self::session_command::plan;

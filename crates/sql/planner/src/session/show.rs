@@ -43,7 +43,7 @@ pub(super) fn show_all(binder: &Binder<'_>) -> SqlResult<QueryPlan> {
 fn parse_query(text: &str) -> SqlResult<Box<Query>> {
     match parse(text)?.pop().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => Ok(query),
-        _ => Err(SqlError::internal("the text of SHOW did not parse as a query")),
+        _ => Err(SqlError::internal("the query that SHOW was rewritten to did not parse as a query")),
     }
 }
 

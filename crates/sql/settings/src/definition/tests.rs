@@ -1,6 +1,6 @@
 //! `docs/reference/settings.md`: every setting with its type, default, values and description.
 
-use generated_docs::{check_page, code, table};
+use generated_docs::{check_page, inline_code, markdown_table};
 
 use super::{ChangeLevel, DEFINITIONS, Definition, ValueKind};
 
@@ -31,7 +31,7 @@ fn values(definition: &Definition) -> String {
             let unit = unit.map_or_else(String::new, |unit| format!(" {unit}"));
             format!("{min} to {max}{unit}")
         }
-        ValueKind::Enum(words) => words.iter().map(|word| code(word)).collect::<Vec<_>>().join(", "),
+        ValueKind::Enum(words) => words.iter().map(|word| inline_code(word)).collect::<Vec<_>>().join(", "),
         ValueKind::Text => "text".to_owned(),
         ValueKind::PrintableText => "text; characters other than printable ASCII become `?`".to_owned(),
         ValueKind::ShortText(bytes_max) => format!("text of at most {bytes_max} bytes"),
@@ -40,7 +40,8 @@ fn values(definition: &Definition) -> String {
         ValueKind::DateStyle => "`ISO` with `MDY`, `DMY` or `YMD`".to_owned(),
         ValueKind::Encoding => "`UTF8`".to_owned(),
         ValueKind::Fixed(spellings) => {
-            let shown = spellings.iter().map(|word| if word.is_empty() { "empty".to_owned() } else { code(word) });
+            let shown =
+                spellings.iter().map(|word| if word.is_empty() { "empty".to_owned() } else { inline_code(word) });
             shown.collect::<Vec<_>>().join(", ")
         }
     }
@@ -49,7 +50,7 @@ fn values(definition: &Definition) -> String {
 /// Returns the built-in value as SHOW prints it.
 fn default_value(definition: &Definition) -> String {
     let shown = definition.format(definition.boot);
-    if shown.is_empty() { "empty".to_owned() } else { code(&shown) }
+    if shown.is_empty() { "empty".to_owned() } else { inline_code(&shown) }
 }
 
 fn is_fixed(definition: &Definition) -> bool {
@@ -66,14 +67,14 @@ fn settings_table(is_in: impl Fn(&Definition) -> bool) -> String {
     found.sort_by_key(|definition| definition.name.to_ascii_lowercase());
     let rows = found.into_iter().map(|definition| {
         vec![
-            code(definition.name),
+            inline_code(definition.name),
             definition.vartype().to_owned(),
             default_value(definition),
             values(definition),
             definition.description.to_owned(),
         ]
     });
-    table(&["setting", "type", "default", "values", "description"], rows)
+    markdown_table(&["setting", "type", "default", "values", "description"], rows)
 }
 
 #[test]

@@ -8,10 +8,10 @@ mod tests;
 use cluster_model::{ClusterOptions, IfExists, Privilege};
 use types::SqlResult;
 
-use super::cursor::Cursor;
 use super::lex::Token;
 use super::role::RoleSpec;
 use super::statement::Statement;
+use super::token_cursor::Cursor;
 
 /// Statement about clusters, as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,20 +100,20 @@ impl Cursor<'_> {
     /// Parses GRANT and REVOKE of privileges on clusters; `0A000` for privileges on other objects, which Kiln does not
     /// have.
     pub(super) fn grant(&mut self) -> SqlResult<Statement> {
-        let start = self.at;
+        let start = self.next_index;
         let revoke = self.eat("revoke");
         if !revoke {
             self.expect("grant")?;
         }
         let word = if revoke { "REVOKE" } else { "GRANT" };
         let Some(privileges) = self.cluster_privileges() else {
-            self.at = start;
+            self.next_index = start;
             return Err(self.unsupported(word));
         };
         let clusters = self.list(Self::cluster_name)?;
         self.expect(if revoke { "from" } else { "to" })?;
         let to = self.list(Self::grantee)?;
-        if self.is("with") || self.is("granted by") {
+        if self.next_is("with") || self.next_is("granted by") {
             return Err(self.unsupported("WITH GRANT OPTION and GRANTED BY"));
         }
         if revoke {
@@ -167,7 +167,7 @@ impl Cursor<'_> {
 
     /// Parses cluster names, or string constants with names separated by commas; empty for DEFAULT.
     fn default_clusters(&mut self) -> SqlResult<Vec<String>> {
-        if self.is("default") && matches!(self.peek_at(1), Token::End | Token::Symbol(';')) {
+        if self.next_is("default") && matches!(self.peek_at(1), Token::End | Token::Symbol(';')) {
             self.advance();
             return Ok(Vec::new());
         }

@@ -3,8 +3,8 @@
 use cluster_model::{ClusterOption, ClusterOptions, OptionForm, OptionValue};
 use types::{Condition, SqlError, SqlResult};
 
-use crate::cursor::Cursor;
 use crate::lex::Token;
+use crate::token_cursor::Cursor;
 
 impl Cursor<'_> {
     /// Parses `(name = value, …)`, where the equals signs and commas are optional.
@@ -23,8 +23,8 @@ impl Cursor<'_> {
     }
 
     fn cluster_option(&mut self, options: &mut ClusterOptions) -> SqlResult<()> {
-        let start = self.at;
-        let Some(name) = self.word() else { return Err(self.syntax_error()) };
+        let start = self.next_index;
+        let Some(name) = self.next_word() else { return Err(self.syntax_error()) };
         let Some(option) = ClusterOption::named(name) else {
             let message = format!("unrecognized cluster option \"{name}\"");
             return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
@@ -35,7 +35,7 @@ impl Cursor<'_> {
         if options.assign(option, value) {
             return Ok(());
         }
-        self.at = start;
+        self.next_index = start;
         Err(self.with_next_position(SqlError::new(Condition::SyntaxError, "conflicting or redundant options")))
     }
 

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 use types::SqlResult;
 
 use super::Cursor;
-use super::primary::value;
+use super::primary_expr::literal_expr;
 use crate::lex::Token;
 
 impl Cursor<'_> {
@@ -24,17 +24,17 @@ impl Cursor<'_> {
                 let mut function = self.call_without_parentheses()?;
                 if self.eat_symbol('(') {
                     let span = self.lexeme().span;
-                    let precision = value(Value::Number(self.integer()?.to_string(), false), span);
+                    let precision = literal_expr(Value::Number(self.integer()?.to_string(), false), span);
                     self.expect_symbol(')')?;
-                    function.args = arguments(vec![unnamed(precision)]);
+                    function.args = arguments(vec![unnamed_argument(precision)]);
                 }
                 Expr::Function(function)
             }
-            "collation" if self.is("collation for") => return Err(self.unsupported("COLLATION FOR")),
+            "collation" if self.next_is("collation for") => return Err(self.unsupported("COLLATION FOR")),
             _ if !opens => return Ok(None),
             "coalesce" | "greatest" | "least" | "nullif" | "grouping" => {
                 let name = ObjectName::from(vec![self.label()?]);
-                let args = self.parenthesized(|cursor| cursor.expr().map(unnamed))?;
+                let args = self.parenthesized(|cursor| cursor.expr().map(unnamed_argument))?;
                 Expr::Function(Function { args: arguments(args), ..new_function(name) })
             }
             "extract" => self.extract()?,
@@ -87,21 +87,21 @@ impl Cursor<'_> {
             call.within_group = self.list(Self::order_by_expr)?;
             self.expect_symbol(')')?;
         }
-        if self.is("filter") && *self.peek_at(1) == Token::Symbol('(') {
-            self.at += 2;
+        if self.next_is("filter") && *self.peek_at(1) == Token::Symbol('(') {
+            self.next_index += 2;
             self.expect("where")?;
             call.filter = Some(Box::new(self.expr()?));
             self.expect_symbol(')')?;
         }
         if self.eat("over") {
-            call.over = Some(self.over()?);
+            call.over = Some(self.over_clause()?);
         }
         Ok(Expr::Function(call))
     }
 
     /// Parses an argument: `expr`, `name => expr` or `table.*`.
     pub(crate) fn argument(&mut self) -> SqlResult<FunctionArg> {
-        if self.is("variadic") {
+        if self.next_is("variadic") {
             return Err(self.unsupported("VARIADIC"));
         }
         if matches!(self.peek_at(1), Token::Operator(operator) if operator == "=>" || operator == ":=") {
@@ -116,12 +116,12 @@ impl Cursor<'_> {
         if let Some(table) = self.table_wildcard()? {
             return Ok(FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)));
         }
-        self.expr().map(unnamed)
+        self.expr().map(unnamed_argument)
     }
 
     /// Parses `table.*`; `None`, with nothing consumed, if something else comes next.
     pub(crate) fn table_wildcard(&mut self) -> SqlResult<Option<ObjectName>> {
-        let start = self.at;
+        let start = self.next_index;
         if matches!(self.peek(), Token::Word(_) | Token::Quoted(_))
             && *self.peek_at(1) == Token::Symbol('.')
             && let Ok(first) = self.name()
@@ -137,13 +137,13 @@ impl Cursor<'_> {
                 }
             }
         }
-        self.at = start;
+        self.next_index = start;
         Ok(None)
     }
 
     /// Parses `EXTRACT(field FROM expr)`.
     fn extract(&mut self) -> SqlResult<Expr> {
-        self.at += 2;
+        self.next_index += 2;
         let field = match self.peek() {
             Token::Text(text) => {
                 let field = Ident::new(text.clone());
@@ -160,7 +160,7 @@ impl Cursor<'_> {
 
     /// Parses `POSITION(part IN text)`.
     fn position(&mut self) -> SqlResult<Expr> {
-        self.at += 2;
+        self.next_index += 2;
         let expr = Box::new(self.restricted_expr()?);
         self.expect("in")?;
         let r#in = Box::new(self.restricted_expr()?);
@@ -170,8 +170,8 @@ impl Cursor<'_> {
 
     /// Parses `SUBSTRING(text FROM start FOR count)`, or an ordinary call.
     fn substring(&mut self) -> SqlResult<Expr> {
-        let start = self.at;
-        self.at += 2;
+        let start = self.next_index;
+        self.next_index += 2;
         if !self.is_plain_argument() {
             let expr = Box::new(self.expr()?);
             if self.eat("similar") {
@@ -187,7 +187,7 @@ impl Cursor<'_> {
                     shorthand: false,
                 });
             }
-            if self.is("from") || self.is("for") {
+            if self.next_is("from") || self.next_is("for") {
                 let (mut from, mut length) = (None, None);
                 loop {
                     if from.is_none() && self.eat("from") {
@@ -209,14 +209,14 @@ impl Cursor<'_> {
             }
             return self.plain_call_with(start, *expr);
         }
-        self.at = start;
+        self.next_index = start;
         self.plain_call()
     }
 
     /// Parses `OVERLAY(text PLACING part FROM start FOR count)`, or an ordinary call.
     fn overlay(&mut self) -> SqlResult<Expr> {
-        let start = self.at;
-        self.at += 2;
+        let start = self.next_index;
+        self.next_index += 2;
         if !self.is_plain_argument() {
             let expr = Box::new(self.expr()?);
             if self.eat("placing") {
@@ -229,7 +229,7 @@ impl Cursor<'_> {
             }
             return self.plain_call_with(start, *expr);
         }
-        self.at = start;
+        self.next_index = start;
         self.plain_call()
     }
 
@@ -243,16 +243,16 @@ impl Cursor<'_> {
     fn is_plain_argument(&self) -> bool {
         let is_named = matches!(self.peek_at(1), Token::Operator(operator) if operator == "=>" || operator == ":=");
         let is_star = matches!(self.peek_at(0), Token::Operator(operator) if operator == "*");
-        let is_marked = ["distinct", "all", "variadic"].into_iter().any(|word| self.is(word));
+        let is_marked = ["distinct", "all", "variadic"].into_iter().any(|word| self.next_is(word));
         self.is_symbol(')') || is_named || is_star || is_marked
     }
 
     /// Parses the rest of an ordinary call whose name is the keyword at `start` and whose first argument was parsed:
     /// to parse that again would double the time at each level of nested calls.
     fn plain_call_with(&mut self, start: usize, first: Expr) -> SqlResult<Expr> {
-        let rest = std::mem::replace(&mut self.at, start);
+        let rest = std::mem::replace(&mut self.next_index, start);
         let name = self.label()?;
-        self.at = rest;
+        self.next_index = rest;
         let mut args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(first))];
         if self.eat_symbol(',') {
             args.extend(self.list(Self::argument)?);
@@ -263,7 +263,7 @@ impl Cursor<'_> {
 
     /// Parses `TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)` or `TRIM(text, characters)`.
     fn trim(&mut self) -> SqlResult<Expr> {
-        self.at += 2;
+        self.next_index += 2;
         let trim_where = match self.eat_one_of(&["both", "leading", "trailing"]) {
             Some("both") => Some(TrimWhereField::Both),
             Some("leading") => Some(TrimWhereField::Leading),
@@ -297,12 +297,12 @@ impl Cursor<'_> {
 
     /// Parses `NORMALIZE(text, NFC)`.
     fn normalize(&mut self) -> SqlResult<Expr> {
-        self.at += 2;
+        self.next_index += 2;
         let mut args = vec![self.expr()?];
         if self.eat_symbol(',') {
             let span = self.lexeme().span;
             let form = self.eat_one_of(&["nfc", "nfd", "nfkc", "nfkd"]).ok_or_else(|| self.syntax_error())?;
-            args.push(value(Value::SingleQuotedString(form.to_uppercase()), span));
+            args.push(literal_expr(Value::SingleQuotedString(form.to_uppercase()), span));
         }
         self.expect_symbol(')')?;
         Ok(call_by_name("normalize", args))
@@ -325,7 +325,7 @@ pub(super) fn new_function(name: ObjectName) -> Function {
 
 /// Builds a call of a function by its unqualified name.
 pub(super) fn call_by_name(name: &str, args: Vec<Expr>) -> Expr {
-    let args = arguments(args.into_iter().map(unnamed).collect());
+    let args = arguments(args.into_iter().map(unnamed_argument).collect());
     Expr::Function(Function { args, ..new_function(ObjectName::from(vec![Ident::new(name)])) })
 }
 
@@ -333,6 +333,6 @@ fn arguments(args: Vec<FunctionArg>) -> FunctionArguments {
     FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() })
 }
 
-fn unnamed(expr: Expr) -> FunctionArg {
+fn unnamed_argument(expr: Expr) -> FunctionArg {
     FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
 }

@@ -1,22 +1,22 @@
 //! Expressions, parsed by operator precedence as in PostgreSQL's grammar.
 //!
-//! `primary.rs` has operands, `call.rs` function calls and special call syntax, `window.rs` OVER, `operator.rs` the
+//! `primary_expr.rs` has operands, `call.rs` function calls and special call syntax, `window.rs` OVER, `operator_precedence.rs` the
 //! operators.
 
 mod call;
-mod operator;
-mod primary;
+mod operator_precedence;
+mod primary_expr;
 mod window;
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 use types::{SqlError, SqlResult};
 
-use self::operator::{Precedence, binary_operator, precedence, prefix_operator};
-use super::cursor::Cursor;
+use self::operator_precedence::{Precedence, binary_operator, precedence, prefix_operator};
 use super::lex::Token;
+use super::token_cursor::Cursor;
 
 /// Number of operands of AND or OR from which the tree is balanced; shorter chains have PostgreSQL's left-deep shape.
-const CHAIN_BALANCED_MIN: usize = 32;
+const CHAIN_BALANCED_MIN: usize = 12;
 
 /// Nonterminal of PostgreSQL's grammar that an expression is parsed as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,46 +30,46 @@ enum ExprGrammar {
 impl Cursor<'_> {
     /// Parses an expression.
     pub(super) fn expr(&mut self) -> SqlResult<Expr> {
-        self.nested(|cursor| cursor.climb_from_prefix(Precedence::None, ExprGrammar::Any))
+        self.parse_nested(|cursor| cursor.climb_from_prefix(Precedence::None, ExprGrammar::Any))
     }
 
     /// Parses an expression in a context that uses AND, IN and NOT NULL itself: a DEFAULT, a bound of BETWEEN.
     pub(super) fn restricted_expr(&mut self) -> SqlResult<Expr> {
-        self.nested(|cursor| cursor.climb_from_prefix(Precedence::None, ExprGrammar::Restricted))
+        self.parse_nested(|cursor| cursor.climb_from_prefix(Precedence::None, ExprGrammar::Restricted))
     }
 
     /// Parses an operand whose operators bind tighter than `level`.
-    fn operand(&mut self, level: Precedence, room: ExprGrammar) -> SqlResult<Expr> {
-        self.nested(|cursor| cursor.climb_from_prefix(level, room))
+    fn operand(&mut self, level: Precedence, grammar: ExprGrammar) -> SqlResult<Expr> {
+        self.parse_nested(|cursor| cursor.climb_from_prefix(level, grammar))
     }
 
-    fn climb_from_prefix(&mut self, least: Precedence, room: ExprGrammar) -> SqlResult<Expr> {
-        let first = self.prefix(room)?;
-        self.climb(first, least, room)
+    fn climb_from_prefix(&mut self, least: Precedence, grammar: ExprGrammar) -> SqlResult<Expr> {
+        let first = self.prefix(grammar)?;
+        self.climb_precedence(first, least, grammar)
     }
 
     /// Parses the remainder of an expression whose first operand is parsed already.
     pub(super) fn continue_expr(&mut self, first: Expr) -> SqlResult<Expr> {
         let first = self.postfix(first)?;
-        self.climb(first, Precedence::None, ExprGrammar::Any)
+        self.climb_precedence(first, Precedence::None, ExprGrammar::Any)
     }
 
     /// Parses an operand with its prefix operators.
-    fn prefix(&mut self, room: ExprGrammar) -> SqlResult<Expr> {
-        if self.is("not") && room == ExprGrammar::Any {
+    fn prefix(&mut self, grammar: ExprGrammar) -> SqlResult<Expr> {
+        if self.next_is("not") && grammar == ExprGrammar::Any {
             self.advance();
-            if self.is("exists") {
-                return match self.operand(Precedence::Not, room)? {
+            if self.next_is("exists") {
+                return match self.operand(Precedence::Not, grammar)? {
                     Expr::Exists { subquery, negated } => Ok(Expr::Exists { subquery, negated: !negated }),
                     other => Ok(unary(UnaryOperator::Not, other)),
                 };
             }
-            let operand = self.operand(Precedence::Not, room)?;
+            let operand = self.operand(Precedence::Not, grammar)?;
             return Ok(unary(UnaryOperator::Not, operand));
         }
         if let Some(sign) = self.operator().filter(|operator| matches!(*operator, "+" | "-")) {
             self.advance();
-            let operand = self.operand(Precedence::Sign, room)?;
+            let operand = self.operand(Precedence::Sign, grammar)?;
             let operator = if sign == "-" { UnaryOperator::Minus } else { UnaryOperator::Plus };
             return Ok(unary(operator, operand));
         }
@@ -81,7 +81,7 @@ impl Cursor<'_> {
                 }
                 self.advance();
             }
-            let operand = self.operand(Precedence::Other, room)?;
+            let operand = self.operand(Precedence::Other, grammar)?;
             return match prefix_operator(name) {
                 Some(operator) => Ok(unary(operator, operand)),
                 None => Err(SqlError::unsupported(format_args!("the prefix operator {name}"))),
@@ -91,28 +91,28 @@ impl Cursor<'_> {
     }
 
     /// Parses the operators after `left` that bind tighter than `least`.
-    fn climb(&mut self, mut left: Expr, least: Precedence, room: ExprGrammar) -> SqlResult<Expr> {
+    fn climb_precedence(&mut self, mut left: Expr, least: Precedence, grammar: ExprGrammar) -> SqlResult<Expr> {
         loop {
-            let (level, next) = self.infix(room);
+            let (level, next) = self.infix(grammar);
             if level <= least {
                 return Ok(left);
             }
-            self.add_level()?;
+            self.add_tree_level()?;
             left = match next {
-                Infix::Or => self.chain(left, "or", Precedence::Or, BinaryOperator::Or)?,
-                Infix::And => self.chain(left, "and", Precedence::And, BinaryOperator::And)?,
-                Infix::Is => self.is_test(left)?,
-                Infix::Match => self.match_test(left)?,
-                Infix::Operator => self.binary(left, level, room)?,
+                Infix::Or => self.and_or_chain(left, "or", Precedence::Or, BinaryOperator::Or)?,
+                Infix::And => self.and_or_chain(left, "and", Precedence::And, BinaryOperator::And)?,
+                Infix::Is => self.parse_is_test(left)?,
+                Infix::Match => self.parse_match_test(left)?,
+                Infix::Operator => self.binary(left, level, grammar)?,
                 Infix::AtTimeZone => {
                     self.expect("at time zone")?;
-                    let time_zone = Box::new(self.operand(Precedence::At, room)?);
+                    let time_zone = Box::new(self.operand(Precedence::At, grammar)?);
                     Expr::AtTimeZone { timestamp: Box::new(left), time_zone }
                 }
                 Infix::Collate => {
                     self.advance();
                     let first = self.label()?;
-                    Expr::Collate { expr: Box::new(left), collation: self.qualified(first)? }
+                    Expr::Collate { expr: Box::new(left), collation: self.qualified_name(first)? }
                 }
                 Infix::Overlaps => self.overlaps(&left)?,
                 Infix::None => return Ok(left),
@@ -121,24 +121,27 @@ impl Cursor<'_> {
     }
 
     /// Classifies the next token as an infix operator, with its precedence.
-    fn infix(&self, room: ExprGrammar) -> (Precedence, Infix) {
+    fn infix(&self, grammar: ExprGrammar) -> (Precedence, Infix) {
         match self.peek() {
             Token::Operator(operator) if !matches!(operator.as_str(), "::" | ":=" | "=>" | "..") => {
                 (precedence(operator), Infix::Operator)
             }
             Token::Word(word) => match word.as_str() {
                 "operator" if *self.peek_at(1) == Token::Symbol('(') => (Precedence::Other, Infix::Operator),
-                "at" if self.is("at time zone") => (Precedence::At, Infix::AtTimeZone),
+                "at" if self.next_is("at time zone") => (Precedence::At, Infix::AtTimeZone),
                 "collate" => (Precedence::Collate, Infix::Collate),
-                "is" if room == ExprGrammar::Any || self.is("is distinct") || self.is("is not distinct") => {
+                "is" if grammar == ExprGrammar::Any
+                    || self.next_is("is distinct")
+                    || self.next_is("is not distinct") =>
+                {
                     (Precedence::Is, Infix::Is)
                 }
-                _ if room == ExprGrammar::Restricted => (Precedence::None, Infix::None),
+                _ if grammar == ExprGrammar::Restricted => (Precedence::None, Infix::None),
                 "or" => (Precedence::Or, Infix::Or),
                 "and" => (Precedence::And, Infix::And),
                 "isnull" | "notnull" => (Precedence::Is, Infix::Is),
                 "between" | "in" | "like" | "ilike" => (Precedence::Match, Infix::Match),
-                "similar" if self.is("similar to") => (Precedence::Match, Infix::Match),
+                "similar" if self.next_is("similar to") => (Precedence::Match, Infix::Match),
                 "not" if matches!(self.word_at(1), Some("between" | "in" | "like" | "ilike" | "similar")) => {
                     (Precedence::Match, Infix::Match)
                 }
@@ -150,7 +153,13 @@ impl Cursor<'_> {
     }
 
     /// Parses the further operands of `a AND b AND c`.
-    fn chain(&mut self, first: Expr, word: &str, level: Precedence, operator: BinaryOperator) -> SqlResult<Expr> {
+    fn and_or_chain(
+        &mut self,
+        first: Expr,
+        word: &str,
+        level: Precedence,
+        operator: BinaryOperator,
+    ) -> SqlResult<Expr> {
         let mut operands = vec![first];
         while self.eat(word) {
             operands.push(self.operand(level, ExprGrammar::Any)?);
@@ -164,7 +173,7 @@ impl Cursor<'_> {
     }
 
     /// Parses IS NULL, IS TRUE, IS DISTINCT FROM and similar tests.
-    fn is_test(&mut self, left: Expr) -> SqlResult<Expr> {
+    fn parse_is_test(&mut self, left: Expr) -> SqlResult<Expr> {
         let left = Box::new(left);
         if self.eat("isnull") {
             return Ok(Expr::IsNull(left));
@@ -175,7 +184,7 @@ impl Cursor<'_> {
         self.expect("is")?;
         let not = self.eat("not");
         let Some(what) = self.eat_one_of(&["null", "true", "false", "unknown", "distinct"]) else {
-            if matches!(self.word(), Some("document" | "normalized" | "nfc" | "nfd" | "nfkc" | "nfkd" | "json")) {
+            if matches!(self.next_word(), Some("document" | "normalized" | "nfc" | "nfd" | "nfkc" | "nfkd" | "json")) {
                 return Err(self.unsupported("IS DOCUMENT, IS NORMALIZED and IS JSON"));
             }
             return Err(self.syntax_error());
@@ -198,13 +207,13 @@ impl Cursor<'_> {
     }
 
     /// Parses `[NOT] BETWEEN`, `IN`, `LIKE`, `ILIKE` or `SIMILAR TO`.
-    fn match_test(&mut self, left: Expr) -> SqlResult<Expr> {
+    fn parse_match_test(&mut self, left: Expr) -> SqlResult<Expr> {
         let negated = self.eat("not");
         let expr = Box::new(left);
         let words = ["between", "in", "like", "ilike", "similar"];
         let tested = match self.eat_one_of(&words) {
             Some("between") => return self.between(expr, negated),
-            Some("in") => return self.in_test(expr, negated),
+            Some("in") => return self.parse_in_test(expr, negated),
             Some("similar") => {
                 self.expect("to")?;
                 let pattern = Box::new(self.operand(Precedence::Match, ExprGrammar::Any)?);
@@ -212,7 +221,7 @@ impl Cursor<'_> {
                 Expr::SimilarTo { negated, expr, pattern, escape_char }
             }
             Some(word) => {
-                if matches!(self.word(), Some("any" | "some" | "all")) && *self.peek_at(1) == Token::Symbol('(') {
+                if matches!(self.next_word(), Some("any" | "some" | "all")) && *self.peek_at(1) == Token::Symbol('(') {
                     let operator = match (word, negated) {
                         ("like", false) => "~~",
                         ("like", true) => "!~~",
@@ -231,7 +240,7 @@ impl Cursor<'_> {
             }
             None => return Err(self.syntax_error()),
         };
-        self.refuse_chained(Precedence::Match)?;
+        self.refuse_chained_operator(Precedence::Match)?;
         Ok(tested)
     }
 
@@ -254,7 +263,7 @@ impl Cursor<'_> {
         let low = Box::new(self.restricted_expr()?);
         self.expect("and")?;
         let high = Box::new(self.operand(Precedence::Match, ExprGrammar::Any)?);
-        self.refuse_chained(Precedence::Match)?;
+        self.refuse_chained_operator(Precedence::Match)?;
         if !symmetric {
             return Ok(Expr::Between { expr, negated, low, high });
         }
@@ -265,18 +274,18 @@ impl Cursor<'_> {
         Ok(Expr::Nested(Box::new(binary_op(one, both, other))))
     }
 
-    fn in_test(&mut self, expr: Box<Expr>, negated: bool) -> SqlResult<Expr> {
+    fn parse_in_test(&mut self, expr: Box<Expr>, negated: bool) -> SqlResult<Expr> {
         self.expect_symbol('(')?;
         let content = self.parentheses_content()?;
         self.expect_symbol(')')?;
         Ok(match content {
-            primary::ParenthesesContent::Query(subquery) => Expr::InSubquery { expr, subquery, negated },
-            primary::ParenthesesContent::Exprs(list) => Expr::InList { expr, list, negated },
+            primary_expr::ParenthesesContent::Query(subquery) => Expr::InSubquery { expr, subquery, negated },
+            primary_expr::ParenthesesContent::Exprs(list) => Expr::InList { expr, list, negated },
         })
     }
 
     /// Parses `operator right` or `operator ANY (…)`, after `left`.
-    fn binary(&mut self, left: Expr, level: Precedence, room: ExprGrammar) -> SqlResult<Expr> {
+    fn binary(&mut self, left: Expr, level: Precedence, grammar: ExprGrammar) -> SqlResult<Expr> {
         let name = match self.named_operator()? {
             Some(name) => name,
             None => match &self.advance().token {
@@ -284,13 +293,14 @@ impl Cursor<'_> {
                 _ => return Err(self.syntax_error()),
             },
         };
-        let quantified = matches!(self.word(), Some("any" | "some" | "all")) && *self.peek_at(1) == Token::Symbol('(');
+        let quantified =
+            matches!(self.next_word(), Some("any" | "some" | "all")) && *self.peek_at(1) == Token::Symbol('(');
         if quantified {
             return self.quantified(left, &name);
         }
-        let right = self.operand(level, room)?;
+        let right = self.operand(level, grammar)?;
         if level == Precedence::Comparison {
-            self.refuse_chained(level)?;
+            self.refuse_chained_operator(level)?;
         }
         Ok(binary_op(left, binary_operator(&name), right))
     }
@@ -299,8 +309,8 @@ impl Cursor<'_> {
         let word = self.eat_one_of(&["any", "some", "all"]);
         self.expect_symbol('(')?;
         let right = Box::new(match self.parentheses_content()? {
-            primary::ParenthesesContent::Query(query) => Expr::Subquery(query),
-            primary::ParenthesesContent::Exprs(mut exprs) => match (exprs.pop(), exprs.is_empty()) {
+            primary_expr::ParenthesesContent::Query(query) => Expr::Subquery(query),
+            primary_expr::ParenthesesContent::Exprs(mut exprs) => match (exprs.pop(), exprs.is_empty()) {
                 (Some(array), true) => array,
                 _ => return Err(self.syntax_error()),
             },
@@ -315,7 +325,7 @@ impl Cursor<'_> {
     }
 
     /// Refuses a second operator of the same precedence, as in `a = b = c`.
-    fn refuse_chained(&self, level: Precedence) -> SqlResult<()> {
+    fn refuse_chained_operator(&self, level: Precedence) -> SqlResult<()> {
         if self.infix(ExprGrammar::Any).0 == level { Err(self.syntax_error()) } else { Ok(()) }
     }
 
@@ -327,10 +337,10 @@ impl Cursor<'_> {
 
     /// Parses an optional `OPERATOR(schema.name)`.
     fn named_operator(&mut self) -> SqlResult<Option<String>> {
-        if !self.is("operator") || *self.peek_at(1) != Token::Symbol('(') {
+        if !self.next_is("operator") || *self.peek_at(1) != Token::Symbol('(') {
             return Ok(None);
         }
-        self.at += 2;
+        self.next_index += 2;
         let mut schema = None;
         while !matches!(self.peek(), Token::Operator(_)) {
             schema = Some(self.name()?.value);

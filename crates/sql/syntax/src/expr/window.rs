@@ -10,7 +10,7 @@ use crate::lex::Token;
 
 impl Cursor<'_> {
     /// Parses the name of a window or its specification, after OVER.
-    pub(super) fn over(&mut self) -> SqlResult<WindowType> {
+    pub(super) fn over_clause(&mut self) -> SqlResult<WindowType> {
         if self.is_symbol('(') {
             return self.window_spec().map(WindowType::WindowSpec);
         }
@@ -26,7 +26,7 @@ impl Cursor<'_> {
 
     fn window_spec(&mut self) -> SqlResult<WindowSpec> {
         self.expect_symbol('(')?;
-        let begins_clause = matches!(self.word(), Some("partition" | "order" | "range" | "rows" | "groups"));
+        let begins_clause = matches!(self.next_word(), Some("partition" | "order" | "range" | "rows" | "groups"));
         let window_name = if begins_clause || self.is_symbol(')') { None } else { Some(self.name()?) };
         let partition_by = if self.eat("partition by") { self.list(Self::expr)? } else { Vec::new() };
         let order_by = if self.eat("order by") { self.list(Self::order_by_expr)? } else { Vec::new() };
@@ -60,7 +60,7 @@ impl Cursor<'_> {
         if self.eat("current row") {
             return Ok(WindowFrameBound::CurrentRow);
         }
-        let unbounded = self.is("unbounded") && matches!(self.peek_at(1), Token::Word(_));
+        let unbounded = self.next_is("unbounded") && matches!(self.peek_at(1), Token::Word(_));
         let distance = if unbounded {
             self.advance();
             None

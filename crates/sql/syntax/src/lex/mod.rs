@@ -3,8 +3,8 @@
 //! Unquoted names are folded to lower case, all names are truncated to 63 bytes, and escapes in strings are resolved,
 //! so that the parser need not know how something was written.
 
-mod operator;
-mod string;
+mod operator_token;
+mod string_literal;
 
 use sqlparser::tokenizer::{Location, Span};
 use types::{Condition, SqlError, SqlResult};
@@ -57,12 +57,12 @@ pub(super) struct Lexeme {
 pub(super) fn lex(sql: &str) -> SqlResult<Vec<Lexeme>> {
     let mut lexer = Lexer { sql, position: 0 };
     let mut lexemes = Vec::with_capacity(sql.len() / 4 + 1);
-    let mut place = PositionTracker { byte: 0, location: START };
+    let mut place = PositionTracker { byte: 0, location: START_LOCATION };
     let mut statement_begins = true;
     loop {
         lexer.skip_blanks()?;
         if statement_begins {
-            place = PositionTracker { byte: lexer.position, location: START };
+            place = PositionTracker { byte: lexer.position, location: START_LOCATION };
         }
         let start = lexer.position;
         let token = lexer.token()?;
@@ -77,7 +77,7 @@ pub(super) fn lex(sql: &str) -> SqlResult<Vec<Lexeme>> {
     }
 }
 
-const START: Location = Location { line: 1, column: 1 };
+const START_LOCATION: Location = Location { line: 1, column: 1 };
 
 /// Line and column of a byte position that only moves forward.
 struct PositionTracker {
@@ -186,7 +186,7 @@ impl Lexer<'_> {
                 }
                 Ok(self.symbol(c))
             }
-            c if operator::is_operator_char(c) => Ok(Token::Operator(self.operator())),
+            c if operator_token::is_operator_char(c) => Ok(Token::Operator(self.operator())),
             c if is_name_start(c) => self.word(),
             c => Ok(self.symbol(c)),
         }

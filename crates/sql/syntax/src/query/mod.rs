@@ -1,14 +1,14 @@
 //! Queries: WITH, set operations, VALUES, ORDER BY and LIMIT.
 //!
-//! - `select.rs`: SELECT lists and the clauses of SELECT; `from.rs`: FROM; `group.rs`: GROUP BY,
-//! - `union.rs`: chains of UNION as balanced trees,
-//! - `lock.rs`: FOR UPDATE and FOR SHARE.
+//! - `select.rs`: SELECT lists and the clauses of SELECT; `from_clause.rs`: FROM; `group_by.rs`: GROUP BY,
+//! - `union_chain.rs`: chains of UNION as balanced trees,
+//! - `locking_clause.rs`: FOR UPDATE and FOR SHARE.
 
-mod from;
-mod group;
-pub(super) mod lock;
+mod from_clause;
+mod group_by;
+pub(super) mod locking_clause;
 mod select;
-mod union;
+mod union_chain;
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
@@ -18,10 +18,10 @@ use sqlparser::ast::{
 };
 use types::{Condition, SqlError, SqlResult};
 
-pub use self::union::UNION_BALANCED_MIN;
-use self::union::UnionChain;
-use super::cursor::Cursor;
+pub use self::union_chain::UNION_BALANCED_MIN;
+use self::union_chain::UnionChain;
 use super::lex::Token;
+use super::token_cursor::Cursor;
 
 impl Cursor<'_> {
     /// Whether a query without parentheses comes next.
@@ -48,16 +48,19 @@ impl Cursor<'_> {
 
     /// Whether the next word continues a query that was in parentheses: a set operator or a clause after the rows.
     pub(super) fn continues_query(&self) -> bool {
-        matches!(self.word(), Some("union" | "intersect" | "except" | "order" | "limit" | "offset" | "fetch" | "for"))
+        matches!(
+            self.next_word(),
+            Some("union" | "intersect" | "except" | "order" | "limit" | "offset" | "fetch" | "for")
+        )
     }
 
     /// Parses a query.
     pub(super) fn query(&mut self) -> SqlResult<Box<Query>> {
-        self.nested(|cursor| {
+        self.parse_nested(|cursor| {
             let with = cursor.with()?;
             if let Some(word) = cursor.eat_one_of(&["insert", "update", "delete", "merge"]) {
                 if with.is_none() {
-                    cursor.at -= 1;
+                    cursor.next_index -= 1;
                     return Err(cursor.syntax_error());
                 }
                 return Err(SqlError::unsupported(format_args!("{} in a query", word.to_uppercase())));
@@ -103,12 +106,12 @@ impl Cursor<'_> {
             None
         };
         self.expect_symbol('(')?;
-        if matches!(self.word(), Some("insert" | "update" | "delete" | "merge")) {
+        if matches!(self.next_word(), Some("insert" | "update" | "delete" | "merge")) {
             return Err(self.unsupported("a data-modifying statement in WITH"));
         }
         let query = self.query()?;
         self.expect_symbol(')')?;
-        if self.is("search") || self.is("cycle") {
+        if self.next_is("search") || self.next_is("cycle") {
             return Err(self.unsupported("SEARCH and CYCLE"));
         }
         let alias = TableAlias { explicit: false, name, columns, at: None };
@@ -124,7 +127,7 @@ impl Cursor<'_> {
     /// EXCEPT.
     fn set_operations(&mut self, mut left: SetExpr, least: u8) -> SqlResult<SetExpr> {
         loop {
-            let (op, level) = match self.word() {
+            let (op, level) = match self.next_word() {
                 Some("union") => (SetOperator::Union, 1),
                 Some("except") => (SetOperator::Except, 1),
                 Some("intersect") => (SetOperator::Intersect, 2),
@@ -137,7 +140,7 @@ impl Cursor<'_> {
                 self.union_chain(left)?
             } else {
                 self.advance();
-                self.add_level()?;
+                self.add_tree_level()?;
                 let set_quantifier = self.set_quantifier();
                 let right = Box::new(self.set_expr(level)?);
                 SetExpr::SetOperation { op, set_quantifier, left: Box::new(left), right }
@@ -161,13 +164,13 @@ impl Cursor<'_> {
             chain.push(quantifier, self.set_expr(1)?);
         }
         for _ in 0..chain.height() {
-            self.add_level()?;
+            self.add_tree_level()?;
         }
         Ok(chain.into_tree())
     }
 
     fn set_operand(&mut self) -> SqlResult<SetExpr> {
-        match self.word() {
+        match self.next_word() {
             Some("select") => self.select().map(|select| SetExpr::Select(Box::new(select))),
             Some("values") => self.values(false).map(SetExpr::Values),
             Some("table") => {
@@ -192,10 +195,10 @@ impl Cursor<'_> {
         self.expect("values")?;
         let mut width = None;
         let rows = self.list(|cursor| {
-            let place = cursor.at;
+            let place = cursor.next_index;
             let content = cursor.parenthesized(|cursor| cursor.row_value(defaults))?;
             if *width.get_or_insert(content.len()) != content.len() {
-                cursor.at = place + 1;
+                cursor.next_index = place + 1;
                 let message = "VALUES lists must all be the same length";
                 return Err(cursor.with_next_position(SqlError::new(Condition::SyntaxError, message)));
             }
@@ -206,7 +209,7 @@ impl Cursor<'_> {
 
     /// Parses one value of a row; `defaults` says whether it may be DEFAULT.
     pub(crate) fn row_value(&mut self, defaults: bool) -> SqlResult<Expr> {
-        if !self.is("default") {
+        if !self.next_is("default") {
             return self.expr();
         }
         if !defaults {
@@ -290,7 +293,7 @@ impl Cursor<'_> {
         if self.eat_one_of(&["first", "next"]).is_none() {
             return Err(self.syntax_error());
         }
-        let count = if self.is("row") || self.is("rows") {
+        let count = if self.next_is("row") || self.next_is("rows") {
             Expr::Value(Value::Number("1".to_owned(), false).into())
         } else {
             self.primary()?

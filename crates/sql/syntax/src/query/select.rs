@@ -25,8 +25,9 @@ impl Cursor<'_> {
             self.eat("all");
         }
         // As in PostgreSQL, the select list may be empty.
-        let ends = self.is_over() || self.is_symbol(')');
-        let nothing = ends || matches!(self.word(), Some("from" | "where" | "into" | "union" | "except" | "intersect"));
+        let ends = self.is_at_end() || self.is_symbol(')');
+        let nothing =
+            ends || matches!(self.next_word(), Some("from" | "where" | "into" | "union" | "except" | "intersect"));
         if distinct || !nothing {
             select.projection = self.list(Self::select_item)?;
         }
@@ -88,7 +89,7 @@ impl Cursor<'_> {
             return Err(self.with_next_position(SqlError::new(Condition::SyntaxError, message)));
         }
         let temporary = self.temporary()?;
-        let unlogged = self.is("unlogged") && !matches!(self.peek_at(1), Token::Word(word) if word == "from");
+        let unlogged = self.next_is("unlogged") && !matches!(self.peek_at(1), Token::Word(word) if word == "from");
         if unlogged {
             return Err(self.unsupported("an unlogged table"));
         }

@@ -2,9 +2,9 @@
 
 use types::SqlType;
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Cell, Rows, row};
-use super::super::source::{Attribute, Relation, Source};
+use super::super::row_builder::{Cell, RowBuilder, row};
+use super::super::row_source::{Attribute, Relation, RowSource};
+use super::super::table_definition::TableDefinition;
 use super::{view, yes_or_no};
 use crate::sequence_default::display_default;
 
@@ -50,7 +50,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
 ];
 
 /// Visits each column of the relations that have columns in the standard's sense.
-fn for_each_column(source: &Source<'_>, mut visit: impl FnMut(&Relation<'_>, &Attribute<'_>)) {
+fn for_each_column(source: &RowSource<'_>, mut visit: impl FnMut(&Relation<'_>, &Attribute<'_>)) {
     for relation in source.relations.all().into_iter().filter(|relation| matches!(relation.kind(), "r" | "v")) {
         for attribute in relation.attributes() {
             visit(&relation, &attribute);
@@ -58,7 +58,7 @@ fn for_each_column(source: &Source<'_>, mut visit: impl FnMut(&Relation<'_>, &At
     }
 }
 
-fn columns(source: &Source<'_>, rows: &mut Rows) {
+fn columns(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_column(source, |relation, attribute| {
         let described = TypeColumns::from_type(&attribute.sql_type);
@@ -68,9 +68,9 @@ fn columns(source: &Source<'_>, rows: &mut Rows) {
         row!(rows, table_catalog: database, table_schema: source.schema_name(relation.schema),
             table_name: relation.name, column_name: attribute.name, ordinal_position: attribute.number,
             column_default: default, is_nullable: yes_or_no(!attribute.not_null),
-            data_type: described.name, character_maximum_length: described.characters,
-            character_octet_length: described.octets, numeric_precision: described.precision,
-            numeric_precision_radix: described.radix, numeric_scale: described.scale,
+            data_type: described.name, character_maximum_length: described.character_maximum_length,
+            character_octet_length: described.character_octet_length, numeric_precision: described.precision,
+            numeric_precision_radix: described.precision_radix, numeric_scale: described.scale,
             datetime_precision: described.datetime_precision, udt_catalog: database, udt_name: attribute.sql_type.typname(),
             dtd_identifier: attribute.number.to_string(), is_identity: yes_or_no(identity.is_some()),
             identity_generation: identity.map(|identity| if identity.always { "ALWAYS" } else { "BY DEFAULT" }),
@@ -83,7 +83,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows) {
     });
 }
 
-fn element_types(source: &Source<'_>, rows: &mut Rows) {
+fn element_types(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_column(source, |relation, attribute| {
         let SqlType::Array(element) = &attribute.sql_type else { return };
@@ -94,7 +94,7 @@ fn element_types(source: &Source<'_>, rows: &mut Rows) {
     });
 }
 
-fn column_udt_usage(source: &Source<'_>, rows: &mut Rows) {
+fn column_udt_usage(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_column(source, |relation, attribute| {
         row!(rows, udt_catalog: database, udt_name: attribute.sql_type.typname(), table_catalog: database,
@@ -105,10 +105,10 @@ fn column_udt_usage(source: &Source<'_>, rows: &mut Rows) {
 /// Description of a type, in the columns that the standard has for it.
 pub(super) struct TypeColumns {
     pub(super) name: String,
-    pub(super) characters: Cell,
-    pub(super) octets: Cell,
+    pub(super) character_maximum_length: Cell,
+    pub(super) character_octet_length: Cell,
     pub(super) precision: Cell,
-    pub(super) radix: Cell,
+    pub(super) precision_radix: Cell,
     pub(super) scale: Cell,
     pub(super) datetime_precision: Cell,
 }
@@ -123,16 +123,16 @@ impl TypeColumns {
     pub(super) fn from_type(sql_type: &SqlType) -> Self {
         let mut described = TypeColumns {
             name: type_name(sql_type),
-            characters: Cell::Null,
-            octets: Cell::Null,
+            character_maximum_length: Cell::Null,
+            character_octet_length: Cell::Null,
             precision: Cell::Null,
-            radix: Cell::Null,
+            precision_radix: Cell::Null,
             scale: Cell::Null,
             datetime_precision: Cell::Null,
         };
         let mut number = |precision: i64, radix: i64, scale: Option<i64>| {
             described.precision = Cell::Int(precision);
-            described.radix = Cell::Int(radix);
+            described.precision_radix = Cell::Int(radix);
             described.scale = scale.into();
         };
         match sql_type {
@@ -144,11 +144,11 @@ impl TypeColumns {
             // An unconstrained numeric too: Kiln stores 38 digits, 10 of them after the decimal point.
             SqlType::Numeric { precision, scale } => number(i64::from(*precision), 10, Some(i64::from(*scale))),
             SqlType::Varchar(Some(length)) | SqlType::Char(Some(length)) => {
-                described.characters = Cell::from(*length);
-                described.octets = Cell::Int(i64::from(*length) * CHARACTER_BYTES_MAX);
+                described.character_maximum_length = Cell::from(*length);
+                described.character_octet_length = Cell::Int(i64::from(*length) * CHARACTER_BYTES_MAX);
             }
             SqlType::Text | SqlType::Varchar(None) | SqlType::Char(None) => {
-                described.octets = Cell::Int(VALUE_BYTES_MAX)
+                described.character_octet_length = Cell::Int(VALUE_BYTES_MAX)
             }
             SqlType::Date => described.datetime_precision = Cell::Int(0),
             SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Interval => {

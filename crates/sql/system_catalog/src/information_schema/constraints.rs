@@ -2,10 +2,10 @@
 
 use catalog::{Constraint, ConstraintKind, Table};
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Rows, row};
-use super::super::source::{Source, column_names, keys};
-use super::super::text::{action_code, action_words};
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::{RowSource, column_names, keys};
+use super::super::sql_text::{action_code, action_keywords};
+use super::super::table_definition::TableDefinition;
 use super::{view, yes_or_no};
 
 pub(super) const TABLES: &[TableDefinition] = &[
@@ -61,7 +61,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
 ];
 
 /// Visits each constraint, with its table and the name of the table's schema.
-fn for_each_constraint(source: &Source<'_>, mut visit: impl FnMut(&Table, &str, &Constraint)) {
+fn for_each_constraint(source: &RowSource<'_>, mut visit: impl FnMut(&Table, &str, &Constraint)) {
     for table in source.state().tables() {
         let schema = source.schema_name(table.schema);
         for constraint in &table.constraints {
@@ -75,7 +75,7 @@ fn not_null_name(table: &Table, column: i32) -> String {
     format!("{}_{}_{column}_not_null", table.schema, table.oid)
 }
 
-fn table_constraints(source: &Source<'_>, rows: &mut Rows) {
+fn table_constraints(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_constraint(source, |table, schema, constraint| {
         let (kind, nulls_distinct) = match constraint.kind {
@@ -98,7 +98,7 @@ fn table_constraints(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn key_column_usage(source: &Source<'_>, rows: &mut Rows) {
+fn key_column_usage(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_constraint(source, |table, schema, constraint| {
         let referenced = match &constraint.kind {
@@ -120,7 +120,7 @@ fn key_column_usage(source: &Source<'_>, rows: &mut Rows) {
     });
 }
 
-fn constraint_column_usage(source: &Source<'_>, rows: &mut Rows) {
+fn constraint_column_usage(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_constraint(source, |table, schema, constraint| {
         // For a foreign key the standard requires the referenced columns.
@@ -139,7 +139,7 @@ fn constraint_column_usage(source: &Source<'_>, rows: &mut Rows) {
     });
 }
 
-fn constraint_table_usage(source: &Source<'_>, rows: &mut Rows) {
+fn constraint_table_usage(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_constraint(source, |table, schema, constraint| {
         let used = match &constraint.kind {
@@ -154,7 +154,7 @@ fn constraint_table_usage(source: &Source<'_>, rows: &mut Rows) {
     });
 }
 
-fn referential_constraints(source: &Source<'_>, rows: &mut Rows) {
+fn referential_constraints(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_constraint(source, |_, schema, constraint| {
         let ConstraintKind::ForeignKey { references, referenced, on_update, on_delete, .. } = &constraint.kind else {
@@ -162,7 +162,7 @@ fn referential_constraints(source: &Source<'_>, rows: &mut Rows) {
         };
         let target = source.state().table(*references);
         let key = target.and_then(|target| keys(target).find(|key| key.unique && key.columns == referenced.as_slice()));
-        let rule = |action| action_words(action_code(action)).unwrap_or("NO ACTION");
+        let rule = |action| action_keywords(action_code(action)).unwrap_or("NO ACTION");
         row!(rows, constraint_catalog: database, constraint_schema: schema, constraint_name: &constraint.name,
             unique_constraint_catalog: key.map(|_| database), unique_constraint_schema: key.map(|key| source.schema_name(key.table.schema)),
             unique_constraint_name: key.map(|key| key.name), update_rule: rule(*on_update),
@@ -170,7 +170,7 @@ fn referential_constraints(source: &Source<'_>, rows: &mut Rows) {
     });
 }
 
-fn check_constraints(source: &Source<'_>, rows: &mut Rows) {
+fn check_constraints(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for_each_constraint(source, |_, schema, constraint| {
         if let ConstraintKind::Check { expression, .. } = &constraint.kind {

@@ -2,19 +2,19 @@
 //!
 //! - `tables.rs`, `columns.rs`, `constraints.rs`, `sequences.rs`, `routines.rs`: views of objects,
 //! - `privileges.rs`: views of roles and privileges,
-//! - `absent.rs`: views that are always empty.
+//! - `empty_tables.rs`: views that are always empty.
 
-mod absent;
 mod columns;
 mod constraints;
+mod empty_tables;
 mod privileges;
 mod routines;
 mod sequences;
 mod tables;
 
-use super::definition::{Columns, TableDefinition};
-use super::rows::Rows;
-use super::source::Source;
+use super::row_builder::RowBuilder;
+use super::row_source::RowSource;
+use super::table_definition::{Columns, TableDefinition};
 
 /// Returns the definitions of all views of the schema.
 pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
@@ -25,7 +25,7 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
         privileges::TABLES,
         routines::TABLES,
         sequences::TABLES,
-        absent::TABLES,
+        empty_tables::TABLES,
     ]
     .into_iter()
     .flatten()
@@ -36,7 +36,7 @@ const fn view(
     name: &'static str,
     description: &'static str,
     columns: &'static str,
-    rows: fn(&Source<'_>, &mut Rows),
+    rows: fn(&RowSource<'_>, &mut RowBuilder),
 ) -> TableDefinition {
     TableDefinition {
         schema: "information_schema",
@@ -44,7 +44,7 @@ const fn view(
         description,
         oid,
         kind: "v",
-        columns: Columns::Listed(columns),
+        columns: Columns::WithoutDescriptions(columns),
         rows,
     }
 }

@@ -1,7 +1,7 @@
 //! Views of routines and parameters, which are empty: the standard's views contain only user-defined functions, and
 //! Kiln has none.
 
-use super::super::definition::{TableDefinition, no_rows};
+use super::super::table_definition::{TableDefinition, no_rows};
 use super::view;
 
 pub(super) const TABLES: &[TableDefinition] = &[

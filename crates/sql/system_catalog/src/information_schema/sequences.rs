@@ -2,9 +2,9 @@
 
 use types::SqlType;
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Rows, row};
-use super::super::source::Source;
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::RowSource;
+use super::super::table_definition::TableDefinition;
 use super::{view, yes_or_no};
 
 pub(super) const TABLES: &[TableDefinition] = &[view(
@@ -17,7 +17,7 @@ pub(super) const TABLES: &[TableDefinition] = &[view(
     sequences,
 )];
 
-fn sequences(source: &Source<'_>, rows: &mut Rows) {
+fn sequences(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for sequence in source.state().sequences() {
         let column = sequence.owned_by.and_then(|owner| source.state().table(owner.table)?.column(owner.column));
         if column.is_some_and(|column| column.identity.is_some_and(|identity| identity.sequence == sequence.oid)) {

@@ -1,8 +1,8 @@
 //! Views of the catalog, schemas, tables, views, character sets and collations.
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Rows, row};
-use super::super::source::Source;
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::RowSource;
+use super::super::table_definition::TableDefinition;
 use super::super::view_definition::view_definition;
 use super::{view, yes_or_no};
 
@@ -58,18 +58,18 @@ pub(super) const TABLES: &[TableDefinition] = &[
     ),
 ];
 
-fn catalog_name(source: &Source<'_>, rows: &mut Rows) {
+fn catalog_name(source: &RowSource<'_>, rows: &mut RowBuilder) {
     row!(rows, catalog_name: &source.context.database);
 }
 
-fn schemata(source: &Source<'_>, rows: &mut Rows) {
+fn schemata(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for schema in source.state().schemas() {
         row!(rows, catalog_name: &source.context.database, schema_name: &schema.name,
             schema_owner: source.role_name(schema.owner));
     }
 }
 
-fn tables(source: &Source<'_>, rows: &mut Rows) {
+fn tables(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for relation in source.relations.all() {
         if source.context.check_not_foreign_temporary(relation.schema).is_err() {
             continue;
@@ -89,14 +89,14 @@ fn tables(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn views(source: &Source<'_>, rows: &mut Rows) {
+fn views(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for relation in source.relations.all().into_iter().filter(|relation| relation.kind() == "v") {
         row!(rows, table_catalog: &source.context.database, table_schema: source.schema_name(relation.schema),
             table_name: relation.name, view_definition: view_definition(source.relations, &relation));
     }
 }
 
-fn view_table_usage(source: &Source<'_>, rows: &mut Rows) {
+fn view_table_usage(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let database = &source.context.database;
     for view in source.state().views() {
         for used in view.depends_on.iter().filter_map(|oid| source.relations.find_by_oid(*oid)) {
@@ -106,13 +106,13 @@ fn view_table_usage(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn character_sets(source: &Source<'_>, rows: &mut Rows) {
+fn character_sets(source: &RowSource<'_>, rows: &mut RowBuilder) {
     row!(rows, character_set_name: "UTF8", character_repertoire: "UCS", form_of_use: "UTF8",
         default_collate_catalog: &source.context.database, default_collate_schema: "pg_catalog",
         default_collate_name: "C");
 }
 
-fn collations(source: &Source<'_>, rows: &mut Rows) {
+fn collations(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for name in ["default", "C", "POSIX"] {
         row!(rows, collation_catalog: &source.context.database, collation_name: name);
     }

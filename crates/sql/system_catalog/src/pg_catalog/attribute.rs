@@ -2,11 +2,11 @@
 
 use types::SqlType;
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Rows, row};
-use super::super::source::{RelationObject, Source};
-use super::constructors::catalog;
-use super::type_;
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::{RelationObject, RowSource};
+use super::super::table_definition::TableDefinition;
+use super::definition_constructors::catalog;
+use super::pg_type;
 use crate::sequence_default::display_default;
 
 pub(super) const TABLES: &[TableDefinition] = &[
@@ -30,7 +30,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     ),
 ];
 
-fn attribute(source: &Source<'_>, rows: &mut Rows) {
+fn attribute(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let relations = match source.restriction.oid() {
         Some(oid) => source.relations.find_by_oid(oid).into_iter().collect(),
         None => source.relations.all(),
@@ -41,15 +41,15 @@ fn attribute(source: &Source<'_>, rows: &mut Rows) {
             row!(rows, attrelid: relation.oid, attname: attribute.name, atttypid: sql_type.oid(),
                 attlen: sql_type.typlen(), attnum: attribute.number,
                 attndims: i32::from(matches!(sql_type, SqlType::Array(_))), atttypmod: sql_type.typmod(),
-                attbyval: type_::by_value(sql_type), attalign: type_::alignment(sql_type),
-                attstorage: type_::storage(sql_type), attnotnull: attribute.not_null,
+                attbyval: pg_type::is_passed_by_value(sql_type), attalign: pg_type::alignment(sql_type),
+                attstorage: pg_type::storage(sql_type), attnotnull: attribute.not_null,
                 attidentity: attribute.identity.map_or("", |identity| if identity.always { "a" } else { "d" }),
-                atthasdef: attribute.default.is_some(), attcollation: type_::collation(sql_type));
+                atthasdef: attribute.default.is_some(), attcollation: pg_type::collation(sql_type));
         }
     }
 }
 
-fn attrdef(source: &Source<'_>, rows: &mut Rows) {
+fn attrdef(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for relation in source.relations.all().iter().filter(|relation| matches!(relation.object, RelationObject::Table(_)))
     {
         for attribute in relation.attributes() {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use types::{CachePolicy, Oid};
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Cell, Rows, row};
-use super::super::source::{Relation, RelationObject, Source, keys};
-use super::access;
-use super::constructors::catalog;
+use super::super::row_builder::{Cell, RowBuilder, row};
+use super::super::row_source::{Relation, RelationObject, RowSource, keys};
+use super::super::table_definition::TableDefinition;
+use super::access_methods_and_operators;
+use super::definition_constructors::catalog;
 use crate::sequence_table::SEQUENCE_COLUMNS;
 
 pub(super) const TABLES: &[TableDefinition] = &[
@@ -31,21 +31,21 @@ pub(super) const TABLES: &[TableDefinition] = &[
 /// Page size in bytes that `relpages` counts in, as in PostgreSQL.
 const PAGE_BYTES: u64 = 8192;
 
-fn class(source: &Source<'_>, rows: &mut Rows) {
+fn class(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let referring = foreign_key_tables(source);
     for relation in source.relations.all() {
         let facts = ClassColumns::from_relation(source, &relation);
         row!(rows, oid: relation.oid, relname: relation.name, relnamespace: relation.schema, relowner: relation.owner,
-            relam: facts.access_method, relfilenode: facts.file, relpages: facts.bytes.div_ceil(PAGE_BYTES),
-            reltuples: facts.rows, relhasindex: facts.has_index, relpersistence: persistence(source, &relation), relkind: relation.kind(),
-            relnatts: facts.attributes, relchecks: facts.checks, relhasrules: relation.kind() == "v", relhastriggers: referring.contains(&relation.oid),
+            relam: facts.access_method, relfilenode: facts.file_node, relpages: facts.bytes.div_ceil(PAGE_BYTES),
+            reltuples: facts.row_count, relhasindex: facts.has_index, relpersistence: persistence(source, &relation), relkind: relation.kind(),
+            relnatts: facts.attribute_count, relchecks: facts.check_count, relhasrules: relation.kind() == "v", relhastriggers: referring.contains(&relation.oid),
             reloptions: options(&facts), relreplident: if relation.kind() == "r" { "d" } else { "n" });
     }
 }
 
 /// Returns the tables with foreign keys and the tables that these refer to. PostgreSQL has triggers on both, and psql
 /// looks for foreign keys only on tables with triggers.
-fn foreign_key_tables(source: &Source<'_>) -> HashSet<Oid> {
+fn foreign_key_tables(source: &RowSource<'_>) -> HashSet<Oid> {
     let mut found = HashSet::new();
     for table in source.state().tables() {
         for constraint in &table.constraints {
@@ -58,7 +58,7 @@ fn foreign_key_tables(source: &Source<'_>) -> HashSet<Oid> {
 }
 
 /// Returns `t` for a temporary relation, else `p`.
-fn persistence(source: &Source<'_>, relation: &Relation<'_>) -> &'static str {
+fn persistence(source: &RowSource<'_>, relation: &Relation<'_>) -> &'static str {
     let schema = source.state().schema(relation.schema);
     if schema.is_some_and(|schema| schema.is_temporary()) { "t" } else { "p" }
 }
@@ -72,76 +72,80 @@ fn options(facts: &ClassColumns<'_>) -> Cell {
 
 /// Properties of a relation in `pg_class`.
 struct ClassColumns<'a> {
-    rows: f64,
+    row_count: f64,
     bytes: u64,
-    attributes: usize,
-    checks: usize,
+    attribute_count: usize,
+    check_count: usize,
     has_index: bool,
     access_method: u32,
-    file: u32,
+    file_node: u32,
     options: &'a [String],
     cache: CachePolicy,
 }
 
 impl<'a> ClassColumns<'a> {
     #[expect(clippy::cast_precision_loss, reason = "reltuples is an estimate by definition")]
-    fn from_relation(source: &Source<'_>, relation: &Relation<'a>) -> Self {
+    fn from_relation(source: &RowSource<'_>, relation: &Relation<'a>) -> Self {
         let mut facts = ClassColumns {
-            rows: 0.0,
+            row_count: 0.0,
             bytes: 0,
-            attributes: 0,
-            checks: 0,
+            attribute_count: 0,
+            check_count: 0,
             has_index: false,
             access_method: 0,
-            file: 0,
+            file_node: 0,
             options: &[],
             cache: CachePolicy::default(),
         };
         match relation.object {
             RelationObject::Table(table) if table.external.is_some() => {
                 // The number of rows in its files is only known once they are read.
-                facts.rows = -1.0;
-                facts.attributes = table.columns.len();
+                facts.row_count = -1.0;
+                facts.attribute_count = table.columns.len();
                 facts.cache = table.cache;
             }
             RelationObject::Table(table) => {
                 let shards = source.state().shards(table.oid);
-                facts.rows = source.state().rows(table.oid).len() as f64;
+                facts.row_count = source.state().rows(table.oid).len() as f64;
                 facts.bytes = shards.bytes;
                 // Dropped columns count too, as in PostgreSQL: relnatts is the upper bound of attnum.
-                facts.attributes = usize::try_from(table.next_column - 1).unwrap_or(0);
-                facts.checks = table
+                facts.attribute_count = usize::try_from(table.next_column - 1).unwrap_or(0);
+                facts.check_count = table
                     .constraints
                     .iter()
                     .filter(|constraint| matches!(constraint.kind, ::catalog::ConstraintKind::Check { .. }))
                     .count();
                 facts.has_index = keys(table).next().is_some();
-                facts.access_method = access::SHARDS_OID;
-                facts.file = table.oid.0;
+                facts.access_method = access_methods_and_operators::SHARDS_ACCESS_METHOD_OID;
+                facts.file_node = table.oid.0;
                 facts.options = &table.options;
                 facts.cache = table.cache;
             }
-            RelationObject::View(view) => facts.attributes = view.columns.len(),
+            RelationObject::View(view) => facts.attribute_count = view.columns.len(),
             RelationObject::Sequence(sequence) => {
-                facts.attributes = SEQUENCE_COLUMNS.len();
-                (facts.rows, facts.bytes, facts.file) = (1.0, PAGE_BYTES, sequence.counter.0);
+                facts.attribute_count = SEQUENCE_COLUMNS.len();
+                (facts.row_count, facts.bytes, facts.file_node) = (1.0, PAGE_BYTES, sequence.counter.0);
             }
-            RelationObject::Key(key) => {
-                facts.rows = source.state().rows(key.table.oid).len() as f64;
-                facts.attributes = key.all_columns().count();
+            RelationObject::KeyOrIndex(key) => {
+                facts.row_count = source.state().rows(key.table.oid).len() as f64;
+                facts.attribute_count = key.all_columns().count();
                 facts.options = key.index.map_or(&[], |index| &index.options);
-                facts.access_method = if key.enforced { access::BTREE_OID } else { access::UNENFORCED_OID };
+                facts.access_method = if key.enforced {
+                    access_methods_and_operators::BTREE_ACCESS_METHOD_OID
+                } else {
+                    access_methods_and_operators::UNENFORCED_ACCESS_METHOD_OID
+                };
             }
             RelationObject::System(relation) => {
-                facts.attributes = relation.columns.len();
-                facts.rows = -1.0;
+                facts.attribute_count = relation.columns.len();
+                facts.row_count = -1.0;
             }
         }
         facts
     }
 }
 
-fn namespace(source: &Source<'_>, rows: &mut Rows) {
+fn namespace(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for schema in source.state().schemas() {
         row!(rows, oid: schema.oid, nspname: &schema.name, nspowner: schema.owner);
     }

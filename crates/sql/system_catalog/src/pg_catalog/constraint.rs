@@ -3,12 +3,12 @@
 use ::catalog::ConstraintKind;
 use types::{ColumnId, Oid};
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Cell, Rows, row};
-use super::super::source::{Key, Source, find_column, keys};
-use super::super::text::action_code;
-use super::constructors::catalog;
-use super::type_;
+use super::super::row_builder::{Cell, RowBuilder, row};
+use super::super::row_source::{KeyOrIndex, RowSource, find_column, keys};
+use super::super::sql_text::action_code;
+use super::super::table_definition::TableDefinition;
+use super::definition_constructors::catalog;
+use super::pg_type;
 
 pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
@@ -35,7 +35,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     ),
 ];
 
-fn constraint(source: &Source<'_>, rows: &mut Rows) {
+fn constraint(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for table in source.state().tables() {
         for constraint in &table.constraints {
             let row = match &constraint.kind {
@@ -106,18 +106,18 @@ fn column_numbers(columns: &[ColumnId]) -> Cell {
 }
 
 /// Returns the OID of the key or unique index that a foreign key refers to; 0 if there is none.
-fn referenced_key(source: &Source<'_>, table: Oid, referenced: &[ColumnId]) -> Oid {
+fn referenced_key(source: &RowSource<'_>, table: Oid, referenced: &[ColumnId]) -> Oid {
     let table = source.state().table(table);
     let key = table.and_then(|table| keys(table).find(|key| key.unique && key.columns == referenced));
     key.map_or(Oid(0), |key| key.oid)
 }
 
-fn index(source: &Source<'_>, rows: &mut Rows) {
+fn index(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for table in source.state().tables() {
         for key in keys(table) {
             let all: Vec<ColumnId> = key.all_columns().collect();
             // PostgreSQL's bits: 1 is DESC, 2 is NULLS FIRST.
-            let options = key.orders().map(|it| i32::from(it.descending) + 2 * i32::from(it.nulls_first));
+            let options = key.key_orders().map(|it| i32::from(it.descending) + 2 * i32::from(it.nulls_first));
             row!(rows, indexrelid: key.oid, indrelid: table.oid, indnatts: all.len(),
                 indnkeyatts: key.columns.len(), indisunique: key.unique, indisprimary: key.primary, indkey: column_numbers(&all),
                 indcollation: collations(&key), indclass: vec![0_i32; key.columns.len()],
@@ -126,13 +126,13 @@ fn index(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn collations(key: &Key<'_>) -> Vec<u32> {
-    let columns = key.columns.iter().zip(key.orders());
+fn collations(key: &KeyOrIndex<'_>) -> Vec<u32> {
+    let columns = key.columns.iter().zip(key.key_orders());
     columns
         .filter_map(|(id, order)| Some((find_column(key.table, *id)?, order)))
         .map(|(column, order)| match order.collation {
-            Some(name) => type_::collation_oid(&name),
-            None => type_::collation(&column.sql_type),
+            Some(name) => pg_type::collation_oid(&name),
+            None => pg_type::collation(&column.sql_type),
         })
         .collect()
 }

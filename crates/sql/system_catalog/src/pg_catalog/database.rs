@@ -1,9 +1,9 @@
 //! `pg_database`, `pg_tablespace`, `pg_extension` and `pg_conversion`.
 
-use super::super::definition::{TableDefinition, no_rows};
-use super::super::rows::{Rows, row};
-use super::super::source::{SYSTEM_OWNER, Source};
-use super::constructors::catalog;
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::{RowSource, SYSTEM_OWNER};
+use super::super::table_definition::{TableDefinition, no_rows};
+use super::definition_constructors::catalog;
 
 pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
@@ -39,14 +39,14 @@ pub(super) const TABLES: &[TableDefinition] = &[
 ];
 
 /// OID of the only database: PostgreSQL's OID for the database `postgres`.
-pub(crate) const DATABASE: u32 = 5;
-const DEFAULT_TABLESPACE: u32 = 1663;
+pub(crate) const DATABASE_OID: u32 = 5;
+const DEFAULT_TABLESPACE_OID: u32 = 1663;
 
-fn databases(source: &Source<'_>, rows: &mut Rows) {
-    row!(rows, oid: DATABASE, datname: &source.context.database, datdba: SYSTEM_OWNER,
-        dattablespace: DEFAULT_TABLESPACE);
+fn databases(source: &RowSource<'_>, rows: &mut RowBuilder) {
+    row!(rows, oid: DATABASE_OID, datname: &source.context.database, datdba: SYSTEM_OWNER,
+        dattablespace: DEFAULT_TABLESPACE_OID);
 }
 
-fn tablespaces(_: &Source<'_>, rows: &mut Rows) {
-    row!(rows, oid: DEFAULT_TABLESPACE, spcname: "pg_default", spcowner: SYSTEM_OWNER);
+fn tablespaces(_: &RowSource<'_>, rows: &mut RowBuilder) {
+    row!(rows, oid: DEFAULT_TABLESPACE_OID, spcname: "pg_default", spcowner: SYSTEM_OWNER);
 }

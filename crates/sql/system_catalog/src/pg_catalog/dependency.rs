@@ -2,12 +2,12 @@
 
 use types::Oid;
 
-use super::super::definition::TableDefinition;
-use super::super::definition::no_rows;
-use super::super::rows::{Rows, row};
-use super::super::source::{RelationObject, Source};
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::{RelationObject, RowSource};
+use super::super::table_definition::TableDefinition;
+use super::super::table_definition::no_rows;
 use super::super::view_definition::view_definition;
-use super::constructors::catalog;
+use super::definition_constructors::catalog;
 
 pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
@@ -56,53 +56,53 @@ pub(super) const TABLES: &[TableDefinition] = &[
 ];
 
 /// OIDs of the catalogs that `classid` columns refer to.
-pub(crate) const PG_CLASS: Oid = Oid(1259);
-pub(crate) const PG_NAMESPACE: Oid = Oid(2615);
-const PG_PROC: Oid = Oid(1255);
-const PG_ATTRDEF: Oid = Oid(2604);
-const PG_CONSTRAINT: Oid = Oid(2606);
-const PG_REWRITE: Oid = Oid(2618);
+pub(crate) const PG_CLASS_OID: Oid = Oid(1259);
+pub(crate) const PG_NAMESPACE_OID: Oid = Oid(2615);
+const PG_PROC_OID: Oid = Oid(1255);
+const PG_ATTRDEF_OID: Oid = Oid(2604);
+const PG_CONSTRAINT_OID: Oid = Oid(2606);
+const PG_REWRITE_OID: Oid = Oid(2618);
 
-fn depend(source: &Source<'_>, rows: &mut Rows) {
+fn depend(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let state = source.state();
     for table in state.tables() {
-        row!(rows, classid: PG_CLASS, objid: table.oid, refclassid: PG_NAMESPACE, refobjid: table.schema);
+        row!(rows, classid: PG_CLASS_OID, objid: table.oid, refclassid: PG_NAMESPACE_OID, refobjid: table.schema);
         for constraint in &table.constraints {
-            row!(rows, classid: PG_CONSTRAINT, objid: constraint.oid, refclassid: PG_CLASS, refobjid: table.oid, deptype: "a");
+            row!(rows, classid: PG_CONSTRAINT_OID, objid: constraint.oid, refclassid: PG_CLASS_OID, refobjid: table.oid, deptype: "a");
             if let ::catalog::ConstraintKind::ForeignKey { references, .. } = &constraint.kind {
-                row!(rows, classid: PG_CONSTRAINT, objid: constraint.oid, refclassid: PG_CLASS, refobjid: *references);
+                row!(rows, classid: PG_CONSTRAINT_OID, objid: constraint.oid, refclassid: PG_CLASS_OID, refobjid: *references);
             }
         }
     }
     for sequence in state.sequences() {
-        row!(rows, classid: PG_CLASS, objid: sequence.oid, refclassid: PG_NAMESPACE, refobjid: sequence.schema);
+        row!(rows, classid: PG_CLASS_OID, objid: sequence.oid, refclassid: PG_NAMESPACE_OID, refobjid: sequence.schema);
         let Some(owner) = sequence.owned_by else { continue };
         let identity = state.table(owner.table).and_then(|table| table.column(owner.column)?.identity);
         let is_identity = identity.is_some_and(|identity| identity.sequence == sequence.oid);
-        row!(rows, classid: PG_CLASS, objid: sequence.oid, refclassid: PG_CLASS, refobjid: owner.table,
+        row!(rows, classid: PG_CLASS_OID, objid: sequence.oid, refclassid: PG_CLASS_OID, refobjid: owner.table,
             refobjsubid: owner.column.0, deptype: if is_identity { "i" } else { "a" });
     }
     // A default has its table's OID, as in `pg_attrdef`.
     for table in state.tables() {
         for column in table.columns.iter().filter(|column| column.default.is_some()) {
-            row!(rows, classid: PG_ATTRDEF, objid: table.oid, refclassid: PG_CLASS, refobjid: table.oid,
+            row!(rows, classid: PG_ATTRDEF_OID, objid: table.oid, refclassid: PG_CLASS_OID, refobjid: table.oid,
                 refobjsubid: column.id.0, deptype: "a");
             for sequence in &column.sequences {
-                row!(rows, classid: PG_ATTRDEF, objid: table.oid, refclassid: PG_CLASS, refobjid: *sequence);
+                row!(rows, classid: PG_ATTRDEF_OID, objid: table.oid, refclassid: PG_CLASS_OID, refobjid: *sequence);
             }
         }
     }
     // As in PostgreSQL, a view depends on its tables through its rewrite rule, which has the view's OID here.
     for view in state.views() {
-        row!(rows, classid: PG_CLASS, objid: view.oid, refclassid: PG_NAMESPACE, refobjid: view.schema);
-        row!(rows, classid: PG_REWRITE, objid: view.oid, refclassid: PG_CLASS, refobjid: view.oid, deptype: "i");
+        row!(rows, classid: PG_CLASS_OID, objid: view.oid, refclassid: PG_NAMESPACE_OID, refobjid: view.schema);
+        row!(rows, classid: PG_REWRITE_OID, objid: view.oid, refclassid: PG_CLASS_OID, refobjid: view.oid, deptype: "i");
         for on in &view.depends_on {
-            row!(rows, classid: PG_REWRITE, objid: view.oid, refclassid: PG_CLASS, refobjid: *on);
+            row!(rows, classid: PG_REWRITE_OID, objid: view.oid, refclassid: PG_CLASS_OID, refobjid: *on);
         }
     }
 }
 
-fn rewrite(source: &Source<'_>, rows: &mut Rows) {
+fn rewrite(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for relation in source.relations.all() {
         if let Some(definition) = view_definition(source.relations, &relation) {
             row!(rows, oid: relation.oid, rulename: "_RETURN", ev_class: relation.oid, ev_action: definition);
@@ -110,28 +110,28 @@ fn rewrite(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn description(source: &Source<'_>, rows: &mut Rows) {
+fn description(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for (oid, description) in super::routine::descriptions() {
-        row!(rows, objoid: oid, classoid: PG_PROC, description: description);
+        row!(rows, objoid: oid, classoid: PG_PROC_OID, description: description);
     }
     for schema in source.state().schemas() {
         if let Some(comment) = &schema.comment {
-            row!(rows, objoid: schema.oid, classoid: PG_NAMESPACE, description: comment);
+            row!(rows, objoid: schema.oid, classoid: PG_NAMESPACE_OID, description: comment);
         }
     }
     for relation in source.relations.all() {
         if let Some(comment) = relation.comment() {
-            row!(rows, objoid: relation.oid, classoid: PG_CLASS, description: comment);
+            row!(rows, objoid: relation.oid, classoid: PG_CLASS_OID, description: comment);
         }
         for attribute in relation.attributes() {
             if let Some(comment) = attribute.comment {
-                row!(rows, objoid: relation.oid, classoid: PG_CLASS, objsubid: attribute.number, description: comment);
+                row!(rows, objoid: relation.oid, classoid: PG_CLASS_OID, objsubid: attribute.number, description: comment);
             }
         }
         let RelationObject::Table(table) = relation.object else { continue };
         for constraint in &table.constraints {
             if let Some(comment) = &constraint.comment {
-                row!(rows, objoid: constraint.oid, classoid: PG_CONSTRAINT, description: comment);
+                row!(rows, objoid: constraint.oid, classoid: PG_CONSTRAINT_OID, description: comment);
             }
         }
     }

@@ -1,42 +1,40 @@
 //! `pg_catalog`: the catalogs and views of PostgreSQL 15, one file per group of objects.
 //!
-//! - `constructors.rs`: constructors of definitions,
-//! - `class.rs`, `attribute.rs`, `constraint.rs`, `sequence.rs`, `dependency.rs`, `foreign.rs`: relations and their
+//! - `definition_constructors.rs`: constructors of definitions,
+//! - `class.rs`, `attribute.rs`, `constraint.rs`, `sequence.rs`, `dependency.rs`, `foreign_table.rs`: relations and their
 //!   parts,
-//! - `type_.rs`, `type_io_functions.rs`, `routine.rs`, `routine_list.rs`, `signatures.rs`, `access.rs`: types, functions and
+//! - `pg_type.rs`, `type_io_functions.rs`, `routine.rs`, `builtin_routines.rs`, `access_methods_and_operators.rs`: types, functions and
 //!   operators,
-//! - `role.rs`, `database.rs`, `settings.rs`, `activity.rs`, `shard_statistics.rs`: the server and its statistics,
-//! - `listing.rs`: views for people; `absent.rs`: catalogs that are always empty.
+//! - `role.rs`, `database.rs`, `settings.rs`, `current_activity.rs`, `table_statistics.rs`: the server and its statistics,
+//! - `convenience_views.rs`: views for people; `empty_tables.rs`: catalogs that are always empty.
 
-mod absent;
-pub(super) mod access;
-mod activity;
+pub(super) mod access_methods_and_operators;
 mod attribute;
+mod builtin_routines;
 mod class;
 mod constraint;
-mod constructors;
+mod convenience_views;
+mod current_activity;
 mod database;
+mod definition_constructors;
 mod dependency;
-mod foreign;
-mod listing;
+mod empty_tables;
+mod foreign_table;
+mod pg_type;
 mod role;
 mod routine;
-mod routine_list;
 mod sequence;
 mod settings;
-mod shard_statistics;
-mod signatures;
-mod type_;
+mod table_statistics;
 mod type_io_functions;
 
-pub(super) use self::constructors::SCHEMA;
 #[cfg(test)]
-pub(super) use self::routine::available_routines as listed_routines;
-pub(super) use self::routine::description_by_oid;
-pub(super) use self::routine_list::{routine_by_oid, routines_named};
-pub(super) use self::type_::PSEUDO_TYPES;
+pub(super) use self::builtin_routines::ROUTINES;
+pub(super) use self::builtin_routines::{routine_by_oid, routines_named};
+pub(super) use self::definition_constructors::SCHEMA;
+pub(super) use self::pg_type::PSEUDO_TYPES;
 
-use super::definition::TableDefinition;
+use super::table_definition::TableDefinition;
 
 /// Returns the definitions of all tables of the schema.
 pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
@@ -45,18 +43,18 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
         attribute::TABLES,
         constraint::TABLES,
         dependency::TABLES,
-        type_::TABLES,
+        pg_type::TABLES,
         routine::TABLES,
-        access::TABLES,
+        access_methods_and_operators::TABLES,
         role::TABLES,
         database::TABLES,
-        listing::TABLES,
+        convenience_views::TABLES,
         sequence::TABLES,
         settings::TABLES,
-        activity::TABLES,
-        foreign::TABLES,
-        shard_statistics::TABLES,
-        absent::TABLES,
+        current_activity::TABLES,
+        foreign_table::TABLES,
+        table_statistics::TABLES,
+        empty_tables::TABLES,
     ]
     .into_iter()
     .flatten()

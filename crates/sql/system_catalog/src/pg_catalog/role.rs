@@ -2,10 +2,10 @@
 
 use ::catalog::Role;
 
-use super::super::definition::{TableDefinition, no_rows};
-use super::super::rows::{Rows, row};
-use super::super::source::Source;
-use super::constructors::{catalog, view};
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::RowSource;
+use super::super::table_definition::{TableDefinition, no_rows};
+use super::definition_constructors::{catalog, view};
 
 const ROLE_COLUMNS: &str = "rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, rolcreatedb bool, \
      rolcanlogin bool, rolreplication bool = f, rolconnlimit int4, rolpassword text = ********, \
@@ -63,7 +63,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     ),
 ];
 
-fn authid(source: &Source<'_>, rows: &mut Rows) {
+fn authid(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for role in source.state().roles() {
         row!(rows, oid: role.oid, rolname: &role.name, rolsuper: role.superuser, rolinherit: role.inherit,
             rolcreaterole: role.create_role, rolcreatedb: role.create_db, rolcanlogin: role.login,
@@ -71,7 +71,7 @@ fn authid(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn roles(source: &Source<'_>, rows: &mut Rows) {
+fn roles(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for role in source.state().roles() {
         row!(rows, rolname: &role.name, rolsuper: role.superuser, rolinherit: role.inherit,
             rolcreaterole: role.create_role, rolcreatedb: role.create_db, rolcanlogin: role.login,
@@ -80,20 +80,20 @@ fn roles(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn users(source: &Source<'_>, rows: &mut Rows) {
+fn users(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for role in source.state().roles().filter(|role| role.login) {
         row!(rows, usename: &role.name, usesysid: role.oid, usecreatedb: role.create_db, usesuper: role.superuser,
             usebypassrls: role.superuser, valuntil: role.valid_until, useconfig: configuration(role));
     }
 }
 
-fn groups(source: &Source<'_>, rows: &mut Rows) {
+fn groups(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for role in source.state().roles().filter(|role| !role.login) {
         row!(rows, groname: &role.name, grosysid: role.oid, grolist: Vec::<u32>::new());
     }
 }
 
-fn role_settings(source: &Source<'_>, rows: &mut Rows) {
+fn role_settings(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for role in source.state().roles() {
         if let Some(settings) = configuration(role) {
             row!(rows, setrole: role.oid, setconfig: settings);

@@ -1,9 +1,9 @@
 //! `pg_sequence` and `pg_sequences`.
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Rows, row};
-use super::super::source::Source;
-use super::constructors::{catalog, view};
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::RowSource;
+use super::super::table_definition::TableDefinition;
+use super::definition_constructors::{catalog, view};
 
 pub(super) const TABLES: &[TableDefinition] = &[
     catalog(
@@ -23,7 +23,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     ),
 ];
 
-fn sequence(source: &Source<'_>, rows: &mut Rows) {
+fn sequence(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for sequence in source.state().sequences() {
         row!(rows, seqrelid: sequence.oid, seqtypid: sequence.sql_type.oid(), seqstart: sequence.start,
             seqincrement: sequence.increment, seqmax: sequence.max, seqmin: sequence.min, seqcache: sequence.cache,
@@ -31,7 +31,7 @@ fn sequence(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn sequences(source: &Source<'_>, rows: &mut Rows) {
+fn sequences(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for sequence in source.state().sequences() {
         let position = source.context.sequences.position(sequence);
         row!(rows, schemaname: source.schema_name(sequence.schema), sequencename: &sequence.name,

@@ -3,10 +3,10 @@
 use chrono::{Offset, TimeZone};
 use chrono_tz::{OffsetComponents, OffsetName};
 
-use super::super::definition::{TableDefinition, no_rows};
-use super::super::rows::{Rows, row};
-use super::super::source::Source;
-use super::constructors::view;
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::RowSource;
+use super::super::table_definition::{TableDefinition, no_rows};
+use super::definition_constructors::view;
 
 pub(super) const TABLES: &[TableDefinition] = &[
     view(
@@ -48,7 +48,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
     ),
 ];
 
-fn settings(source: &Source<'_>, rows: &mut Rows) {
+fn settings(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for setting in source.context.settings.all() {
         row!(rows, name: setting.name, setting: setting.value, unit: setting.unit, short_desc: setting.description,
             context: setting.context, vartype: setting.vartype, source: setting.source, boot_val: setting.boot_value,
@@ -59,7 +59,7 @@ fn settings(source: &Source<'_>, rows: &mut Rows) {
 /// Microseconds per second; cells of interval columns are in microseconds.
 const SECOND_US: i64 = 1_000_000;
 
-fn time_zones(source: &Source<'_>, rows: &mut Rows) {
+fn time_zones(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let Some(now) = chrono::DateTime::from_timestamp_micros(source.context.statement_us) else { return };
     for zone in chrono_tz::TZ_VARIANTS {
         let offset = zone.offset_from_utc_datetime(&now.naive_utc());

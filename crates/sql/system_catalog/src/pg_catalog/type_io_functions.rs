@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use functions::{CatalogEntry, CatalogFunction, FunctionKind, catalog_entry};
 use types::SqlType;
 
-use super::type_::PSEUDO_TYPES;
+use super::pg_type::PSEUDO_TYPES;
 
 /// Input and output functions of a type in `pg_type`: OIDs in `pg_proc`, 0 where PostgreSQL has none.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,17 +22,17 @@ pub(super) fn type_io_functions(typname: &str) -> TypeIoFunctions {
     TYPE_IO_FUNCTIONS.get(typname).copied().unwrap_or_default()
 }
 
+/// Returns the catalog entries of all of them.
+pub(super) fn catalog_functions() -> impl Iterator<Item = CatalogFunction> {
+    let (description, kind) = ("I/O", FunctionKind::Scalar);
+    IO_FUNCTIONS.iter().map(move |(name, entry)| CatalogFunction { name, description, kind, entry })
+}
+
 /// Name of the input and output functions that all array types share: `array_…`.
 pub(super) const ARRAY_TYPE_NAME: &str = "array";
 
 static TYPE_IO_FUNCTIONS: LazyLock<HashMap<String, TypeIoFunctions>> = LazyLock::new(|| {
-    let numbers: HashMap<&str, u32> = SIGNATURES
-        .lines()
-        .filter_map(|line| {
-            let (number, rest) = line.split_once(' ')?;
-            Some((rest.split_once('(')?.0, number.parse().ok()?))
-        })
-        .collect();
+    let numbers: HashMap<&str, u32> = IO_FUNCTIONS.iter().map(|(name, entry)| (*name, entry.oid)).collect();
     let named = |typname: String| {
         let number = |suffix: &str| {
             let names = [format!("{typname}{suffix}"), format!("{typname}_{suffix}")];
@@ -50,166 +51,166 @@ static TYPE_IO_FUNCTIONS: LazyLock<HashMap<String, TypeIoFunctions>> = LazyLock:
     scalars.chain(pseudo).chain([ARRAY_TYPE_NAME.to_owned()]).map(named).collect()
 });
 
-/// Signatures in the format of `signatures.rs`.
-pub(super) const SIGNATURES: &str = "\
-2294 any_in(cstring) any if
-2295 any_out(any) cstring if
-2296 anyarray_in(cstring) anyarray if
-2297 anyarray_out(anyarray) cstring sf
-2502 anyarray_recv(internal) anyarray sf
-2503 anyarray_send(anyarray) bytea sf
-5086 anycompatible_in(cstring) anycompatible if
-5087 anycompatible_out(anycompatible) cstring if
-2312 anyelement_in(cstring) anyelement if
-2313 anyelement_out(anyelement) cstring if
-2777 anynonarray_in(cstring) anynonarray if
-2778 anynonarray_out(anynonarray) cstring if
-750 array_in(cstring,oid,int4) anyarray sf
-751 array_out(anyarray) cstring sf
-2400 array_recv(internal,oid,int4) anyarray sf
-2401 array_send(anyarray) bytea sf
-1242 boolin(cstring) bool if
-1243 boolout(bool) cstring if
-2436 boolrecv(internal) bool if
-2437 boolsend(bool) bytea if
-1044 bpcharin(cstring,oid,int4) bpchar if
-1045 bpcharout(bpchar) cstring if
-2430 bpcharrecv(internal,oid,int4) bpchar sf
-2431 bpcharsend(bpchar) bytea sf
-1244 byteain(cstring) bytea if
-31 byteaout(bytea) cstring if
-2412 bytearecv(internal) bytea if
-2413 byteasend(bytea) bytea if
-1245 charin(cstring) char if
-33 charout(char) cstring if
-2434 charrecv(internal) char if
-2435 charsend(char) bytea if
-2292 cstring_in(cstring) cstring if
-2293 cstring_out(cstring) cstring if
-2500 cstring_recv(internal) cstring sf
-2501 cstring_send(cstring) bytea sf
-1084 date_in(cstring) date sf
-1085 date_out(date) cstring sf
-2468 date_recv(internal) date if
-2469 date_send(date) bytea if
-200 float4in(cstring) float4 if
-201 float4out(float4) cstring if
-2424 float4recv(internal) float4 if
-2425 float4send(float4) bytea if
-214 float8in(cstring) float8 if
-215 float8out(float8) cstring if
-2426 float8recv(internal) float8 if
-2427 float8send(float8) bytea if
-38 int2in(cstring) int2 if
-39 int2out(int2) cstring if
-2404 int2recv(internal) int2 if
-2405 int2send(int2) bytea if
-40 int2vectorin(cstring) int2vector if
-41 int2vectorout(int2vector) cstring if
-2410 int2vectorrecv(internal) int2vector if
-2411 int2vectorsend(int2vector) bytea if
-42 int4in(cstring) int4 if
-43 int4out(int4) cstring if
-2406 int4recv(internal) int4 if
-2407 int4send(int4) bytea if
-460 int8in(cstring) int8 if
-461 int8out(int8) cstring if
-2408 int8recv(internal) int8 if
-2409 int8send(int8) bytea if
-2304 internal_in(cstring) internal if
-2305 internal_out(internal) cstring if
-1160 interval_in(cstring,oid,int4) interval sf
-1161 interval_out(interval) cstring sf
-2478 interval_recv(internal,oid,int4) interval if
-2479 interval_send(interval) bytea if
-321 json_in(cstring) json if
-322 json_out(json) cstring if
-323 json_recv(internal) json if
-324 json_send(json) bytea if
-3806 jsonb_in(cstring) jsonb if
-3804 jsonb_out(jsonb) cstring if
-3805 jsonb_recv(internal) jsonb if
-3803 jsonb_send(jsonb) bytea if
-34 namein(cstring) name if
-35 nameout(name) cstring if
-2422 namerecv(internal) name sf
-2423 namesend(name) bytea sf
-1701 numeric_in(cstring,oid,int4) numeric if
-1702 numeric_out(numeric) cstring if
-2460 numeric_recv(internal,oid,int4) numeric if
-2461 numeric_send(numeric) bytea if
-1798 oidin(cstring) oid if
-1799 oidout(oid) cstring if
-2418 oidrecv(internal) oid if
-2419 oidsend(oid) bytea if
-54 oidvectorin(cstring) oidvector if
-55 oidvectorout(oidvector) cstring if
-2420 oidvectorrecv(internal) oidvector if
-2421 oidvectorsend(oidvector) bytea if
-2290 record_in(cstring,oid,int4) record sf
-2291 record_out(record) cstring sf
-2402 record_recv(internal,oid,int4) record sf
-2403 record_send(record) bytea sf
-2218 regclassin(cstring) regclass sf
-2219 regclassout(regclass) cstring sf
-2452 regclassrecv(internal) regclass if
-2453 regclasssend(regclass) bytea if
-4084 regnamespacein(cstring) regnamespace sf
-4085 regnamespaceout(regnamespace) cstring sf
-4087 regnamespacerecv(internal) regnamespace if
-4088 regnamespacesend(regnamespace) bytea if
-2216 regoperatorin(cstring) regoperator sf
-2217 regoperatorout(regoperator) cstring sf
-2450 regoperatorrecv(internal) regoperator if
-2451 regoperatorsend(regoperator) bytea if
-2212 regprocedurein(cstring) regprocedure sf
-2213 regprocedureout(regprocedure) cstring sf
-2446 regprocedurerecv(internal) regprocedure if
-2447 regproceduresend(regprocedure) bytea if
-44 regprocin(cstring) regproc sf
-45 regprocout(regproc) cstring sf
-2444 regprocrecv(internal) regproc if
-2445 regprocsend(regproc) bytea if
-4098 regrolein(cstring) regrole sf
-4092 regroleout(regrole) cstring sf
-4094 regrolerecv(internal) regrole if
-4095 regrolesend(regrole) bytea if
-2220 regtypein(cstring) regtype sf
-2221 regtypeout(regtype) cstring sf
-2454 regtyperecv(internal) regtype if
-2455 regtypesend(regtype) bytea if
-46 textin(cstring) text if
-47 textout(text) cstring if
-2414 textrecv(internal) text sf
-2415 textsend(text) bytea sf
-1143 time_in(cstring,oid,int4) time sf
-1144 time_out(time) cstring if
-2470 time_recv(internal,oid,int4) time if
-2471 time_send(time) bytea if
-1312 timestamp_in(cstring,oid,int4) timestamp sf
-1313 timestamp_out(timestamp) cstring sf
-2474 timestamp_recv(internal,oid,int4) timestamp if
-2475 timestamp_send(timestamp) bytea if
-1150 timestamptz_in(cstring,oid,int4) timestamptz sf
-1151 timestamptz_out(timestamptz) cstring sf
-2476 timestamptz_recv(internal,oid,int4) timestamptz if
-2477 timestamptz_send(timestamptz) bytea if
-2300 trigger_in(cstring) trigger if
-2301 trigger_out(trigger) cstring if
-109 unknownin(cstring) unknown if
-110 unknownout(unknown) cstring if
-2416 unknownrecv(internal) unknown if
-2417 unknownsend(unknown) bytea if
-2952 uuid_in(cstring) uuid if
-2953 uuid_out(uuid) cstring if
-2961 uuid_recv(internal) uuid if
-2962 uuid_send(uuid) bytea if
-1046 varcharin(cstring,oid,int4) varchar if
-1047 varcharout(varchar) cstring if
-2432 varcharrecv(internal,oid,int4) varchar sf
-2433 varcharsend(varchar) bytea sf
-2298 void_in(cstring) void if
-2299 void_out(void) cstring if
-3120 void_recv(internal) void if
-3121 void_send(void) bytea if
-";
+/// The functions, each with its name. All types of Kiln are read and written.
+const IO_FUNCTIONS: &[(&str, CatalogEntry)] = &[
+    ("any_in", catalog_entry(2294, "cstring", "any")),
+    ("any_out", catalog_entry(2295, "any", "cstring")),
+    ("anyarray_in", catalog_entry(2296, "cstring", "anyarray")),
+    ("anyarray_out", catalog_entry(2297, "anyarray", "cstring").stable()),
+    ("anyarray_recv", catalog_entry(2502, "internal", "anyarray").stable()),
+    ("anyarray_send", catalog_entry(2503, "anyarray", "bytea").stable()),
+    ("anycompatible_in", catalog_entry(5086, "cstring", "anycompatible")),
+    ("anycompatible_out", catalog_entry(5087, "anycompatible", "cstring")),
+    ("anyelement_in", catalog_entry(2312, "cstring", "anyelement")),
+    ("anyelement_out", catalog_entry(2313, "anyelement", "cstring")),
+    ("anynonarray_in", catalog_entry(2777, "cstring", "anynonarray")),
+    ("anynonarray_out", catalog_entry(2778, "anynonarray", "cstring")),
+    ("array_in", catalog_entry(750, "cstring,oid,int4", "anyarray").stable()),
+    ("array_out", catalog_entry(751, "anyarray", "cstring").stable()),
+    ("array_recv", catalog_entry(2400, "internal,oid,int4", "anyarray").stable()),
+    ("array_send", catalog_entry(2401, "anyarray", "bytea").stable()),
+    ("boolin", catalog_entry(1242, "cstring", "bool")),
+    ("boolout", catalog_entry(1243, "bool", "cstring")),
+    ("boolrecv", catalog_entry(2436, "internal", "bool")),
+    ("boolsend", catalog_entry(2437, "bool", "bytea")),
+    ("bpcharin", catalog_entry(1044, "cstring,oid,int4", "bpchar")),
+    ("bpcharout", catalog_entry(1045, "bpchar", "cstring")),
+    ("bpcharrecv", catalog_entry(2430, "internal,oid,int4", "bpchar").stable()),
+    ("bpcharsend", catalog_entry(2431, "bpchar", "bytea").stable()),
+    ("byteain", catalog_entry(1244, "cstring", "bytea")),
+    ("byteaout", catalog_entry(31, "bytea", "cstring")),
+    ("bytearecv", catalog_entry(2412, "internal", "bytea")),
+    ("byteasend", catalog_entry(2413, "bytea", "bytea")),
+    ("charin", catalog_entry(1245, "cstring", "char")),
+    ("charout", catalog_entry(33, "char", "cstring")),
+    ("charrecv", catalog_entry(2434, "internal", "char")),
+    ("charsend", catalog_entry(2435, "char", "bytea")),
+    ("cstring_in", catalog_entry(2292, "cstring", "cstring")),
+    ("cstring_out", catalog_entry(2293, "cstring", "cstring")),
+    ("cstring_recv", catalog_entry(2500, "internal", "cstring").stable()),
+    ("cstring_send", catalog_entry(2501, "cstring", "bytea").stable()),
+    ("date_in", catalog_entry(1084, "cstring", "date").stable()),
+    ("date_out", catalog_entry(1085, "date", "cstring").stable()),
+    ("date_recv", catalog_entry(2468, "internal", "date")),
+    ("date_send", catalog_entry(2469, "date", "bytea")),
+    ("float4in", catalog_entry(200, "cstring", "float4")),
+    ("float4out", catalog_entry(201, "float4", "cstring")),
+    ("float4recv", catalog_entry(2424, "internal", "float4")),
+    ("float4send", catalog_entry(2425, "float4", "bytea")),
+    ("float8in", catalog_entry(214, "cstring", "float8")),
+    ("float8out", catalog_entry(215, "float8", "cstring")),
+    ("float8recv", catalog_entry(2426, "internal", "float8")),
+    ("float8send", catalog_entry(2427, "float8", "bytea")),
+    ("int2in", catalog_entry(38, "cstring", "int2")),
+    ("int2out", catalog_entry(39, "int2", "cstring")),
+    ("int2recv", catalog_entry(2404, "internal", "int2")),
+    ("int2send", catalog_entry(2405, "int2", "bytea")),
+    ("int2vectorin", catalog_entry(40, "cstring", "int2vector")),
+    ("int2vectorout", catalog_entry(41, "int2vector", "cstring")),
+    ("int2vectorrecv", catalog_entry(2410, "internal", "int2vector")),
+    ("int2vectorsend", catalog_entry(2411, "int2vector", "bytea")),
+    ("int4in", catalog_entry(42, "cstring", "int4")),
+    ("int4out", catalog_entry(43, "int4", "cstring")),
+    ("int4recv", catalog_entry(2406, "internal", "int4")),
+    ("int4send", catalog_entry(2407, "int4", "bytea")),
+    ("int8in", catalog_entry(460, "cstring", "int8")),
+    ("int8out", catalog_entry(461, "int8", "cstring")),
+    ("int8recv", catalog_entry(2408, "internal", "int8")),
+    ("int8send", catalog_entry(2409, "int8", "bytea")),
+    ("internal_in", catalog_entry(2304, "cstring", "internal").called_on_null()),
+    ("internal_out", catalog_entry(2305, "internal", "cstring")),
+    ("interval_in", catalog_entry(1160, "cstring,oid,int4", "interval").stable()),
+    ("interval_out", catalog_entry(1161, "interval", "cstring").stable()),
+    ("interval_recv", catalog_entry(2478, "internal,oid,int4", "interval")),
+    ("interval_send", catalog_entry(2479, "interval", "bytea")),
+    ("json_in", catalog_entry(321, "cstring", "json")),
+    ("json_out", catalog_entry(322, "json", "cstring")),
+    ("json_recv", catalog_entry(323, "internal", "json")),
+    ("json_send", catalog_entry(324, "json", "bytea")),
+    ("jsonb_in", catalog_entry(3806, "cstring", "jsonb")),
+    ("jsonb_out", catalog_entry(3804, "jsonb", "cstring")),
+    ("jsonb_recv", catalog_entry(3805, "internal", "jsonb")),
+    ("jsonb_send", catalog_entry(3803, "jsonb", "bytea")),
+    ("namein", catalog_entry(34, "cstring", "name")),
+    ("nameout", catalog_entry(35, "name", "cstring")),
+    ("namerecv", catalog_entry(2422, "internal", "name").stable()),
+    ("namesend", catalog_entry(2423, "name", "bytea").stable()),
+    ("numeric_in", catalog_entry(1701, "cstring,oid,int4", "numeric")),
+    ("numeric_out", catalog_entry(1702, "numeric", "cstring")),
+    ("numeric_recv", catalog_entry(2460, "internal,oid,int4", "numeric")),
+    ("numeric_send", catalog_entry(2461, "numeric", "bytea")),
+    ("oidin", catalog_entry(1798, "cstring", "oid")),
+    ("oidout", catalog_entry(1799, "oid", "cstring")),
+    ("oidrecv", catalog_entry(2418, "internal", "oid")),
+    ("oidsend", catalog_entry(2419, "oid", "bytea")),
+    ("oidvectorin", catalog_entry(54, "cstring", "oidvector")),
+    ("oidvectorout", catalog_entry(55, "oidvector", "cstring")),
+    ("oidvectorrecv", catalog_entry(2420, "internal", "oidvector")),
+    ("oidvectorsend", catalog_entry(2421, "oidvector", "bytea")),
+    ("record_in", catalog_entry(2290, "cstring,oid,int4", "record").stable()),
+    ("record_out", catalog_entry(2291, "record", "cstring").stable()),
+    ("record_recv", catalog_entry(2402, "internal,oid,int4", "record").stable()),
+    ("record_send", catalog_entry(2403, "record", "bytea").stable()),
+    ("regclassin", catalog_entry(2218, "cstring", "regclass").stable()),
+    ("regclassout", catalog_entry(2219, "regclass", "cstring").stable()),
+    ("regclassrecv", catalog_entry(2452, "internal", "regclass")),
+    ("regclasssend", catalog_entry(2453, "regclass", "bytea")),
+    ("regnamespacein", catalog_entry(4084, "cstring", "regnamespace").stable()),
+    ("regnamespaceout", catalog_entry(4085, "regnamespace", "cstring").stable()),
+    ("regnamespacerecv", catalog_entry(4087, "internal", "regnamespace")),
+    ("regnamespacesend", catalog_entry(4088, "regnamespace", "bytea")),
+    ("regoperatorin", catalog_entry(2216, "cstring", "regoperator").stable()),
+    ("regoperatorout", catalog_entry(2217, "regoperator", "cstring").stable()),
+    ("regoperatorrecv", catalog_entry(2450, "internal", "regoperator")),
+    ("regoperatorsend", catalog_entry(2451, "regoperator", "bytea")),
+    ("regprocedurein", catalog_entry(2212, "cstring", "regprocedure").stable()),
+    ("regprocedureout", catalog_entry(2213, "regprocedure", "cstring").stable()),
+    ("regprocedurerecv", catalog_entry(2446, "internal", "regprocedure")),
+    ("regproceduresend", catalog_entry(2447, "regprocedure", "bytea")),
+    ("regprocin", catalog_entry(44, "cstring", "regproc").stable()),
+    ("regprocout", catalog_entry(45, "regproc", "cstring").stable()),
+    ("regprocrecv", catalog_entry(2444, "internal", "regproc")),
+    ("regprocsend", catalog_entry(2445, "regproc", "bytea")),
+    ("regrolein", catalog_entry(4098, "cstring", "regrole").stable()),
+    ("regroleout", catalog_entry(4092, "regrole", "cstring").stable()),
+    ("regrolerecv", catalog_entry(4094, "internal", "regrole")),
+    ("regrolesend", catalog_entry(4095, "regrole", "bytea")),
+    ("regtypein", catalog_entry(2220, "cstring", "regtype").stable()),
+    ("regtypeout", catalog_entry(2221, "regtype", "cstring").stable()),
+    ("regtyperecv", catalog_entry(2454, "internal", "regtype")),
+    ("regtypesend", catalog_entry(2455, "regtype", "bytea")),
+    ("textin", catalog_entry(46, "cstring", "text")),
+    ("textout", catalog_entry(47, "text", "cstring")),
+    ("textrecv", catalog_entry(2414, "internal", "text").stable()),
+    ("textsend", catalog_entry(2415, "text", "bytea").stable()),
+    ("time_in", catalog_entry(1143, "cstring,oid,int4", "time").stable()),
+    ("time_out", catalog_entry(1144, "time", "cstring")),
+    ("time_recv", catalog_entry(2470, "internal,oid,int4", "time")),
+    ("time_send", catalog_entry(2471, "time", "bytea")),
+    ("timestamp_in", catalog_entry(1312, "cstring,oid,int4", "timestamp").stable()),
+    ("timestamp_out", catalog_entry(1313, "timestamp", "cstring").stable()),
+    ("timestamp_recv", catalog_entry(2474, "internal,oid,int4", "timestamp")),
+    ("timestamp_send", catalog_entry(2475, "timestamp", "bytea")),
+    ("timestamptz_in", catalog_entry(1150, "cstring,oid,int4", "timestamptz").stable()),
+    ("timestamptz_out", catalog_entry(1151, "timestamptz", "cstring").stable()),
+    ("timestamptz_recv", catalog_entry(2476, "internal,oid,int4", "timestamptz")),
+    ("timestamptz_send", catalog_entry(2477, "timestamptz", "bytea")),
+    ("trigger_in", catalog_entry(2300, "cstring", "trigger").called_on_null()),
+    ("trigger_out", catalog_entry(2301, "trigger", "cstring")),
+    ("unknownin", catalog_entry(109, "cstring", "unknown")),
+    ("unknownout", catalog_entry(110, "unknown", "cstring")),
+    ("unknownrecv", catalog_entry(2416, "internal", "unknown")),
+    ("unknownsend", catalog_entry(2417, "unknown", "bytea")),
+    ("uuid_in", catalog_entry(2952, "cstring", "uuid")),
+    ("uuid_out", catalog_entry(2953, "uuid", "cstring")),
+    ("uuid_recv", catalog_entry(2961, "internal", "uuid")),
+    ("uuid_send", catalog_entry(2962, "uuid", "bytea")),
+    ("varcharin", catalog_entry(1046, "cstring,oid,int4", "varchar")),
+    ("varcharout", catalog_entry(1047, "varchar", "cstring")),
+    ("varcharrecv", catalog_entry(2432, "internal,oid,int4", "varchar").stable()),
+    ("varcharsend", catalog_entry(2433, "varchar", "bytea").stable()),
+    ("void_in", catalog_entry(2298, "cstring", "void")),
+    ("void_out", catalog_entry(2299, "void", "cstring")),
+    ("void_recv", catalog_entry(3120, "internal", "void")),
+    ("void_send", catalog_entry(3121, "void", "bytea")),
+];

@@ -1,8 +1,8 @@
 //! Clusters, their workers, and events of both.
 
-use super::super::definition::{Columns, TableDefinition};
-use super::super::rows::{Cell, Rows, row};
-use super::super::source::Source;
+use super::super::row_builder::{Cell, RowBuilder, row};
+use super::super::row_source::RowSource;
+use super::super::table_definition::{Columns, TableDefinition};
 use super::query::milliseconds;
 use super::view;
 
@@ -13,7 +13,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
         description: "A cluster.",
         oid: 15_006,
         kind: "v",
-        columns: Columns::AroundClusterOptions(
+        columns: Columns::WithClusterOptions(
             &[
                 ("name name", "Name."),
                 ("state text", "State: `running`, `resizing`, `starting`, `suspending`, `suspended` or `dropping`."),
@@ -80,20 +80,20 @@ pub(super) const TABLES: &[TableDefinition] = &[
     ),
 ];
 
-fn clusters(source: &Source<'_>, rows: &mut Rows) {
+fn clusters(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for cluster in source.context.activity.clusters() {
         let spec = cluster.spec;
         let options = spec.options().map(|(option, value)| (option.name, Cell::from(value)));
-        row!(rows, name: &spec.name, state: cluster.state.map(|state| state.to_string()), ready_workers: cluster.ready,
-            owner: source.role_name(spec.owner), max_running: cluster.max_running, running: cluster.running, queued: cluster.queued,
-            admitted: cluster.admitted, waited: cluster.waited, longest_wait_ms: milliseconds(cluster.longest_wait),
+        row!(rows, name: &spec.name, state: cluster.state.map(|state| state.to_string()), ready_workers: cluster.ready_workers,
+            owner: source.role_name(spec.owner), max_running: cluster.max_running, running: cluster.running_statements, queued: cluster.queued_statements,
+            admitted: cluster.admitted_statements, waited: cluster.waited_statements, longest_wait_ms: milliseconds(cluster.longest_wait),
             created: cluster.created_us, created_by: cluster.created_by, changed: cluster.changed_us,
             changed_by: cluster.changed_by, ..options);
     }
 }
 
 /// Adds a row for each worker; workers that are threads of one process share its cache.
-fn workers(source: &Source<'_>, rows: &mut Rows) {
+fn workers(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let tiers = source.context.activity.cache_tiers();
     let tables = tiers.iter().filter(|tier| tier.tier == "memory").flat_map(|tier| tier.tables.iter());
     let cached: u64 = tables.map(|(_, counts)| counts.bytes).sum();
@@ -110,8 +110,8 @@ fn workers(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn events(source: &Source<'_>, rows: &mut Rows) {
+fn events(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for event in source.context.activity.cluster_events() {
-        row!(rows, at: event.at, cluster: event.cluster, what: event.what.to_string(), by: event.who, detail: event.detail);
+        row!(rows, at: event.at, cluster: event.cluster, what: event.kind.to_string(), by: event.author, detail: event.detail);
     }
 }

@@ -2,21 +2,21 @@
 //!
 //! - `mod.rs`: tables, shards and their statistics, the history in object storage, the cache,
 //! - `datum_text.rs`: values of statistics as text,
-//! - `query.rs`: running and completed statements; `outcome.rs`: transactions with client tokens,
+//! - `query.rs`: running and completed statements; `transaction_outcome.rs`: transactions with client tokens,
 //! - `cluster.rs`: clusters and workers; `service.rs`: background services.
 
 mod cluster;
 mod datum_text;
-mod outcome;
 mod query;
 mod service;
+mod transaction_outcome;
 
 use catalog::{Distribution, TableOrder};
 use shards::{CacheStats, Datum};
 
-use super::definition::{Columns, TableDefinition};
-use super::rows::{Rows, row};
-use super::source::{Source, column_names, find_column};
+use super::row_builder::{RowBuilder, row};
+use super::row_source::{RowSource, column_names, find_column};
+use super::table_definition::{Columns, TableDefinition};
 
 pub(super) use datum_text::format_datum;
 
@@ -25,9 +25,17 @@ const fn view(
     name: &'static str,
     description: &'static str,
     columns: &'static [(&'static str, &'static str)],
-    rows: fn(&Source<'_>, &mut Rows),
+    rows: fn(&RowSource<'_>, &mut RowBuilder),
 ) -> TableDefinition {
-    TableDefinition { schema: "sys", name, description, oid, kind: "v", columns: Columns::Described(columns), rows }
+    TableDefinition {
+        schema: "sys",
+        name,
+        description,
+        oid,
+        kind: "v",
+        columns: Columns::WithDescriptions(columns),
+        rows,
+    }
 }
 
 const TABLES: &[TableDefinition] = &[
@@ -123,10 +131,10 @@ const TABLES: &[TableDefinition] = &[
 ];
 
 pub(super) fn definitions() -> impl Iterator<Item = &'static TableDefinition> {
-    TABLES.iter().chain(query::TABLES).chain(cluster::TABLES).chain(outcome::TABLES).chain(service::TABLES)
+    TABLES.iter().chain(query::TABLES).chain(cluster::TABLES).chain(transaction_outcome::TABLES).chain(service::TABLES)
 }
 
-fn tables(source: &Source<'_>, rows: &mut Rows) {
+fn tables(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for table in source.state().tables() {
         let (all, stored) = (source.state().rows(table.oid), source.state().shards(table.oid));
         let order = match &table.order {
@@ -147,7 +155,7 @@ fn tables(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn shards(source: &Source<'_>, rows: &mut Rows) {
+fn shards(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for table in source.state().tables() {
         for shard in source.state().shards(table.oid).shards.iter() {
             row!(rows, schema_name: source.schema_name(table.schema), table_name: &table.name,
@@ -157,7 +165,7 @@ fn shards(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn shard_columns(source: &Source<'_>, rows: &mut Rows) {
+fn shard_columns(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for table in source.state().tables() {
         let shards = &source.state().shards(table.oid).shards;
         for (number, shard) in shards.iter().enumerate() {
@@ -175,7 +183,7 @@ fn shard_columns(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-fn history(source: &Source<'_>, rows: &mut Rows) {
+fn history(source: &RowSource<'_>, rows: &mut RowBuilder) {
     if let Some(status) = source.context.time_travel.history() {
         row!(rows, newest_record: status.newest_record,
             copied_record: status.copied_record, waiting_bytes: status.waiting_bytes, last_upload: status.last_upload_us,
@@ -185,7 +193,7 @@ fn history(source: &Source<'_>, rows: &mut Rows) {
 }
 
 /// Adds a row for each tier and table, and one without a table for the totals of dropped tables.
-fn cache(source: &Source<'_>, rows: &mut Rows) {
+fn cache(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for tier in source.context.activity.cache_tiers() {
         let mut dropped = CacheStats::default();
         let mut add = |names: Option<(&str, &str)>, counts: CacheStats| {

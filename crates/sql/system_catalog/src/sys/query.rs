@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use session_context::SessionRow;
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Rows, row};
-use super::super::source::Source;
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::RowSource;
+use super::super::table_definition::TableDefinition;
 use super::view;
 
 pub(super) const TABLES: &[TableDefinition] = &[
@@ -63,7 +63,7 @@ pub(super) const TABLES: &[TableDefinition] = &[
 ];
 
 /// Adds running statements, and completed ones whose memory is not released yet.
-fn queries(source: &Source<'_>, rows: &mut Rows) {
+fn queries(source: &RowSource<'_>, rows: &mut RowBuilder) {
     let is_there = |session: &SessionRow| session.state == "active" || 0 < session.memory_bytes;
     for session in source.context.activity.sessions().into_iter().filter(is_there) {
         let statement = session.statement.as_ref();
@@ -72,12 +72,12 @@ fn queries(source: &Source<'_>, rows: &mut Rows) {
             cluster: statement.and_then(|statement| statement.cluster.clone()),
             worker: statement.and_then(|statement| statement.worker.clone()),
             state: statement.map(|statement| statement.state),
-            waiting_ms: statement.map(|statement| milliseconds(statement.waiting)),
-            working_ms: statement.map(|statement| milliseconds(statement.working)));
+            waiting_ms: statement.map(|statement| milliseconds(statement.waiting_time)),
+            working_ms: statement.map(|statement| milliseconds(statement.working_time)));
     }
 }
 
-fn log(source: &Source<'_>, rows: &mut Rows) {
+fn log(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for ended in source.context.activity.log() {
         let [parse, plan, assemble, compile, acquire, run, client] = ended.phases;
         let (waiting, working) = (acquire + client, parse + plan + assemble + compile + run);

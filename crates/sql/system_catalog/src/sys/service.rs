@@ -1,8 +1,8 @@
 //! Background services of the server.
 
-use super::super::definition::TableDefinition;
-use super::super::rows::{Rows, row};
-use super::super::source::Source;
+use super::super::row_builder::{RowBuilder, row};
+use super::super::row_source::RowSource;
+use super::super::table_definition::TableDefinition;
 use super::view;
 
 pub(super) const TABLES: &[TableDefinition] = &[view(
@@ -19,7 +19,7 @@ pub(super) const TABLES: &[TableDefinition] = &[view(
     services,
 )];
 
-fn services(source: &Source<'_>, rows: &mut Rows) {
+fn services(source: &RowSource<'_>, rows: &mut RowBuilder) {
     for service in source.context.activity.services() {
         row!(rows, name: service.name, state: service.state, started: service.started_us, restarts: service.restarts,
             last_error: service.last_error);

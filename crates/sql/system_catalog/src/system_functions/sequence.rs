@@ -12,15 +12,16 @@ use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use functions::catalog_entry;
 use functions::external;
 use session_context::StatementContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::call::{Call, to_cells};
-use super::declaration::{FunctionDeclaration, function};
-use crate::definition::SystemTables;
-use crate::rows::Cell;
-use crate::source::{Relation, RelationObject};
+use super::function_declaration::{FunctionDeclaration, function};
+use super::scalar_function::{FunctionCall, to_cells};
+use crate::row_builder::Cell;
+use crate::row_source::{Relation, RelationObject};
+use crate::table_definition::SystemTables;
 
 /// Name of the function that returns a sequence's next number.
 pub(super) const NEXTVAL: &str = "nextval";
@@ -34,6 +35,7 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
             SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
         })
     })
+    .in_catalog(&[catalog_entry(1575, "regclass", "int8").volatile()])
     .volatile(),
     function("lastval", "current value from last used sequence", 0..=0, "int8", |call| {
         let last = call.context.sequences.last().filter(|(oid, _)| call.state().sequence(*oid).is_some());
@@ -42,18 +44,26 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
             SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
         })
     })
+    .in_catalog(&[catalog_entry(2559, "", "int8").volatile()])
     .volatile(),
-    function("setval", "set sequence value", 2..=3, "int8", setval).volatile(),
+    function("setval", "set sequence value", 2..=3, "int8", setval)
+        .in_catalog(&[
+            catalog_entry(1576, "regclass,int8", "int8").volatile(),
+            catalog_entry(1765, "regclass,int8,bool", "int8").volatile(),
+        ])
+        .volatile(),
     function("pg_sequence_last_value", "sequence last value, as it is stored", 1..=1, "int8", |call| {
         let sequence = find_sequence(call, 0)?;
         let position = call.context.sequences.position(sequence);
         Ok(position.is_called.then_some(position.last_value).into())
     })
+    .in_catalog(&[catalog_entry(4032, "regclass", "int8").volatile()])
     .volatile(),
-    function("pg_get_serial_sequence", "name of sequence for a serial column", 2..=2, "text", serial_sequence),
+    function("pg_get_serial_sequence", "name of sequence for a serial column", 2..=2, "text", serial_sequence)
+        .in_catalog(&[catalog_entry(1665, "text,text", "text").stable()]),
 ];
 
-fn setval(call: &Call<'_>) -> SqlResult<Cell> {
+fn setval(call: &FunctionCall<'_>) -> SqlResult<Cell> {
     let sequence = find_sequence(call, 0)?;
     refuse_read_only(call.context, "setval")?;
     let value = call.number(1)?;
@@ -69,7 +79,7 @@ fn setval(call: &Call<'_>) -> SqlResult<Cell> {
 }
 
 /// Returns the qualified name of the sequence that a column owns; NULL if it owns none.
-fn serial_sequence(call: &Call<'_>) -> SqlResult<Cell> {
+fn serial_sequence(call: &FunctionCall<'_>) -> SqlResult<Cell> {
     let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
     let name = call.text(1);
     let missing = || {
@@ -84,12 +94,12 @@ fn serial_sequence(call: &Call<'_>) -> SqlResult<Cell> {
     let mut owned = call.state().owned_sequences(table.oid);
     let found = owned.find(|sequence| sequence.owned_by.is_some_and(|owner| owner.column == column));
     let Some(sequence) = found else { return Ok(Cell::Null) };
-    let schema = crate::source::schema_name(call.state(), sequence.schema);
-    Ok(crate::text::qualified_name(schema, &sequence.name).into())
+    let schema = crate::row_source::schema_name(call.state(), sequence.schema);
+    Ok(crate::sql_text::qualified_name(schema, &sequence.name).into())
 }
 
 /// Finds the sequence of an argument and checks that the statement's role may use it.
-fn find_sequence<'a>(call: &Call<'a>, at: usize) -> SqlResult<&'a Arc<Sequence>> {
+fn find_sequence<'a>(call: &FunctionCall<'a>, at: usize) -> SqlResult<&'a Arc<Sequence>> {
     let relation = call.relation(at)?;
     let Some(relation) = relation else {
         let message = format!("could not open relation with OID {}", call.number(at)?);
@@ -121,23 +131,23 @@ fn refuse_read_only(context: &StatementContext, function: &str) -> SqlResult<()>
 /// `nextval`, bound to one statement.
 pub(super) struct Nextval {
     context: Arc<StatementContext>,
-    system: &'static SystemTables,
+    system_tables: &'static SystemTables,
     signature: Signature,
 }
 
 impl Nextval {
-    pub(super) fn udf(context: &Arc<StatementContext>, system: &'static SystemTables) -> Arc<ScalarUDF> {
+    pub(super) fn udf(context: &Arc<StatementContext>, system_tables: &'static SystemTables) -> Arc<ScalarUDF> {
         let signature = Signature::any(1, Volatility::Volatile);
-        Arc::new(ScalarUDF::from(Self { context: Arc::clone(context), system, signature }))
+        Arc::new(ScalarUDF::from(Self { context: Arc::clone(context), system_tables, signature }))
     }
 
     /// Takes `count` numbers from the sequence that the cell names; `None` for NULL.
-    fn numbers(&self, name: &Cell, count: usize) -> SqlResult<Option<Vec<i64>>> {
+    fn next_sequence_numbers(&self, name: &Cell, count: usize) -> SqlResult<Option<Vec<i64>>> {
         if *name == Cell::Null || count == 0 {
             return Ok(None);
         }
         let arguments = std::slice::from_ref(name);
-        let sequence = find_sequence(&Call::new(&self.context, self.system, arguments), 0)?;
+        let sequence = find_sequence(&FunctionCall::new(&self.context, self.system_tables, arguments), 0)?;
         refuse_read_only(&self.context, NEXTVAL)?;
         let numbers = self.context.sequences.next(sequence, count);
         numbers.map(Some).ok_or_else(|| {
@@ -174,7 +184,7 @@ impl ScalarUDFImpl for Nextval {
         // Consecutive rows with the same name take their numbers in one call.
         for run in names.chunk_by(|left, right| left == right) {
             let length = if is_one { count } else { run.len() };
-            match self.numbers(&run[0], length).map_err(external)? {
+            match self.next_sequence_numbers(&run[0], length).map_err(external)? {
                 Some(numbers) => values.extend(numbers.into_iter().map(Some)),
                 None => values.extend(std::iter::repeat_n(None, length)),
             }

@@ -3,9 +3,9 @@
 use types::SqlResult;
 use types::text::parse_array;
 
-use super::call::Call;
-use super::declaration::{FunctionDeclaration, function};
-use crate::rows::Cell;
+use super::function_declaration::{FunctionDeclaration, function};
+use super::scalar_function::FunctionCall;
+use crate::row_builder::Cell;
 
 pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     function("generate_subscripts_list", "subscripts of an array as a list", 2..=3, "int4[]", |call| {
@@ -62,12 +62,12 @@ pub(super) const FUNCTIONS: &[FunctionDeclaration] = &[
     ),
 ];
 
-fn no_rows(call: &Call<'_>) -> SqlResult<Cell> {
+fn no_rows(call: &FunctionCall<'_>) -> SqlResult<Cell> {
     call.relation(0).map(|_| Cell::List(Vec::new()))
 }
 
 /// Returns the names or the values of options `name=value`.
-fn options(call: &Call<'_>, side: fn(&str, Option<&str>) -> Cell) -> SqlResult<Cell> {
+fn options(call: &FunctionCall<'_>, side: fn(&str, Option<&str>) -> Cell) -> SqlResult<Cell> {
     let mut found = Vec::new();
     let mut add = |option: &str| {
         found.push(match option.split_once('=') {

@@ -89,7 +89,7 @@ fn customers() -> Table {
     table
 }
 
-fn orders() -> Table {
+fn key_orders() -> Table {
     let mut columns = vec![
         column(1, "id", SqlType::Int8),
         column(2, "customer", SqlType::Int8),
@@ -137,7 +137,7 @@ pub(super) fn state() -> CatalogState {
     let changes = [
         Change::PutSchema(Arc::new(sales)),
         Change::PutTable(Arc::new(customers())),
-        Change::PutTable(Arc::new(orders())),
+        Change::PutTable(Arc::new(key_orders())),
         Change::PutTable(Arc::new(table(REGION, SALES, "region", region, Vec::new()))),
         Change::PutView(Arc::new(view)),
     ];

@@ -1,10 +1,10 @@
 //! `docs/reference/system-views.md`: every system view with its columns.
 
-use generated_docs::{check_page, code, table};
+use generated_docs::{check_page, inline_code, markdown_table};
 
 use crate::SCHEMAS;
-use crate::definition::ParsedDefinition;
-use crate::registry::SYSTEM_TABLES;
+use crate::system_table_registry::SYSTEM_TABLES;
+use crate::table_definition::ParsedTableDefinition;
 
 const INTRODUCTION: &str = "\
 Views that show objects, statistics and activity of the server. They are read like tables; their rows are computed when a statement reads them.
@@ -28,27 +28,27 @@ fn schema_introduction(schema: &str) -> &'static str {
     }
 }
 
-fn type_name(relation: &ParsedDefinition, at: usize) -> String {
-    code(&relation.columns[at].sql_type.to_string())
+fn type_name(relation: &ParsedTableDefinition, at: usize) -> String {
+    inline_code(&relation.columns[at].sql_type.to_string())
 }
 
 /// Formats a view whose columns have descriptions as a section of its own.
-fn described_view(relation: &ParsedDefinition) -> String {
+fn described_view(relation: &ParsedTableDefinition) -> String {
     let rows = relation.columns.iter().enumerate().map(|(at, column)| {
         let description = column.description.unwrap_or_else(|| panic!("{} has no description", column.name));
-        vec![code(column.name), type_name(relation, at), description.to_owned()]
+        vec![inline_code(column.name), type_name(relation, at), description.to_owned()]
     });
     let definition = relation.definition;
     let heading = format!("### {}.{}\n\n{}\n\n", definition.schema, definition.name, definition.description);
-    heading + &table(&["column", "type", "meaning"], rows)
+    heading + &markdown_table(&["column", "type", "meaning"], rows)
 }
 
 /// Formats a view whose columns PostgreSQL's manual describes as one row of a table.
-fn listed_view(relation: &ParsedDefinition) -> Vec<String> {
+fn listed_view(relation: &ParsedTableDefinition) -> Vec<String> {
     let columns = relation.columns.iter().enumerate();
-    let columns = columns.map(|(at, column)| format!("{} {}", code(column.name), relation.columns[at].sql_type));
+    let columns = columns.map(|(at, column)| format!("{} {}", inline_code(column.name), relation.columns[at].sql_type));
     vec![
-        code(relation.definition.name),
+        inline_code(relation.definition.name),
         relation.definition.description.to_owned(),
         columns.collect::<Vec<_>>().join(", "),
     ]
@@ -58,7 +58,7 @@ fn listed_view(relation: &ParsedDefinition) -> Vec<String> {
 fn the_page_of_system_views_is_that_of_the_code() {
     let mut page = INTRODUCTION.to_owned();
     for schema in SCHEMAS.iter().rev() {
-        let mut views: Vec<&ParsedDefinition> = SYSTEM_TABLES
+        let mut views: Vec<&ParsedTableDefinition> = SYSTEM_TABLES
             .all()
             .iter()
             .map(AsRef::as_ref)
@@ -71,7 +71,7 @@ fn the_page_of_system_views_is_that_of_the_code() {
             page.push_str(sections.join("\n").trim_end());
         } else {
             let rows = views.into_iter().map(listed_view);
-            page.push_str(table(&["view", "rows", "columns"], rows).trim_end());
+            page.push_str(markdown_table(&["view", "rows", "columns"], rows).trim_end());
         }
     }
     check_page("reference/system-views.md", "System views", &page);

@@ -1,10 +1,12 @@
-//! `pg_proc` lists what the definitions of the functions have.
+//! `pg_proc` lists the functions that the declarations have.
 
-use crate::pg_catalog::{description_by_oid, listed_routines};
+use std::collections::HashSet;
+
+use crate::pg_catalog::ROUTINES;
 
 /// Returns the argument types of the listed functions of a name.
 fn listed(name: &str) -> Vec<Vec<u32>> {
-    listed_routines().filter(|routine| routine.name == name).map(|routine| routine.arguments.clone()).collect()
+    ROUTINES.iter().filter(|routine| routine.name == name).map(|routine| routine.arguments.clone()).collect()
 }
 
 #[test]
@@ -20,8 +22,18 @@ fn only_overloads_that_exist_are_listed() {
 }
 
 #[test]
-fn every_listed_function_is_described() {
-    for routine in listed_routines() {
-        assert!(description_by_oid(routine.oid).is_some(), "{}", routine.name);
+fn every_function_is_listed_once() {
+    let mut seen = HashSet::new();
+    for routine in ROUTINES.iter() {
+        assert!(seen.insert(routine.oid), "{} has the OID of another function", routine.name);
+        assert!(!routine.description.is_empty(), "{}", routine.name);
+    }
+}
+
+#[test]
+fn no_function_is_declared_twice() {
+    let scalar: HashSet<&str> = functions::scalar_names().collect();
+    for system in crate::system_functions::documentation() {
+        assert!(!scalar.contains(system.name), "{}", system.name);
     }
 }

@@ -2,17 +2,20 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use types::SqlType;
 
 use super::fixture::{self, context};
-use crate::registry::SYSTEM_TABLES;
-use crate::rows::Rows;
-use crate::source::{Relations, RowRestriction, Source};
+use crate::row_builder::RowBuilder;
+use crate::row_source::{RowRestriction, RowSource, VisibleRelations};
+use crate::system_table_registry::SYSTEM_TABLES;
 
 /// Returns all rows of a system table.
 fn rows_of(schema: &str, name: &str) -> RecordBatch {
     let context = context();
     let relation = SYSTEM_TABLES.find(schema, name).unwrap_or_else(|| panic!("{schema}.{name} is declared"));
-    let mut rows = Rows::new(relation);
+    let mut rows = RowBuilder::new(relation);
     (relation.definition.rows)(
-        &Source::new(Relations { context: &context, system: &SYSTEM_TABLES }, RowRestriction::default()),
+        &RowSource::new(
+            VisibleRelations { context: &context, system_tables: &SYSTEM_TABLES },
+            RowRestriction::default(),
+        ),
         &mut rows,
     );
     rows.finish().unwrap_or_else(|error| panic!("{schema}.{name}: {error}"))
@@ -153,8 +156,8 @@ fn types_are_found_by_every_name_sql_has_for_them() {
         ("_text", SqlType::Array(Box::new(SqlType::Text))),
         ("\"char\"", SqlType::InternalChar),
     ] {
-        assert_eq!(crate::type_name::type_oid(text), Some(expected.oid()), "{text}");
+        assert_eq!(crate::format_type::type_oid(text), Some(expected.oid()), "{text}");
     }
-    assert_eq!(crate::type_name::type_oid("no_such_type"), None);
-    assert_eq!(crate::type_name::format_type(1042, -1).as_deref(), Some("character"));
+    assert_eq!(crate::format_type::type_oid("no_such_type"), None);
+    assert_eq!(crate::format_type::format_type(1042, -1).as_deref(), Some("character"));
 }

@@ -4,20 +4,20 @@
 //! into the narrowest lanes rather than into values. NULL matches only `IsNull`.
 //!
 //! In reading order:
-//! - `lower.rs`: conditions to ranges of keys
+//! - `condition_ranges.rs`: conditions to ranges of keys
 //! - `prune.rs`: pruning by the header alone
-//! - `keys.rs`: ranges of keys on each encoding
-//! - `search.rs`, `lookup_table.rs`: ranges of keys on packed vectors
-//! - `text.rs`: conditions on strings
+//! - `key_filter.rs`: ranges of keys on each encoding
+//! - `range_filter.rs`, `range_lookup_table.rs`: ranges of keys on packed vectors
+//! - `string_filter.rs`: conditions on strings
 
-mod keys;
-mod lookup_table;
-mod lower;
+mod condition_ranges;
+mod key_filter;
 mod prune;
-mod search;
-mod text;
+mod range_filter;
+mod range_lookup_table;
+mod string_filter;
 
-use crate::compare::lower::{float_ranges, integer_ranges};
+use crate::compare::condition_ranges::{float_ranges, integer_ranges};
 use crate::decode::LanesBuffer;
 use crate::{Block, Encoding, KeyRanges, Result, RowSet};
 
@@ -82,12 +82,12 @@ impl Condition<i128> {
 impl Block {
     /// Removes the rows of a block of integers for which a condition is not true.
     pub fn filter_integers(&self, condition: &Condition<i128>, rows: &mut RowSet) -> Result<()> {
-        self.expect_kind(self.head().kind.is_integer())?;
+        self.expect_kind(self.header().kind.is_integer())?;
         match condition {
             Condition::IsNull => self.filter_nulls(true, rows),
             Condition::IsNotNull => self.filter_nulls(false, rows),
-            _ if self.head().encoding == Encoding::PlainWide => self.filter_wide(condition, rows),
-            _ => self.filter_keys(&integer_ranges(condition, self.head().offset), rows),
+            _ if self.header().encoding == Encoding::PlainWide => self.filter_int128(condition, rows),
+            _ => self.filter_keys(&integer_ranges(condition, self.header().offset), rows),
         }
         Ok(())
     }
@@ -95,35 +95,35 @@ impl Block {
     /// Removes the rows of a block of floats for which a condition is not true, in PostgreSQL's order: -0 equals 0, NaN
     /// equals itself and is greater than all other numbers.
     pub fn filter_floats(&self, condition: &Condition<f64>, rows: &mut RowSet) -> Result<()> {
-        self.expect_kind(self.head().kind.is_float())?;
+        self.expect_kind(self.header().kind.is_float())?;
         match condition {
             Condition::IsNull => self.filter_nulls(true, rows),
             Condition::IsNotNull => self.filter_nulls(false, rows),
-            _ => self.filter_keys(&float_ranges(condition, self.head().kind), rows),
+            _ => self.filter_keys(&float_ranges(condition, self.header().kind), rows),
         }
         Ok(())
     }
 
     /// Removes the rows of a block of dictionary indices that lie in none of the ranges.
     pub fn filter_codes(&self, codes: &KeyRanges, rows: &mut RowSet) -> Result<()> {
-        self.expect_kind(self.head().kind == crate::ValueKind::Code)?;
+        self.expect_kind(self.header().kind == crate::ValueKind::Code)?;
         self.filter_keys(codes, rows);
         Ok(())
     }
 
-    /// Removes the rows that are not NULL if `keep` is true, else those that are NULL; for blocks of any type.
+    /// Removes the rows that are not NULL if `is_null` is true, else those that are NULL; for blocks of any type.
     pub fn filter_nulls(&self, is_null: bool, rows: &mut RowSet) {
-        debug_assert_eq!(rows.rows(), self.head().rows, "the row set must be over the block's rows");
+        debug_assert_eq!(rows.rows(), self.header().rows, "the row set must be over the block's rows");
         let mut buffer = LanesBuffer::new();
-        for vector in 0..self.head().vector_count() {
-            if rows.is_empty_in(vector) {
+        for vector in 0..self.header().vector_count() {
+            if rows.is_empty_in_vector(vector) {
                 continue;
             }
             let mut validity = self.validity(vector, &mut buffer);
             if is_null {
                 validity.iter_mut().for_each(|word| *word = !*word);
             }
-            rows.and_vector(vector, &validity);
+            rows.retain_in_vector(vector, &validity);
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! The verdict is [`PruneResult::None`] if no row passes, [`PruneResult::All`] if every row passes, else [`PruneResult::Some`].
 
-use crate::compare::lower::{float_ranges, integer_ranges, wide_ranges};
-use crate::ranges::PruneResult;
-use crate::text::TextMatcher;
+use crate::compare::condition_ranges::{float_ranges, int128_ranges, integer_ranges};
+use crate::key_ranges::PruneResult;
+use crate::text_condition::TextMatcher;
 use crate::{BlockHeader, Condition, Encoding, KeyRanges, TextCondition, VectorHeader};
 
 impl BlockHeader {
@@ -14,7 +14,7 @@ impl BlockHeader {
             Condition::IsNull => self.prune_nulls(true),
             Condition::IsNotNull => self.prune_nulls(false),
             _ if self.encoding == Encoding::PlainWide => {
-                let ranges = wide_ranges(condition);
+                let ranges = int128_ranges(condition);
                 let holds_all = |(low, high): &(i128, i128)| *low <= self.min && self.max <= *high;
                 let holds_none = |(low, high): &(i128, i128)| self.max < *low || *high < self.min || high < low;
                 let zone = if ranges.iter().any(holds_all) {
@@ -56,7 +56,7 @@ impl BlockHeader {
         }
     }
 
-    /// Evaluates IS NULL if `keep` is true, else IS NOT NULL.
+    /// Evaluates IS NULL if `is_null` is true, else IS NOT NULL.
     fn prune_nulls(&self, is_null: bool) -> PruneResult {
         match self.null_count {
             0 => {
@@ -79,9 +79,9 @@ impl BlockHeader {
 
     /// Combines the verdicts of all vectors that have values.
     fn prune_vectors(&self, of_entry: impl Fn(&VectorHeader) -> PruneResult) -> PruneResult {
-        let known = self.vector_headers.iter().enumerate();
-        let known = known.filter(|(vector, entry)| usize::from(entry.null_count) < self.rows_in(*vector));
-        let zone = known
+        let non_null = self.vector_headers.iter().enumerate();
+        let non_null = non_null.filter(|(vector, entry)| usize::from(entry.null_count) < self.rows_in_vector(*vector));
+        let zone = non_null
             .map(|(_, entry)| of_entry(entry))
             .reduce(|one, other| if one == other { one } else { PruneResult::Some });
         self.with_nulls(zone.unwrap_or(PruneResult::None))

@@ -1,9 +1,11 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::compare::lower::condition_matches;
-use crate::fixtures::{Column, Nulls, Shape, bitmap, cases, columns, conditions_on, is_valid, like, numbers, words};
-use crate::text::TextMatcher;
+use crate::compare::condition_ranges::condition_matches;
+use crate::test_columns::{
+    Column, Nulls, Shape, bitmap, cases, columns, conditions_on, is_valid, like, numbers, words,
+};
+use crate::text_condition::TextMatcher;
 use crate::*;
 
 /// Returns constants for conditions on a column: its values, their neighbours and the extremes.
@@ -55,10 +57,10 @@ fn a_head_tells_what_no_row_and_what_every_row_passes() {
     let values: Vec<i64> = (0..3000).map(|row| 100 + row % 50).collect();
     let far: Vec<i128> = values.iter().map(|value| i128::from(*value) << 64).collect();
     let floats: Vec<f64> = values.iter().map(|value| *value as f64).collect();
-    let head = |bytes: Bytes| BlockHeader::read(&bytes[..BlockHeader::size_for(3000)]).unwrap();
-    let integers = head(encode_i64(&values, None).unwrap());
-    let wide = head(encode_i128(&far, None).unwrap());
-    let doubles = head(encode_f64(&floats, None).unwrap());
+    let header = |bytes: Bytes| BlockHeader::read(&bytes[..BlockHeader::header_bytes_for(3000)]).unwrap();
+    let integers = header(encode_i64(&values, None).unwrap());
+    let wide = header(encode_i128(&far, None).unwrap());
+    let doubles = header(encode_f64(&floats, None).unwrap());
     for (low, high, zone) in [
         (0, 99, PruneResult::None),
         (100, 149, PruneResult::All),
@@ -73,7 +75,7 @@ fn a_head_tells_what_no_row_and_what_every_row_passes() {
     assert_eq!(integers.prune_integers(&Condition::IsNotNull), PruneResult::All);
     let words: Vec<&[u8]> =
         values.iter().map(|value| if value % 2 == 0 { b"abc".as_slice() } else { b"abd" }).collect();
-    let text = head(encode_text(&words, None, Compression::None).unwrap());
+    let text = header(encode_text(&words, None, Compression::None).unwrap());
     assert_eq!(text.prune_text(&like(b"x", &[], b"", false)), PruneResult::None);
     assert_eq!(text.prune_text(&TextCondition::Compare(Comparison::Less, b"b".to_vec())), PruneResult::All);
     assert_eq!(text.prune_text(&TextCondition::Compare(Comparison::Equal, b"abc".to_vec())), PruneResult::Some);
@@ -93,8 +95,8 @@ fn check(bytes: &Bytes, values: &[i128], validity: Option<&Vec<u8>>, seed: u64) 
                 expected.insert(row);
             }
         }
-        assert!(rows == expected, "{condition:?} on {:?}: {rows:?}, not {expected:?}", block.head().encoding);
-        check_zone(block.head().prune_integers(condition), start, &rows);
+        assert!(rows == expected, "{condition:?} on {:?}: {rows:?}, not {expected:?}", block.header().encoding);
+        check_zone(block.header().prune_integers(condition), start, &rows);
     }
 }
 
@@ -170,8 +172,12 @@ fn check_floats(column: Column) {
                 true => float_holds(condition, values[*row]),
                 false => *condition == Condition::IsNull,
             };
-            assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?} {column:?}", block.head().kind);
-            check_zone(block.head().prune_floats(condition), start, &rows);
+            assert!(
+                rows.iter().eq(start.iter().filter(passes)),
+                "{condition:?} on {:?} {column:?}",
+                block.header().kind
+            );
+            check_zone(block.header().prune_floats(condition), start, &rows);
         }
     }
 }
@@ -210,8 +216,8 @@ fn check_text(column: Column) {
                 true => matcher.matches(values[*row]),
                 false => *condition == TextCondition::IsNull,
             };
-            assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?}", block.head().encoding);
-            check_zone(block.head().prune_text(condition), start, &rows);
+            assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?}", block.header().encoding);
+            check_zone(block.header().prune_text(condition), start, &rows);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::body::{Body, Packed, Runs};
+use crate::block_body::{Body, Packed, Runs};
+use crate::block_header::lane_bits;
 use crate::decode::unpack;
-use crate::format::lane_bits;
 use crate::kernels::{Kernels, Lane};
 use crate::{Block, Encoding, Result, VECTOR_ROWS};
 
@@ -14,13 +14,13 @@ const FILL_CHUNK: usize = 16;
 /// Offsets of a vector. Lanes beyond the block's last row are undefined.
 #[derive(Debug, Clone, Copy)]
 pub enum Lanes<'a> {
-    /// Lanes of a block whose `BlockHeader::lane` is 8.
+    /// Lanes of a block whose `BlockHeader::lane_bits` is 8.
     U8(&'a [u8; VECTOR_ROWS]),
-    /// Lanes of a block whose `BlockHeader::lane` is 16.
+    /// Lanes of a block whose `BlockHeader::lane_bits` is 16.
     U16(&'a [u16; VECTOR_ROWS]),
-    /// Lanes of a block whose `BlockHeader::lane` is 32.
+    /// Lanes of a block whose `BlockHeader::lane_bits` is 32.
     U32(&'a [u32; VECTOR_ROWS]),
-    /// Lanes of a block whose `BlockHeader::lane` is 64.
+    /// Lanes of a block whose `BlockHeader::lane_bits` is 64.
     U64(&'a [u64; VECTOR_ROWS]),
 }
 
@@ -88,29 +88,29 @@ impl Block {
     /// Unpacks a vector of a block of integers: each value is `Head::offset + Entry::base + lane`. If
     /// `BlockHeader::null_is_zero`, a lane of 0 is NULL; else [`Block::validity`] returns the NULLs.
     pub fn lanes<'a>(&self, vector: usize, buffer: &'a mut LanesBuffer) -> Result<Lanes<'a>> {
-        let head = self.head();
-        self.expect_kind(head.kind.is_integer() && head.encoding != Encoding::PlainWide)?;
+        let header = self.header();
+        self.expect_kind(header.kind.is_integer() && header.encoding != Encoding::PlainWide)?;
         self.prefetch(self.prefetch_target(vector));
         if let Body::Packed(packed) = self.body() {
-            let base = head.vector_headers[vector].base;
-            let lanes = (head.lane, lane_bits(head.width));
+            let base = header.vector_headers[vector].base;
+            let lanes = (header.lane_bits, lane_bits(header.width));
             match lanes {
-                (8, _) => unpack(packed, vector, head.width, &mut buffer.u8),
-                (16, 8) => unpack_from(packed, vector, head.width, &mut buffer.u8, &mut buffer.u16),
-                (16, _) => unpack(packed, vector, head.width, &mut buffer.u16),
-                (32, 8) => unpack_from(packed, vector, head.width, &mut buffer.u8, &mut buffer.u32),
-                (32, 16) => unpack_from(packed, vector, head.width, &mut buffer.u16, &mut buffer.u32),
-                (32, _) => unpack(packed, vector, head.width, &mut buffer.u32),
-                (_, 8) => unpack_from(packed, vector, head.width, &mut buffer.u8, &mut buffer.u64),
-                (_, 16) => unpack_from(packed, vector, head.width, &mut buffer.u16, &mut buffer.u64),
-                (_, 32) => unpack_from(packed, vector, head.width, &mut buffer.u32, &mut buffer.u64),
-                _ => unpack(packed, vector, head.width, &mut buffer.u64),
+                (8, _) => unpack(packed, vector, header.width, &mut buffer.u8),
+                (16, 8) => unpack_from(packed, vector, header.width, &mut buffer.u8, &mut buffer.u16),
+                (16, _) => unpack(packed, vector, header.width, &mut buffer.u16),
+                (32, 8) => unpack_from(packed, vector, header.width, &mut buffer.u8, &mut buffer.u32),
+                (32, 16) => unpack_from(packed, vector, header.width, &mut buffer.u16, &mut buffer.u32),
+                (32, _) => unpack(packed, vector, header.width, &mut buffer.u32),
+                (_, 8) => unpack_from(packed, vector, header.width, &mut buffer.u8, &mut buffer.u64),
+                (_, 16) => unpack_from(packed, vector, header.width, &mut buffer.u16, &mut buffer.u64),
+                (_, 32) => unpack_from(packed, vector, header.width, &mut buffer.u32, &mut buffer.u64),
+                _ => unpack(packed, vector, header.width, &mut buffer.u64),
             }
-            for (row, key) in packed.patches(head.vector_headers[vector].patches()) {
-                buffer.put(head.lane, row, key.wrapping_sub(base) as u64);
+            for (row, key) in packed.patches(header.vector_headers[vector].patches()) {
+                buffer.put(header.lane_bits, row, key.wrapping_sub(base) as u64);
             }
         } else if let Body::Runs(runs) = self.body() {
-            match head.lane {
+            match header.lane_bits {
                 8 => self.fill_runs(runs, vector, &mut buffer.runs_buffer, &mut buffer.u8),
                 16 => self.fill_runs(runs, vector, &mut buffer.runs_buffer, &mut buffer.u16),
                 32 => self.fill_runs(runs, vector, &mut buffer.runs_buffer, &mut buffer.u32),
@@ -119,9 +119,9 @@ impl Block {
         } else {
             let mut keys = [0; VECTOR_ROWS];
             self.keys(vector, buffer, &mut keys);
-            buffer.narrow(head.lane, &keys, head.vector_headers[vector].base);
+            buffer.narrow(header.lane_bits, &keys, header.vector_headers[vector].base);
         }
-        Ok(buffer.lanes(head.lane))
+        Ok(buffer.lanes(header.lane_bits))
     }
 
     fn fill_runs<T: Lane>(
@@ -131,7 +131,7 @@ impl Block {
         buffer: &mut Option<Box<RunsBuffer>>,
         lanes: &mut [T; VECTOR_ROWS],
     ) {
-        let base = self.head().vector_headers[vector].base;
+        let base = self.header().vector_headers[vector].base;
         self.for_each_run(runs, vector, buffer, |rows, key| {
             fill(lanes, rows, key.map_or_else(T::default, |key| T::truncate(key.wrapping_sub(base) as u64)));
         });

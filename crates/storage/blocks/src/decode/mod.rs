@@ -11,10 +11,10 @@ pub use values::{BlockValue, Values};
 
 use std::ops::Range;
 
-use crate::body::{Body, Packed, Runs};
+use crate::block_body::{Body, Packed, Runs};
+use crate::block_header::lane_bits;
 use crate::decode::lanes::{RunsBuffer, fill};
-use crate::float::{DecimalEncoding, double_to_key, key_to_double, key_to_single, single_to_key};
-use crate::format::lane_bits;
+use crate::float_encoding::{DecimalEncoding, f32_to_key, f64_to_key, key_to_f32, key_to_f64};
 use crate::kernels::{Kernels, Lane, Word};
 use crate::{Block, Mask, Result, VECTOR_ROWS, ValueKind, first_rows_mask, kernels};
 
@@ -23,15 +23,15 @@ use crate::{Block, Mask, Result, VECTOR_ROWS, ValueKind, first_rows_mask, kernel
 pub(crate) const SPARSE_ROWS_RATIO: usize = 32;
 
 /// Number of packed words to prefetch ahead.
-const WORDS_AHEAD: usize = 32;
+const PREFETCHED_WORDS: usize = 32;
 /// Maximum number of runs in a vector for which the runs' values are unpacked one by one.
 const RUN_BY_RUN_MAX: usize = 64;
 
 impl Block {
     /// Returns the mask of the rows of a vector that are not NULL.
     pub fn validity(&self, vector: usize, buffer: &mut LanesBuffer) -> Mask {
-        let rows = self.head().rows_in(vector);
-        let entry = &self.head().vector_headers[vector];
+        let rows = self.header().rows_in_vector(vector);
+        let entry = &self.header().vector_headers[vector];
         if entry.null_count == 0 {
             return first_rows_mask(rows);
         }
@@ -39,9 +39,9 @@ impl Block {
             return Mask::default();
         }
         let mut mask = match self.body() {
-            Body::Constant => first_rows_mask(if self.head().null_is_zero { 0 } else { rows }),
-            Body::Packed(packed) => with_narrow!(self.head().width, buffer, lanes => {
-                unpack(packed, vector, self.head().width, lanes);
+            Body::Constant => first_rows_mask(if self.header().null_is_zero { 0 } else { rows }),
+            Body::Packed(packed) => with_narrow!(self.header().width, buffer, lanes => {
+                unpack(packed, vector, self.header().width, lanes);
                 // All offsets but 0, which is NULL.
                 Kernels::get().mask_between(lanes, Lane::truncate(1), Lane::truncate(u64::MAX - 1))
             }),
@@ -49,7 +49,7 @@ impl Block {
                 let mut mask = Mask::default();
                 self.for_each_run(runs, vector, &mut buffer.runs_buffer, |rows, key| {
                     if key.is_some() {
-                        set_range(&mut mask, rows);
+                        set_bits(&mut mask, rows);
                     }
                 });
                 mask
@@ -66,17 +66,17 @@ impl Block {
     /// Returns the key of a row; `None` if it is NULL.
     pub(crate) fn key(&self, row: usize) -> Option<i64> {
         let (vector, within) = (row / VECTOR_ROWS, row % VECTOR_ROWS);
-        let entry = &self.head().vector_headers[vector];
+        let entry = &self.header().vector_headers[vector];
         match self.body() {
-            Body::Constant => (!self.head().null_is_zero).then_some(entry.min),
+            Body::Constant => (!self.header().null_is_zero).then_some(entry.min),
             Body::Packed(packed) => {
                 if entry.patch_count != 0
                     && let Some(value) = packed.find_patch(entry.patches(), within)
                 {
                     return Some(value);
                 }
-                let code = packed.unpack_one(vector, self.head().width, within);
-                let is_null = self.head().null_is_zero && code == 0;
+                let code = packed.unpack_one(vector, self.header().width, within);
+                let is_null = self.header().null_is_zero && code == 0;
                 (!is_null).then(|| self.decode_key(entry.base.wrapping_add(code as i64)))
             }
             Body::Runs(runs) => runs.values.key(runs.run_at(row)),
@@ -92,17 +92,17 @@ impl Block {
         rows: impl Iterator<Item = usize>,
         mut each: impl FnMut(usize, Option<i64>),
     ) {
-        let head = self.head();
-        let entry = &head.vector_headers[vector];
+        let header = self.header();
+        let entry = &header.vector_headers[vector];
         let (Body::Packed(packed), 0) = (self.body(), entry.patch_count) else {
             return rows.for_each(|row| each(row, self.key(vector * VECTOR_ROWS + row)));
         };
-        let (words, width) = (packed.words(vector), usize::from(head.width));
+        let (words, width) = (packed.words(vector), usize::from(header.width));
         let each_code = |row, code: u64| {
-            let is_null = head.null_is_zero && code == 0;
+            let is_null = header.null_is_zero && code == 0;
             each(row, (!is_null).then(|| self.decode_key(entry.base.wrapping_add(code as i64))));
         };
-        match lane_bits(head.width) {
+        match lane_bits(header.width) {
             8 => for_each_offset::<u8>(words, width, rows, each_code),
             16 => for_each_offset::<u16>(words, width, rows, each_code),
             32 => for_each_offset::<u32>(words, width, rows, each_code),
@@ -112,15 +112,15 @@ impl Block {
 
     /// Decodes the keys of a vector; those of NULLs are undefined.
     pub(crate) fn keys(&self, vector: usize, buffer: &mut LanesBuffer, keys: &mut [i64; VECTOR_ROWS]) {
-        let entry = &self.head().vector_headers[vector];
+        let entry = &self.header().vector_headers[vector];
         match self.body() {
             Body::Constant => keys.fill(entry.min),
             Body::Packed(packed) => {
                 self.packed_numbers(packed, vector, buffer, keys);
-                if let Some(exponents) = self.head().decimal_exponents {
+                if let Some(exponents) = self.header().decimal_exponents {
                     let decimals = DecimalEncoding::new(exponents);
                     for key in keys.iter_mut() {
-                        *key = key_of_float(self.head().kind, decimals.decode(*key));
+                        *key = key_of_float(self.header().kind, decimals.decode(*key));
                     }
                 }
                 for (row, value) in packed.patches(entry.patches()) {
@@ -151,7 +151,7 @@ impl Block {
         mut each: impl FnMut(Range<usize>, Option<i64>),
     ) {
         let first = vector * VECTOR_ROWS;
-        let rows = self.head().rows_in(vector);
+        let rows = self.header().rows_in_vector(vector);
         let (first_run, behind) = (runs.run_at(first), runs.run_at(first + rows - 1) + 1);
         let mut start = 0;
         let mut next = |run: usize, key: Option<i64>| {
@@ -178,13 +178,13 @@ impl Block {
 
     /// Returns the vector to prefetch while `vector` is processed, about 4 KB ahead.
     pub(crate) fn prefetch_target(&self, vector: usize) -> usize {
-        vector + (WORDS_AHEAD / usize::from(self.head().width).max(1)).max(1)
+        vector + (PREFETCHED_WORDS / usize::from(self.header().width).max(1)).max(1)
     }
 
     /// Prefetches a packed vector, if it exists.
     pub(crate) fn prefetch(&self, vector: usize) {
         if let Body::Packed(packed) = self.body()
-            && vector < self.head().vector_count()
+            && vector < self.header().vector_count()
         {
             kernels::prefetch(packed.words(vector));
         }
@@ -192,26 +192,32 @@ impl Block {
 
     /// Returns the key that a packed number represents.
     pub(crate) fn decode_key(&self, packed: i64) -> i64 {
-        match self.head().decimal_exponents {
+        match self.header().decimal_exponents {
             None => packed,
-            Some(exponents) => key_of_float(self.head().kind, DecimalEncoding::new(exponents).decode(packed)),
+            Some(exponents) => key_of_float(self.header().kind, DecimalEncoding::new(exponents).decode(packed)),
         }
     }
 
     /// Decodes the numbers of a vector of a block of floats; those of NULLs are undefined.
     pub fn floats(&self, vector: usize, buffer: &mut LanesBuffer, numbers: &mut [f64; VECTOR_ROWS]) -> Result<()> {
-        self.expect_kind(self.head().kind.is_float())?;
+        self.expect_kind(self.header().kind.is_float())?;
         self.prefetch(self.prefetch_target(vector));
-        if self.head().kind == ValueKind::Float32 {
-            self.floats_of(vector, buffer, numbers, |key| key_to_single(key).into(), |number| f64::from(number as f32));
+        if self.header().kind == ValueKind::Float32 {
+            self.decode_floats(
+                vector,
+                buffer,
+                numbers,
+                |key| key_to_f32(key).into(),
+                |number| f64::from(number as f32),
+            );
         } else {
-            self.floats_of(vector, buffer, numbers, key_to_double, |number| number);
+            self.decode_floats(vector, buffer, numbers, key_to_f64, |number| number);
         }
         Ok(())
     }
 
     /// Decodes floats: `value` converts a key to a number, `rounded` rounds a decoded decimal to the block's precision.
-    fn floats_of(
+    fn decode_floats(
         &self,
         vector: usize,
         buffer: &mut LanesBuffer,
@@ -220,7 +226,7 @@ impl Block {
         rounded: impl Fn(f64) -> f64,
     ) {
         let mut packed = [0; VECTOR_ROWS];
-        let (Some(exponents), Body::Packed(body)) = (self.head().decimal_exponents, self.body()) else {
+        let (Some(exponents), Body::Packed(body)) = (self.header().decimal_exponents, self.body()) else {
             self.keys(vector, buffer, &mut packed);
             for (number, key) in numbers.iter_mut().zip(&packed) {
                 *number = value(*key);
@@ -230,7 +236,7 @@ impl Block {
         self.packed_numbers(body, vector, buffer, &mut packed);
         Kernels::get().decode_decimals(&packed, DecimalEncoding::new(exponents), numbers);
         numbers.iter_mut().for_each(|number| *number = rounded(*number));
-        for (row, key) in body.patches(self.head().vector_headers[vector].patches()) {
+        for (row, key) in body.patches(self.header().vector_headers[vector].patches()) {
             numbers[row] = value(key);
         }
     }
@@ -243,9 +249,9 @@ impl Block {
         buffer: &mut LanesBuffer,
         numbers: &mut [i64; VECTOR_ROWS],
     ) {
-        with_narrow!(self.head().width, buffer, lanes => {
-            unpack(packed, vector, self.head().width, lanes);
-            Kernels::get().widen(lanes, self.head().vector_headers[vector].base, numbers);
+        with_narrow!(self.header().width, buffer, lanes => {
+            unpack(packed, vector, self.header().width, lanes);
+            Kernels::get().widen(lanes, self.header().vector_headers[vector].base, numbers);
         });
     }
 }
@@ -262,7 +268,7 @@ fn for_each_offset<T: Lane>(
 
 /// Returns the key of a number in a block of floats.
 fn key_of_float(kind: ValueKind, value: f64) -> i64 {
-    if kind == ValueKind::Float32 { single_to_key(value as f32) } else { double_to_key(value) }
+    if kind == ValueKind::Float32 { f32_to_key(value as f32) } else { f64_to_key(value) }
 }
 
 impl Packed {
@@ -284,7 +290,7 @@ pub(crate) fn unpack<T: Lane>(packed: &Packed, vector: usize, width: u8, lanes: 
 }
 
 /// Sets a range of bits of a mask.
-pub(crate) fn set_range(mask: &mut Mask, rows: Range<usize>) {
+pub(crate) fn set_bits(mask: &mut Mask, rows: Range<usize>) {
     if rows.is_empty() {
         return;
     }

@@ -1,10 +1,10 @@
 //! Decoding of strings.
 
-use crate::body::{Body, Heap};
+use crate::block_body::{Body, Heap};
 use crate::decode::LanesBuffer;
+use crate::fsst_symbols::SymbolTable;
 use crate::kernels::{Kernels, Lane};
 use crate::row_set::positions;
-use crate::symbols::SymbolTable;
 use crate::{Block, Error, Result, RowSet, VECTOR_ROWS};
 
 /// A vector is decoded entirely if more than one in this many rows is selected.
@@ -80,10 +80,10 @@ impl TextValues {
 impl Block {
     /// Decodes the strings of a vector. [`Block::validity`] returns which of them are NULL.
     pub fn decode_texts<'a>(&'a self, vector: usize, buffer: &'a mut TextBuffer) -> Result<TextVector<'a>> {
-        let Body::Heap(heap) = self.body() else { return Err(Error::Kind) };
-        let rows = self.head().rows_in(vector);
-        heap.unpack_ends(vector, self.head().width, &mut buffer.lanes, &mut buffer.ends);
-        let stored = heap.vector_bytes(&self.head().vector_headers, vector);
+        let Body::Heap(heap) = self.body() else { return Err(Error::TypeMismatch) };
+        let rows = self.header().rows_in_vector(vector);
+        heap.unpack_ends(vector, self.header().width, &mut buffer.lanes, &mut buffer.ends);
+        let stored = heap.vector_bytes(&self.header().vector_headers, vector);
         let Some(symbols) = heap.symbols() else {
             return Ok(TextVector { heap: stored, ends: &buffer.ends[..rows] });
         };
@@ -102,11 +102,11 @@ impl Block {
 
     /// Appends the string of one row to `text`; returns false if it is NULL.
     pub fn append_text(&self, row: usize, text: &mut Vec<u8>) -> Result<bool> {
-        let Body::Heap(heap) = self.body() else { return Err(Error::Kind) };
+        let Body::Heap(heap) = self.body() else { return Err(Error::TypeMismatch) };
         if !heap.is_valid(row) {
             return Ok(false);
         }
-        let stored = heap.string_bytes(self.head(), row);
+        let stored = heap.string_bytes(self.header(), row);
         match heap.symbols() {
             None => text.extend_from_slice(stored),
             Some(symbols) => {
@@ -121,7 +121,7 @@ impl Block {
 
     /// Decodes all strings.
     pub fn read_text(&self) -> Result<TextValues> {
-        self.gather_text(&RowSet::all(self.head().rows))
+        self.gather_text(&RowSet::all(self.header().rows))
     }
 
     /// Decodes the strings of the rows in a set. From vectors with few such rows, single strings are decoded.
@@ -137,9 +137,9 @@ impl Block {
             gathered.offsets.push(bytes.len());
         };
         for vector in rows.vector_span() {
-            let kept = rows.count_in(vector);
+            let selected = rows.count_in_vector(vector);
             let first = vector * VECTOR_ROWS;
-            if kept * SPARSE_TEXTS_RATIO <= VECTOR_ROWS {
+            if selected * SPARSE_TEXTS_RATIO <= VECTOR_ROWS {
                 for row in positions(rows.vector(vector)) {
                     let is_valid = self.append_text(first + row, &mut gathered.bytes)?;
                     push(is_valid, &gathered.bytes);
@@ -153,7 +153,7 @@ impl Block {
                 push(mask[row / 64] >> (row % 64) & 1 == 1, &gathered.bytes);
             }
         }
-        gathered.validity = (self.head().null_count != 0).then_some(validity);
+        gathered.validity = (self.header().null_count != 0).then_some(validity);
         Ok(gathered)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
-use crate::body::Body;
+use crate::block_body::Body;
+use crate::block_header::read_array;
 use crate::decode::{LanesBuffer, SPARSE_ROWS_RATIO};
-use crate::float::{key_to_double, key_to_single};
-use crate::format::read_array;
+use crate::float_encoding::{key_to_f32, key_to_f64};
 use crate::row_set::positions;
 use crate::{Block, BlockHeader, Encoding, Mask, Result, RowSet, VECTOR_ROWS, ValueKind};
 
@@ -32,7 +32,7 @@ pub trait BlockValue: Copy + Default + private::Sealed {
     fn can_decode(kind: ValueKind) -> bool;
     /// Converts a key to a value.
     #[doc(hidden)]
-    fn from_key(key: i64, head: &BlockHeader) -> Self;
+    fn from_key(key: i64, header: &BlockHeader) -> Self;
     /// Converts a plain 128-bit integer to a value.
     #[doc(hidden)]
     fn from_wide(_wide: i128) -> Self {
@@ -101,8 +101,8 @@ impl BlockValue for i128 {
     }
 
     #[inline]
-    fn from_key(key: i64, head: &BlockHeader) -> Self {
-        head.offset.wrapping_add(key.into())
+    fn from_key(key: i64, header: &BlockHeader) -> Self {
+        header.offset.wrapping_add(key.into())
     }
 
     fn from_wide(wide: i128) -> Self {
@@ -117,7 +117,7 @@ impl BlockValue for f32 {
 
     #[inline]
     fn from_key(key: i64, _: &BlockHeader) -> Self {
-        key_to_single(key)
+        key_to_f32(key)
     }
 }
 
@@ -127,69 +127,69 @@ impl BlockValue for f64 {
     }
 
     #[inline]
-    fn from_key(key: i64, head: &BlockHeader) -> Self {
-        if head.kind == ValueKind::Float32 { key_to_single(key).into() } else { key_to_double(key) }
+    fn from_key(key: i64, header: &BlockHeader) -> Self {
+        if header.kind == ValueKind::Float32 { key_to_f32(key).into() } else { key_to_f64(key) }
     }
 }
 
 thread_local! {
     /// Unpack buffers of the thread, which would otherwise be allocated and zeroed by each `gather`.
-    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
+    static SCRATCH: RefCell<Option<VectorBuffers>> = const { RefCell::new(None) };
 }
 
 /// Buffers for the lanes and the keys of a vector.
-type Scratch = (Box<LanesBuffer>, Box<[i64; VECTOR_ROWS]>);
+type VectorBuffers = (Box<LanesBuffer>, Box<[i64; VECTOR_ROWS]>);
 
 impl Block {
     /// Decodes all values.
     pub fn read<T: BlockValue>(&self) -> Result<Values<T>> {
-        self.gather(&RowSet::all(self.head().rows))
+        self.gather(&RowSet::all(self.header().rows))
     }
 
     /// Decodes the value of one row; `None` if it is NULL.
     pub fn value<T: BlockValue>(&self, row: usize) -> Result<Option<T>> {
-        self.expect_kind(T::can_decode(self.head().kind))?;
+        self.expect_kind(T::can_decode(self.header().kind))?;
         Ok(match self.body() {
-            Body::Plain(plain) if self.head().encoding == Encoding::PlainWide => plain
+            Body::Plain(plain) if self.header().encoding == Encoding::PlainWide => plain
                 .is_valid(row)
                 .then(|| T::from_wide(i128::from_le_bytes(plain.values(row / VECTOR_ROWS)[row % VECTOR_ROWS]))),
-            _ => self.key(row).map(|key| T::from_key(key, self.head())),
+            _ => self.key(row).map(|key| T::from_key(key, self.header())),
         })
     }
 
     /// Decodes the values of the rows in a set. Vectors without such rows are skipped; from vectors with few, single
     /// values are unpacked.
     pub fn gather<T: BlockValue>(&self, rows: &RowSet) -> Result<Values<T>> {
-        self.expect_kind(T::can_decode(self.head().kind))?;
+        self.expect_kind(T::can_decode(self.header().kind))?;
         SCRATCH.with_borrow_mut(|scratch| {
             let (buffer, keys) = scratch.get_or_insert_with(|| (LanesBuffer::new(), Box::new([0; VECTOR_ROWS])));
-            self.gather_by(rows, buffer, keys)
+            self.gather_with_buffers(rows, buffer, keys)
         })
     }
 
-    fn gather_by<T: BlockValue>(
+    fn gather_with_buffers<T: BlockValue>(
         &self,
         rows: &RowSet,
         buffer: &mut LanesBuffer,
         keys: &mut [i64; VECTOR_ROWS],
     ) -> Result<Values<T>> {
-        let head = self.head();
-        let mut gathered = ValuesBuilder::new(rows.count(), head.null_count != 0);
+        let header = self.header();
+        let mut gathered = ValuesBuilder::new(rows.count(), header.null_count != 0);
         for vector in rows.vector_span() {
-            let selected = rows.count_in(vector);
+            let selected = rows.count_in_vector(vector);
             if selected == 0 {
                 continue;
             }
-            let is_wide = head.encoding == Encoding::PlainWide;
+            let is_wide = header.encoding == Encoding::PlainWide;
             if selected * SPARSE_ROWS_RATIO <= VECTOR_ROWS && !is_wide {
                 self.for_each_row(vector, positions(rows.vector(vector)), |_, key| {
-                    gathered.push(key.map(|key| T::from_key(key, head)));
+                    gathered.push(key.map(|key| T::from_key(key, header)));
                 });
                 continue;
             }
             let validity = self.validity(vector, buffer);
             let is_valid = |row: usize| validity[row / 64] >> (row % 64) & 1 == 1;
-            if let (Body::Plain(plain), Encoding::PlainWide) = (self.body(), head.encoding) {
+            if let (Body::Plain(plain), Encoding::PlainWide) = (self.body(), header.encoding) {
                 let values: &[[u8; 16]] = plain.values(vector);
                 for row in positions(rows.vector(vector)) {
                     gathered
@@ -198,17 +198,17 @@ impl Block {
                 continue;
             }
             self.keys(vector, buffer, keys);
-            if head.vector_headers[vector].null_count == 0 {
+            if header.vector_headers[vector].null_count == 0 {
                 gathered.mark_valid(selected);
-                if selected == head.rows_in(vector) {
-                    gathered.values.extend(keys[..selected].iter().map(|key| T::from_key(*key, head)));
+                if selected == header.rows_in_vector(vector) {
+                    gathered.values.extend(keys[..selected].iter().map(|key| T::from_key(*key, header)));
                 } else {
-                    gathered.push_masked(keys, rows.vector(vector), selected, head);
+                    gathered.push_masked(keys, rows.vector(vector), selected, header);
                 }
                 continue;
             }
             for row in positions(rows.vector(vector)) {
-                gathered.push(is_valid(row).then(|| T::from_key(keys[row], head)));
+                gathered.push(is_valid(row).then(|| T::from_key(keys[row], header)));
             }
         }
         Ok(gathered.finish())
@@ -246,7 +246,7 @@ impl<T: BlockValue> ValuesBuilder<T> {
 
     /// Adds the values of the `count` rows in a mask.
     #[inline(never)]
-    fn push_masked(&mut self, keys: &[i64; VECTOR_ROWS], mask: &Mask, count: usize, head: &BlockHeader) {
+    fn push_masked(&mut self, keys: &[i64; VECTOR_ROWS], mask: &Mask, count: usize, header: &BlockHeader) {
         // Resizes first, because extending would check the capacity for each value.
         let start = self.values.len();
         if VECTOR_ROWS <= count * 2 {
@@ -256,12 +256,12 @@ impl<T: BlockValue> ValuesBuilder<T> {
             for (keys, bits) in keys.as_chunks::<64>().0.iter().zip(mask) {
                 if *bits == u64::MAX {
                     let places = values[at..at + 64].iter_mut();
-                    places.zip(keys).for_each(|(place, key)| *place = T::from_key(*key, head));
+                    places.zip(keys).for_each(|(place, key)| *place = T::from_key(*key, header));
                     at += 64;
                     continue;
                 }
                 for (bit, key) in keys.iter().enumerate() {
-                    values[at] = T::from_key(*key, head);
+                    values[at] = T::from_key(*key, header);
                     at += (bits >> bit & 1) as usize;
                 }
             }
@@ -270,7 +270,7 @@ impl<T: BlockValue> ValuesBuilder<T> {
         }
         self.values.resize(start + count, T::default());
         for (place, row) in self.values[start..].iter_mut().zip(positions(mask)) {
-            *place = T::from_key(keys[row], head);
+            *place = T::from_key(keys[row], header);
         }
     }
 

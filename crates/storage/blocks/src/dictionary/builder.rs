@@ -6,8 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use bytes::Bytes;
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
-use crate::dictionary::{Dictionary, HEAD_BYTES, MAGIC, VERSION, checksum, hash_text};
-use crate::format::align_up;
+use crate::block_header::align_up;
+use crate::dictionary::{Dictionary, HEADER_BYTES, MAGIC, VERSION, checksum, hash_text};
 use crate::{Error, Result};
 
 /// Builder that collects distinct strings. It numbers them by first occurrence; their dictionary indices, which follow
@@ -15,16 +15,16 @@ use crate::{Error, Result};
 #[derive(Default)]
 pub struct DictionaryBuilder {
     /// Numbers of the strings by first occurrence.
-    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<OneShotHasher>>,
+    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<UnbufferedXxh3Hasher>>,
     /// Total length of the strings.
     bytes: usize,
 }
 
 /// One-shot XXH3 hasher: XXH3's streaming state costs more than hashing short strings.
 #[derive(Default)]
-struct OneShotHasher(u64);
+struct UnbufferedXxh3Hasher(u64);
 
-impl Hasher for OneShotHasher {
+impl Hasher for UnbufferedXxh3Hasher {
     fn write(&mut self, bytes: &[u8]) {
         self.0 = xxh3_64_with_seed(bytes, self.0);
     }
@@ -68,7 +68,7 @@ impl DictionaryBuilder {
     /// Builds the dictionary; returns it with the dictionary index of each number that [`Self::insert`] returned.
     pub fn finish(self) -> Result<(Dictionary, Vec<u32>)> {
         if u32::try_from(self.bytes).is_err() {
-            return Err(Error::TooLarge("strings of a dictionary have more than 4 GiB"));
+            return Err(Error::TooLarge("the strings of a dictionary exceed 4 GiB"));
         }
         let mut strings: Vec<(Box<[u8]>, u32)> = self.numbers.into_iter().collect();
         strings.sort_unstable();
@@ -90,7 +90,7 @@ impl Dictionary {
         debug_assert!(strings.is_sorted_by(|one, next| one < next), "strings must be sorted and distinct");
         let bytes = strings.iter().map(|string| string.len()).sum();
         if u32::try_from(bytes).is_err() {
-            return Err(Error::TooLarge("strings of a dictionary have more than 4 GiB"));
+            return Err(Error::TooLarge("the strings of a dictionary exceed 4 GiB"));
         }
         Self::open(write(strings.iter().copied(), strings.len(), bytes))
     }
@@ -98,20 +98,20 @@ impl Dictionary {
 
 /// Encodes a dictionary of sorted, distinct strings.
 fn write<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone, count: usize, heap_bytes: usize) -> Bytes {
-    let hashes_at = align_up(HEAD_BYTES + count * 4);
+    let hashes_at = align_up(HEADER_BYTES + count * 4);
     let heap_at = align_up(hashes_at + count * 8);
     let mut bytes = vec![0; heap_at + heap_bytes];
     let mut end = 0;
     for (code, string) in strings.enumerate() {
         bytes[heap_at + end..][..string.len()].copy_from_slice(string);
         end += string.len();
-        bytes[HEAD_BYTES + code * 4..][..4].copy_from_slice(&(end as u32).to_le_bytes());
+        bytes[HEADER_BYTES + code * 4..][..4].copy_from_slice(&(end as u32).to_le_bytes());
         bytes[hashes_at + code * 8..][..8].copy_from_slice(&hash_text(string).to_le_bytes());
     }
     bytes[..4].copy_from_slice(&MAGIC);
     bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
     bytes[16..20].copy_from_slice(&(count as u32).to_le_bytes());
-    let content = xxh3_128(&bytes[HEAD_BYTES..]);
+    let content = xxh3_128(&bytes[HEADER_BYTES..]);
     bytes[32..48].copy_from_slice(&content.to_le_bytes());
     let checksum = checksum(&bytes);
     bytes[8..16].copy_from_slice(&checksum.to_le_bytes());

@@ -10,14 +10,14 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub use builder::DictionaryBuilder;
 
-use crate::body::ensure;
-use crate::format::{align_up, read_array};
-use crate::text::TextMatcher;
+use crate::block_body::ensure;
+use crate::block_header::{align_up, read_array};
+use crate::text_condition::TextMatcher;
 use crate::{Comparison, Error, KeyRanges, Result, TextCondition};
 
 const MAGIC: [u8; 4] = *b"KDCT";
 const VERSION: u16 = 1;
-const HEAD_BYTES: usize = 64;
+const HEADER_BYTES: usize = 64;
 
 /// A validated dictionary of distinct strings, ascending by their bytes. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -37,28 +37,34 @@ pub struct Dictionary {
 impl Dictionary {
     /// Opens a dictionary and validates it, so that untrusted bytes give a dictionary or an error.
     pub fn open(bytes: Bytes) -> Result<Self> {
-        let head: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or(Error::Damaged("a dictionary's header is cut off"))?;
-        ensure(head[..4] == MAGIC, "it does not start with the magic bytes of a dictionary")?;
-        let version = u16::from_le_bytes(read_array(head, 4));
+        let header: &[u8; HEADER_BYTES] =
+            bytes.first_chunk().ok_or(Error::Damaged("the dictionary is shorter than its header"))?;
+        ensure(header[..4] == MAGIC, "the dictionary does not start with the magic bytes of a dictionary")?;
+        let version = u16::from_le_bytes(read_array(header, 4));
         if version != VERSION {
-            return Err(Error::Version(version));
+            return Err(Error::UnsupportedVersion(version));
         }
         ensure(
-            u64::from_le_bytes(read_array(head, 8)) == checksum(&bytes),
+            u64::from_le_bytes(read_array(header, 8)) == checksum(&bytes),
             "a dictionary does not match its checksum",
         )?;
-        let count = u32::from_le_bytes(read_array(head, 16)) as usize;
+        let count = u32::from_le_bytes(read_array(header, 16)) as usize;
         let section = |at: usize, length: usize| {
             let end = at.checked_add(length).filter(|end| *end <= bytes.len());
-            end.map(|end| bytes.slice(at..end)).ok_or(Error::Damaged("a section extends beyond the dictionary"))
+            end.map(|end| bytes.slice(at..end)).ok_or(Error::Damaged("a section extends beyond the dictionary's end"))
         };
-        let ends = section(HEAD_BYTES, count * 4)?;
-        let hashes_at = align_up(HEAD_BYTES + ends.len());
+        let ends = section(HEADER_BYTES, count * 4)?;
+        let hashes_at = align_up(HEADER_BYTES + ends.len());
         let hashes = section(hashes_at, count * 8)?;
         let heap_at = align_up(hashes_at + hashes.len());
         let heap = section(heap_at, bytes.len().saturating_sub(heap_at))?;
-        let dictionary =
-            Self { ends, hashes, heap, content_hash: u128::from_le_bytes(read_array(head, 32)), bytes: bytes.clone() };
+        let dictionary = Self {
+            ends,
+            hashes,
+            heap,
+            content_hash: u128::from_le_bytes(read_array(header, 32)),
+            bytes: bytes.clone(),
+        };
         dictionary.check()?;
         Ok(dictionary)
     }
@@ -66,8 +72,14 @@ impl Dictionary {
     /// Checks that the strings ascend and fill the heap.
     fn check(&self) -> Result<()> {
         let count = self.ends.len() / 4;
-        ensure((1..count).all(|code| self.end(code - 1) <= self.end(code)), "invalid string ends in a dictionary")?;
-        ensure(self.end_of(count) == self.heap.len(), "invalid heap length of a dictionary")?;
+        ensure(
+            (1..count).all(|code| self.end(code - 1) <= self.end(code)),
+            "the end offsets of a dictionary's strings are not ascending",
+        )?;
+        ensure(
+            self.end_of(count) == self.heap.len(),
+            "the last string of a dictionary does not end at its heap's end",
+        )?;
         ensure((1..count).all(|code| self.entry(code - 1) < self.entry(code)), "a dictionary is not sorted")
     }
 
@@ -142,7 +154,7 @@ impl Dictionary {
     }
 
     /// Returns the dictionary indices of the strings for which `is_true` holds.
-    pub fn matching_predicate(&self, mut is_true: impl FnMut(&[u8]) -> bool) -> KeyRanges {
+    pub fn codes_matching_predicate(&self, mut is_true: impl FnMut(&[u8]) -> bool) -> KeyRanges {
         let codes = (0..self.len()).filter(|code| is_true(self.entry(*code)));
         KeyRanges::new(codes.map(|code| (code as i64, code as i64)).collect())
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixtures::{conditions_on, numbers, words};
+use crate::test_columns::{conditions_on, numbers, words};
 use crate::{Block, RowSet, encode_codes};
 
 fn dictionary(words: &[Vec<u8>]) -> (Dictionary, Vec<u32>) {
@@ -48,7 +48,7 @@ fn a_condition_is_tried_on_the_dictionary_alone() {
     for condition in conditions_on(&words, 4) {
         let matcher = TextMatcher::new(&condition);
         let codes = dictionary.matching(&condition);
-        let expected = dictionary.matching_predicate(|word| matcher.matches(word));
+        let expected = dictionary.codes_matching_predicate(|word| matcher.matches(word));
         assert_eq!(codes, expected, "{condition:?}");
         let mut rows = RowSet::all(words.len());
         block.filter_codes(&codes, &mut rows).unwrap();
@@ -76,7 +76,7 @@ fn damage_is_noticed_and_never_worse() {
             damaged[at] = [0, u8::MAX, damaged[at] ^ 1, damaged[at].wrapping_add(1)][next(4)];
         }
         if next(6) == 0 {
-            damaged.truncate(HEAD_BYTES + next(damaged.len()));
+            damaged.truncate(HEADER_BYTES + next(damaged.len()));
         }
         let checksum = checksum(&damaged);
         damaged[8..16].copy_from_slice(&checksum.to_le_bytes());

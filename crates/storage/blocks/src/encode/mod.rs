@@ -1,27 +1,27 @@
 //! Encoding of blocks.
 //!
 //! In reading order:
-//! - `keys.rs`: values as 64-bit keys
-//! - `statistics.rs`: statistics of the keys
-//! - `choose.rs`: choice of the encoding
-//! - `write.rs`: writing of the block
-//! - `float.rs`, `wide.rs`, `text.rs`: floats, 128-bit integers and strings
+//! - `column_keys.rs`: values as 64-bit keys
+//! - `key_statistics.rs`: statistics of the keys
+//! - `choose_encoding.rs`: choice of the encoding
+//! - `block_writer.rs`: writing of the block
+//! - `float.rs`, `int128.rs`, `text.rs`: floats, 128-bit integers and strings
 
-mod choose;
+mod block_writer;
+mod choose_encoding;
+mod column_keys;
 mod float;
-mod keys;
-mod statistics;
+mod int128;
+mod key_statistics;
 mod text;
-mod wide;
-mod write;
 
 use bytes::Bytes;
 pub use text::Compression;
 
-use crate::encode::choose::{EncodingPlan, choose};
-use crate::encode::keys::Keys;
-use crate::encode::statistics::KeyStatistics;
-use crate::encode::write::write_block;
+use crate::encode::block_writer::write_block;
+use crate::encode::choose_encoding::{EncodingPlan, choose_encoding};
+use crate::encode::column_keys::Keys;
+use crate::encode::key_statistics::KeyStatistics;
 use crate::{BLOCK_ROWS, Error, Result, ValidityBitmap, ValueKind};
 
 /// Encodes 64-bit integers, timestamps or decimals of up to 18 digits.
@@ -54,7 +54,7 @@ pub fn encode_codes(values: &[u32], validity: Option<ValidityBitmap<'_>>) -> Res
 /// Encodes 128-bit integers: decimals of more than 18 digits.
 pub fn encode_i128(values: &[i128], validity: Option<ValidityBitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
-    Ok(wide::encode(values, validity))
+    Ok(int128::encode(values, validity))
 }
 
 /// Encodes doubles. All NaNs become one NaN; -0 is preserved.
@@ -85,13 +85,13 @@ fn encode_narrow<T: Copy + Into<i64>>(
     Ok(encode_keys(kind, 0, &Keys::new(&values, validity)))
 }
 
-/// Checks the number of rows and the length of the bitmap.
+/// Checks the number of rows and the length of the validity bitmap.
 fn check(rows: usize, validity: Option<ValidityBitmap<'_>>) -> Result<()> {
     if BLOCK_ROWS < rows {
         return Err(Error::TooLarge("a block has at most 65,536 rows"));
     }
-    if validity.is_some_and(|bitmap| !bitmap.covers(rows)) {
-        return Err(Error::TooLarge("the validity bitmap is shorter than the column"));
+    if validity.is_some_and(|bitmap| !bitmap.has_bits_for(rows)) {
+        return Err(Error::TooLarge("the column has more rows than its validity bitmap has bits"));
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ fn check(rows: usize, validity: Option<ValidityBitmap<'_>>) -> Result<()> {
 /// Encodes a block of a type that has 64-bit keys.
 fn encode_keys(kind: ValueKind, offset: i128, keys: &Keys<'_>) -> Bytes {
     let statistics = KeyStatistics::from_keys(keys);
-    write_block(kind, offset, keys, &statistics, choose(&statistics))
+    write_block(kind, offset, keys, &statistics, choose_encoding(&statistics))
 }
 
 /// Encodes the values of runs, which are never run-length encoded themselves.
@@ -108,7 +108,7 @@ fn encode_run_values(kind: ValueKind, offset: i128, keys: &Keys<'_>) -> Bytes {
         return float::encode(kind, keys, false);
     }
     let statistics = KeyStatistics::from_keys(keys);
-    let plan = match choose(&statistics) {
+    let plan = match choose_encoding(&statistics) {
         EncodingPlan::Runs => statistics.packed_plan().unwrap_or(EncodingPlan::Plain),
         plan => plan,
     };

@@ -1,9 +1,9 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::fixtures::{Column, Nulls, SIZES, Shape, bitmap, cases, columns, is_valid, numbers, words};
-use crate::float::double_to_key;
+use crate::float_encoding::f64_to_key;
 use crate::kernels::Lane;
+use crate::test_columns::{Column, Nulls, SIZES, Shape, bitmap, cases, columns, is_valid, numbers, words};
 use crate::*;
 
 /// Checks that every way of reading returns the encoded values.
@@ -16,20 +16,20 @@ fn check_block<T: BlockValue + PartialEq + std::fmt::Debug>(
 ) {
     assert_eq!(bytes.as_ptr().align_offset(64), 0, "a block lies where kernels like it");
     let block = Block::open(bytes.clone()).expect("an encoded block opens");
-    let head = block.head();
+    let header = block.header();
     let valid: Vec<bool> = (0..expected.len()).map(|row| is_valid(validity, row)).collect();
-    assert_eq!((head.rows, head.null_count), (expected.len(), valid.iter().filter(|valid| !**valid).count()));
+    assert_eq!((header.rows, header.null_count), (expected.len(), valid.iter().filter(|valid| !**valid).count()));
     let all = block.read::<T>().unwrap();
     assert_eq!(all.values.len(), expected.len());
     for row in 0..expected.len() {
         let value = valid[row].then_some(expected[row]);
-        assert_eq!(all.get(row), value, "row {row} of {:?}", head.encoding);
+        assert_eq!(all.get(row), value, "row {row} of {:?}", header.encoding);
         if row % 97 == 0 {
-            assert_eq!(block.value::<T>(row).unwrap(), value, "row {row} alone of {:?}", head.encoding);
+            assert_eq!(block.value::<T>(row).unwrap(), value, "row {row} alone of {:?}", header.encoding);
         }
     }
     let mut buffer = LanesBuffer::new();
-    for vector in 0..head.vector_count() {
+    for vector in 0..header.vector_count() {
         let mask = block.validity(vector, &mut buffer);
         for row in 0..VECTOR_ROWS {
             let set = mask[row / 64] >> (row % 64) & 1 == 1;
@@ -45,7 +45,7 @@ fn check_block<T: BlockValue + PartialEq + std::fmt::Debug>(
                 some.get(at),
                 valid[row].then_some(expected[row]),
                 "row {row} gathered from {:?}",
-                head.encoding
+                header.encoding
             );
         }
     }
@@ -55,10 +55,10 @@ fn check_block<T: BlockValue + PartialEq + std::fmt::Debug>(
 #[track_caller]
 fn check_lanes(bytes: &Bytes, expected: &[i64], validity: Option<&Vec<u8>>) {
     let block = Block::open(bytes.clone()).unwrap();
-    let head = block.head();
+    let header = block.header();
     let mut buffer = LanesBuffer::new();
-    for (vector, entry) in head.vector_headers.iter().enumerate() {
-        let rows = head.rows_in(vector);
+    for (vector, entry) in header.vector_headers.iter().enumerate() {
+        let rows = header.rows_in_vector(vector);
         let lanes: Vec<u64> = match block.lanes(vector, &mut buffer).unwrap() {
             Lanes::U8(lanes) => lanes.map(Lane::extend).to_vec(),
             Lanes::U16(lanes) => lanes.map(Lane::extend).to_vec(),
@@ -69,11 +69,11 @@ fn check_lanes(bytes: &Bytes, expected: &[i64], validity: Option<&Vec<u8>>) {
         for (row, lane) in lanes[..rows].iter().enumerate() {
             let at = vector * VECTOR_ROWS + row;
             if is_valid(validity, at) {
-                assert_eq!(entry.base.wrapping_add(*lane as i64), expected[at], "row {at} of {:?}", head.encoding);
-                assert!(!head.null_is_zero || *lane != 0, "row {at} is not NULL");
+                assert_eq!(entry.base.wrapping_add(*lane as i64), expected[at], "row {at} of {:?}", header.encoding);
+                assert!(!header.null_is_zero || *lane != 0, "row {at} is not NULL");
                 let (min, max) = bounds.unwrap_or((expected[at], expected[at]));
                 bounds = Some((min.min(expected[at]), max.max(expected[at])));
-            } else if head.null_is_zero {
+            } else if header.null_is_zero {
                 assert_eq!(*lane, 0, "row {at} is NULL");
             }
         }
@@ -84,11 +84,10 @@ fn check_lanes(bytes: &Bytes, expected: &[i64], validity: Option<&Vec<u8>>) {
 fn check_floats(column: Column) {
     let (values, validity) = (column.floats(), column.validity());
     let valid = bitmap(validity.as_ref());
-    let keys = |values: Values<f64>| {
-        (0..values.values.len()).map(|row| values.get(row).map(double_to_key)).collect::<Vec<_>>()
-    };
+    let keys =
+        |values: Values<f64>| (0..values.values.len()).map(|row| values.get(row).map(f64_to_key)).collect::<Vec<_>>();
     let expected = |values: &[f64]| {
-        let value = |(row, value): (usize, &f64)| is_valid(validity.as_ref(), row).then(|| double_to_key(*value));
+        let value = |(row, value): (usize, &f64)| is_valid(validity.as_ref(), row).then(|| f64_to_key(*value));
         values.iter().enumerate().map(value).collect::<Vec<_>>()
     };
     let singles: Vec<f32> = values.iter().map(|value| *value as f32).collect();
@@ -97,16 +96,16 @@ fn check_floats(column: Column) {
         [(encode_f64(&values, valid).unwrap(), &values), (encode_f32(&singles, valid).unwrap(), &wide)]
     {
         let block = Block::open(bytes).unwrap();
-        assert!(keys(block.read::<f64>().unwrap()) == expected(values), "{column:?} as {:?}", block.head().kind);
+        assert!(keys(block.read::<f64>().unwrap()) == expected(values), "{column:?} as {:?}", block.header().kind);
         let (mut buffer, mut numbers) = (LanesBuffer::new(), [0.0; VECTOR_ROWS]);
         for (row, value) in values.iter().enumerate() {
             if row % VECTOR_ROWS == 0 {
                 block.floats(row / VECTOR_ROWS, &mut buffer, &mut numbers).unwrap();
             }
             if is_valid(validity.as_ref(), row) {
-                assert_eq!(double_to_key(numbers[row % VECTOR_ROWS]), double_to_key(*value), "row {row} of {column:?}");
+                assert_eq!(f64_to_key(numbers[row % VECTOR_ROWS]), f64_to_key(*value), "row {row} of {column:?}");
                 if row % 89 == 0 {
-                    assert_eq!(block.value::<f64>(row).unwrap().map(double_to_key), Some(double_to_key(*value)));
+                    assert_eq!(block.value::<f64>(row).unwrap().map(f64_to_key), Some(f64_to_key(*value)));
                 }
             }
         }
@@ -126,10 +125,10 @@ proptest! {
 fn floats_with_few_decimals_are_packed_by_their_digits() {
     let prices: Vec<f64> = numbers(1).take(65_536).map(|number| (number % 1_000_000) as f64 / 100.0).collect();
     let block = Block::open(encode_f64(&prices, None).unwrap()).unwrap();
-    assert!(block.head().decimal_exponents.is_some() && block.head().width <= 20, "{} bits", block.head().width);
+    assert!(block.header().decimal_exponents.is_some() && block.header().width <= 20, "{} bits", block.header().width);
     let singles: Vec<f32> = prices.iter().map(|price| (price / 8.0) as i32 as f32 / 4.0).collect();
     let block = Block::open(encode_f32(&singles, None).unwrap()).unwrap();
-    assert!(block.head().decimal_exponents.is_some() && block.head().width <= 20, "{} bits", block.head().width);
+    assert!(block.header().decimal_exponents.is_some() && block.header().width <= 20, "{} bits", block.header().width);
     assert_eq!(block.read::<f32>().unwrap().values, singles);
 }
 
@@ -196,9 +195,9 @@ fn patches_are_few_and_save_bytes() {
     let column = Column { shape: Shape::Outliers(8), nulls: Nulls::Few, rows: 65_536, seed: 1 };
     let validity = column.validity();
     let block = Block::open(encode_i64(&column.integers(), bitmap(validity.as_ref())).unwrap()).unwrap();
-    assert_eq!((block.head().encoding, block.head().lane), (Encoding::Packed, 32));
-    assert!(block.head().width <= 9, "{} bits", block.head().width);
-    assert!((1..1024).contains(&block.head().item_count), "{} patches", block.head().item_count);
+    assert_eq!((block.header().encoding, block.header().lane_bits), (Encoding::Packed, 32));
+    assert!(block.header().width <= 9, "{} bits", block.header().width);
+    assert!((1..1024).contains(&block.header().item_count), "{} patches", block.header().item_count);
 }
 
 #[test]
@@ -206,7 +205,7 @@ fn what_a_block_does_not_hold_is_refused() {
     assert_eq!(encode_i64(&vec![0; BLOCK_ROWS + 1], None), Err(Error::TooLarge("a block has at most 65,536 rows")));
     assert!(encode_i64(&[1; 9], Some(ValidityBitmap::new(&[1], 0))).is_err());
     let block = Block::open(encode_i64(&[1], None).unwrap()).unwrap();
-    assert_eq!(block.read::<i32>(), Err(Error::Kind));
+    assert_eq!(block.read::<i32>(), Err(Error::TypeMismatch));
 }
 
 fn check_text(words: &[Vec<u8>], column: Column) {
@@ -218,7 +217,7 @@ fn check_text(words: &[Vec<u8>], column: Column) {
         let expected = |row: usize| is_valid(validity.as_ref(), row).then_some(values[row]);
         let mut one = Vec::new();
         for row in 0..values.len() {
-            assert_eq!(all.get(row), expected(row), "row {row} of {:?}", block.head().encoding);
+            assert_eq!(all.get(row), expected(row), "row {row} of {:?}", block.header().encoding);
             if row % 61 == 0 {
                 one.clear();
                 assert_eq!(block.append_text(row, &mut one).unwrap().then_some(one.as_slice()), expected(row));
@@ -246,13 +245,13 @@ fn strings_are_compressed_where_that_pays() {
     let values: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     let plain = encode_text(&values, None, Compression::None).unwrap();
     let small = encode_text(&values, None, Compression::Symbols).unwrap();
-    assert_eq!(Block::open(small.clone()).unwrap().head().encoding, Encoding::CompressedHeap);
+    assert_eq!(Block::open(small.clone()).unwrap().header().encoding, Encoding::CompressedHeap);
     assert!(small.len() * 2 < plain.len(), "{} of {} bytes", small.len(), plain.len());
     let noise: Vec<Vec<u8>> = (0..2000).map(|row| numbers(row).take(30).map(|number| number as u8).collect()).collect();
     check_text(&noise, Column { shape: Shape::Random, nulls: Nulls::None, rows: 2000, seed: 1 });
     let values: Vec<&[u8]> = noise.iter().map(Vec::as_slice).collect();
     let block = Block::open(encode_text(&values, None, Compression::Symbols).unwrap()).unwrap();
-    assert_eq!(block.head().encoding, Encoding::Heap);
+    assert_eq!(block.header().encoding, Encoding::Heap);
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use fsst::Compressor;
 
-use crate::encode::statistics::bits_of;
-use crate::encode::write::{BodyWriter, bitmap_bytes, empty_header};
-use crate::format::lane_bits;
+use crate::block_header::lane_bits;
+use crate::encode::block_writer::{BodyWriter, bitmap_bytes, empty_header};
+use crate::encode::key_statistics::bits_of;
 use crate::kernels::{Kernels, Lane, Word};
-use crate::text::wide_prefix_key;
+use crate::text_condition::wide_prefix_key;
 use crate::{Encoding, Error, Mask, Result, VECTOR_ROWS, ValidityBitmap, ValueKind, VectorHeader, first_rows_mask};
 
 /// Maximum size of compressed strings, in percent of the original size.
@@ -52,23 +52,23 @@ pub(super) fn encode(
                 .map_or_else(|| first_rows_mask(values.len()), |bitmap| bitmap.mask(vector * VECTOR_ROWS, values.len()))
         })
         .collect();
-    let known = match validity {
+    let non_null = match validity {
         None => Cow::Borrowed(values),
         Some(bitmap) => {
             let value = |(row, value)| if bitmap.is_valid(row) { value } else { [].as_slice() };
             values.iter().copied().enumerate().map(value).collect()
         }
     };
-    let bytes: usize = known.iter().map(|value| value.len()).sum();
+    let bytes: usize = non_null.iter().map(|value| value.len()).sum();
     let compressor = (compression == Compression::Symbols && COMPRESSED_BYTES_MIN <= bytes)
-        .then(|| Compressor::train(&known.iter().copied().filter(|value| !value.is_empty()).collect()));
+        .then(|| Compressor::train(&non_null.iter().copied().filter(|value| !value.is_empty()).collect()));
     if let Some(compressor) = compressor {
-        let compressed = HeapLayout::compressed(&known, &compressor)?;
+        let compressed = HeapLayout::compressed(&non_null, &compressor)?;
         if compressed.length * 100 < bytes * COMPRESSED_PERCENT_MAX {
-            return Ok(write(&known, &masks, &compressed, Some(&compressor)));
+            return Ok(write(&non_null, &masks, &compressed, Some(&compressor)));
         }
     }
-    Ok(write(&known, &masks, &HeapLayout::plain(&known)?, None))
+    Ok(write(&non_null, &masks, &HeapLayout::plain(&non_null)?, None))
 }
 
 impl HeapLayout {
@@ -104,7 +104,7 @@ impl HeapLayout {
 }
 
 fn checked_end(at: usize) -> Result<u32> {
-    u32::try_from(at).map_err(|_| Error::TooLarge("strings of a vector have more than 4 GiB"))
+    u32::try_from(at).map_err(|_| Error::TooLarge("the strings of one vector exceed 4 GiB"))
 }
 
 fn write(values: &[&[u8]], masks: &[Mask], heap: &HeapLayout, compressor: Option<&Compressor>) -> Bytes {
@@ -128,39 +128,40 @@ fn write(values: &[&[u8]], masks: &[Mask], heap: &HeapLayout, compressor: Option
     let whole =
         bounds.into_iter().flatten().reduce(|(min, max), (least, greatest)| (min.min(least), max.max(greatest)));
     let (min, max) = whole.unwrap_or_default();
-    let mut head = empty_header(ValueKind::Text, 0, values.len(), nulls);
-    (head.min, head.max, head.vector_headers, head.has_bitmap) = (min, max, entries, nulls != 0);
-    head.encoding = if compressor.is_some() { Encoding::CompressedHeap } else { Encoding::Heap };
-    head.width = bits_of(heap.ends.iter().copied().max().unwrap_or_default().into());
-    head.lane = lane_bits(head.width);
+    let mut header = empty_header(ValueKind::Text, 0, values.len(), nulls);
+    (header.min, header.max, header.vector_headers, header.has_validity_bitmap) = (min, max, entries, nulls != 0);
+    header.encoding = if compressor.is_some() { Encoding::CompressedHeap } else { Encoding::Heap };
+    header.width = bits_of(heap.ends.iter().copied().max().unwrap_or_default().into());
+    header.lane_bits = lane_bits(header.width);
     let mut body = BodyWriter::new(values.len(), heap.length + heap.ends.len() * 5 + 4096);
-    if head.has_bitmap {
-        body.section(&bitmap_bytes(masks));
+    if header.has_validity_bitmap {
+        body.append_section(&bitmap_bytes(masks));
     }
-    let words = body.reserve_section(masks.len() * usize::from(head.width) * size_of::<Word>()).as_chunks_mut().0;
-    match head.lane {
-        8 => pack_ends::<u8>(heap, head.width, words),
-        16 => pack_ends::<u16>(heap, head.width, words),
-        _ => pack_ends::<u32>(heap, head.width, words),
+    let words =
+        body.append_zeroed_section(masks.len() * usize::from(header.width) * size_of::<Word>()).as_chunks_mut().0;
+    match header.lane_bits {
+        8 => pack_ends::<u8>(heap, header.width, words),
+        16 => pack_ends::<u16>(heap, header.width, words),
+        _ => pack_ends::<u32>(heap, header.width, words),
     }
     if let Some(compressor) = compressor {
         let symbols = compressor.symbol_table();
-        head.item_count = symbols.len();
+        header.item_count = symbols.len();
         let mut stored: Vec<u8> = symbols.iter().flat_map(|symbol| symbol.to_u64().to_le_bytes()).collect();
         stored.extend_from_slice(&compressor.symbol_lengths()[..symbols.len()]);
-        body.section(&stored);
+        body.append_section(&stored);
     }
     match &heap.compressed {
-        Some(bytes) => body.section(bytes),
-        None => body.concatenated_section(values.iter().copied()),
+        Some(bytes) => body.append_section(bytes),
+        None => body.append_concatenated_section(values.iter().copied()),
     }
-    body.finish(head)
+    body.finish(header)
 }
 
 /// Returns the 16-byte prefix keys of the least and the greatest string of a vector.
 fn prefix_bounds(values: &[&[u8]], mask: &Mask) -> Option<(i128, i128)> {
-    let known = values.iter().enumerate().filter(|(row, _)| is_set(mask, *row));
-    known.map(|(_, value)| wide_prefix_key(value)).fold(None, |bounds, key| {
+    let non_null = values.iter().enumerate().filter(|(row, _)| is_set(mask, *row));
+    non_null.map(|(_, value)| wide_prefix_key(value)).fold(None, |bounds, key| {
         Some(bounds.map_or((key, key), |(min, max): (i128, i128)| (min.min(key), max.max(key))))
     })
 }

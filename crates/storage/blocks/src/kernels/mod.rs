@@ -3,10 +3,10 @@
 //! This file is the safe interface: it returns [`Kernels`] only for instruction sets that the processor supports.
 //!
 //! In reading order:
-//! - `lane.rs`: the loops over lanes and the layout of packed vectors
-//! - `numbers.rs`: the loops over 64-bit integers
-//! - `bits.rs`: flags to bit masks
-//! - `variant.rs`: the macro that compiles all loops for an instruction set
+//! - `lane_kernels.rs`: the loops over lanes and the layout of packed vectors
+//! - `integer_arithmetic.rs`: the loops over 64-bit integers
+//! - `flags_to_mask.rs`: flags to bit masks
+//! - `instruction_sets.rs`: the macro that compiles all loops for an instruction set
 //! - `avx2.rs`, `avx512.rs`: comparisons written with intrinsics
 
 #![expect(unsafe_code, reason = "functions with target features may be called only on processors that have them")]
@@ -15,16 +15,16 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod bits;
-mod lane;
-mod numbers;
-mod variant;
+mod flags_to_mask;
+mod instruction_sets;
+mod integer_arithmetic;
+mod lane_kernels;
 
 use std::sync::OnceLock;
 
-pub use lane::{Lane, Word};
+pub use lane_kernels::{Lane, Word};
 
-pub use crate::float::DecimalEncoding;
+pub use crate::float_encoding::DecimalEncoding;
 use crate::{Mask, VECTOR_ROWS};
 
 /// An instruction set that the kernels are compiled for.
@@ -56,25 +56,25 @@ pub struct Kernels {
     u16: LaneKernels<u16>,
     u32: LaneKernels<u32>,
     u64: LaneKernels<u64>,
-    bounds: unsafe fn(&[i64]) -> (i64, i64),
-    changes: unsafe fn(&[i64]) -> usize,
-    decimals: unsafe fn(&[i64; VECTOR_ROWS], DecimalEncoding, &mut [f64; VECTOR_ROWS]),
-    digits: Digits,
-    digits_of_singles: Digits,
-    linear: unsafe fn(&[i64], i64, &[i64], i64, &mut [i64]),
-    shift: unsafe fn(&[i64], i64, i64, &mut [i64]),
+    min_max: unsafe fn(&[i64]) -> (i64, i64),
+    count_changes: unsafe fn(&[i64]) -> usize,
+    decode_decimals: unsafe fn(&[i64; VECTOR_ROWS], DecimalEncoding, &mut [f64; VECTOR_ROWS]),
+    encode_f64_decimals: EncodeDecimalsFn,
+    encode_f32_decimals: EncodeDecimalsFn,
+    linear_combination: unsafe fn(&[i64], i64, &[i64], i64, &mut [i64]),
+    scale_and_shift: unsafe fn(&[i64], i64, i64, &mut [i64]),
     product: unsafe fn(&[i64], &[i64], &mut [i64]),
-    sums_of_4: unsafe fn(&[i64], &[u32], &mut [i64; 4]),
-    sums_of_8: unsafe fn(&[i64], &[u32], &mut [i64; 8]),
+    add_to_4_sums: unsafe fn(&[i64], &[u32], &mut [i64; 4]),
+    add_to_8_sums: unsafe fn(&[i64], &[u32], &mut [i64; 8]),
 }
 
-type Digits = unsafe fn(&[i64; VECTOR_ROWS], DecimalEncoding, &mut [i64; VECTOR_ROWS]) -> Mask;
-type Unpack<T> = unsafe fn(&[Word], &mut [T; VECTOR_ROWS]);
+type EncodeDecimalsFn = unsafe fn(&[i64; VECTOR_ROWS], DecimalEncoding, &mut [i64; VECTOR_ROWS]) -> Mask;
+type UnpackFn<T> = unsafe fn(&[Word], &mut [T; VECTOR_ROWS]);
 
 /// Kernels for one lane type.
 pub struct LaneKernels<T: 'static> {
     /// Unpack functions by width.
-    unpack: &'static [Unpack<T>],
+    unpack: &'static [UnpackFn<T>],
     pack: unsafe fn(&[T; VECTOR_ROWS], usize, &mut [Word]),
     between: unsafe fn(&[T; VECTOR_ROWS], T, T) -> Mask,
     retain_between: unsafe fn(&[T; VECTOR_ROWS], T, T, &mut Mask),
@@ -88,15 +88,15 @@ impl Kernels {
     pub fn get() -> &'static Self {
         static BEST: OnceLock<&'static Kernels> = OnceLock::new();
         BEST.get_or_init(|| {
-            let asked = std::env::var("KILN_ISA").ok();
-            let named = asked.and_then(|name| Self::available().find(|kernels| kernels.isa.name() == name));
+            let requested = std::env::var("KILN_ISA").ok();
+            let named = requested.and_then(|name| Self::available().find(|kernels| kernels.isa.name() == name));
             named.or_else(|| Self::available().last()).expect("the baseline is always available")
         })
     }
 
     /// Iterates over the kernels that this processor supports, the best last.
     pub fn available() -> impl Iterator<Item = &'static Self> {
-        variant::ALL.iter().copied().filter(|kernels| is_supported(kernels.isa))
+        instruction_sets::ALL.iter().copied().filter(|kernels| is_supported(kernels.isa))
     }
 
     /// Returns the instruction set.
@@ -166,7 +166,7 @@ impl Kernels {
     pub fn min_max(&self, values: &[i64]) -> (i64, i64) {
         assert!(!values.is_empty(), "minimum and maximum of no values");
         // SAFETY: as in `unpack`.
-        unsafe { (self.bounds)(values) }
+        unsafe { (self.min_max)(values) }
     }
 
     /// Decodes decimal digits to numbers.
@@ -177,7 +177,7 @@ impl Kernels {
         numbers: &mut [f64; VECTOR_ROWS],
     ) {
         // SAFETY: as in `unpack`.
-        unsafe { (self.decimals)(digits, decimals, numbers) }
+        unsafe { (self.decode_decimals)(digits, decimals, numbers) }
     }
 
     /// Encodes numbers, given by their keys, as decimal digits; returns the mask of those that the digits restore
@@ -189,7 +189,7 @@ impl Kernels {
         are_single: bool,
         digits: &mut [i64; VECTOR_ROWS],
     ) -> Mask {
-        let kernel = if are_single { self.digits_of_singles } else { self.digits };
+        let kernel = if are_single { self.encode_f32_decimals } else { self.encode_f64_decimals };
         // SAFETY: as in `unpack`.
         unsafe { kernel(keys, decimals, digits) }
     }
@@ -197,13 +197,13 @@ impl Kernels {
     /// Computes `x * f + y * g` for each pair, wrapping around, up to the shortest slice.
     pub fn linear_combination(&self, x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
         // SAFETY: as in `unpack`.
-        unsafe { (self.linear)(x, f, y, g, out) }
+        unsafe { (self.linear_combination)(x, f, y, g, out) }
     }
 
     /// Computes `x * f + c` for each value, wrapping around.
     pub fn scale_and_shift(&self, x: &[i64], f: i64, c: i64, out: &mut [i64]) {
         // SAFETY: as in `unpack`.
-        unsafe { (self.shift)(x, f, c, out) }
+        unsafe { (self.scale_and_shift)(x, f, c, out) }
     }
 
     /// Computes `x * y` for each pair, wrapping around.
@@ -218,17 +218,17 @@ impl Kernels {
         if few_groups {
             let sums = sums.first_chunk_mut::<4>().expect("the array has 8 elements");
             // SAFETY: as in `unpack`.
-            unsafe { (self.sums_of_4)(values, groups, sums) }
+            unsafe { (self.add_to_4_sums)(values, groups, sums) }
         } else {
             // SAFETY: as in `unpack`.
-            unsafe { (self.sums_of_8)(values, groups, sums) }
+            unsafe { (self.add_to_8_sums)(values, groups, sums) }
         }
     }
 
     /// Returns the number of values that differ from their predecessor.
     pub fn count_changes(&self, values: &[i64]) -> usize {
         // SAFETY: as in `unpack`.
-        unsafe { (self.changes)(values) }
+        unsafe { (self.count_changes)(values) }
     }
 }
 

@@ -25,7 +25,7 @@ impl CatalogState {
     /// DEFAULT. Without it, dependants that are not themselves named fail with [`Error::Dependants`].
     pub fn drop_plan(&self, named: &[Oid], cascade: bool) -> Result<DropPlan> {
         let mut walk = DropTraversal {
-            named: named.iter().copied().collect(),
+            named_objects: named.iter().copied().collect(),
             cascade,
             state: self.clone(),
             plan: DropPlan::default(),
@@ -39,7 +39,7 @@ impl CatalogState {
 
 /// Depth-first traversal: dependants are dropped before the object that they depend on.
 struct DropTraversal {
-    named: HashSet<Oid>,
+    named_objects: HashSet<Oid>,
     cascade: bool,
     /// The state after the changes so far.
     state: CatalogState,
@@ -93,8 +93,10 @@ impl DropTraversal {
 
     fn is_named(&self, dependant: &Dependant) -> bool {
         match dependant {
-            Dependant::Constraint { table, .. } | Dependant::Default { table, .. } => self.named.contains(table),
-            other => other.oid().is_some_and(|oid| self.named.contains(&oid)),
+            Dependant::Constraint { table, .. } | Dependant::Default { table, .. } => {
+                self.named_objects.contains(table)
+            }
+            other => other.oid().is_some_and(|oid| self.named_objects.contains(&oid)),
         }
     }
 

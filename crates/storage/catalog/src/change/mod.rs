@@ -8,7 +8,7 @@ use types::Oid;
 use crate::dependants::refuse_dependants;
 use crate::{
     CatalogState, CompactedShards, Database, Dependant, Error, FlushedRows, ObjectKind, Result, Role, Sample, Schema,
-    Sequence, Table, TableRows, View, check,
+    Sequence, Table, TableRows, View, validation,
 };
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ pub enum Change {
     /// Replaces the sealed layer by shards, as the end of a flush.
     Flush {
         table: Oid,
-        settled: Arc<FlushedRows>,
+        flushed: Arc<FlushedRows>,
     },
     /// Gives an empty table the rows of another table, as of the present or an earlier state.
     CloneRows {
@@ -67,11 +67,11 @@ impl CatalogState {
         let mut next = self.clone();
         match change {
             Change::PutDatabase(database) => {
-                check::database(self, database)?;
+                validation::database(self, database)?;
                 next.definitions_mut().database = Arc::clone(database);
             }
             Change::PutSchema(schema) => {
-                check::schema(self, schema)?;
+                validation::schema(self, schema)?;
                 next.definitions_mut().put_schema(schema);
             }
             Change::DropSchema(oid) => {
@@ -83,16 +83,16 @@ impl CatalogState {
                 next.definitions_mut().remove_schema(schema);
             }
             Change::PutTable(table) => {
-                check::table(self, table)?;
+                validation::table(self, table)?;
                 if let Some(old) = self.table(table.oid) {
                     refuse_column_dependants(self, old, table)?;
                 }
                 next.put_table(table);
                 let were_indexed = self.table(table.oid).is_some_and(|old| old.row_indexes().eq(table.row_indexes()));
                 if !were_indexed && !self.rows(table.oid).is_empty() {
-                    next.set_rows(table.oid, self.rows(table.oid).reindex(table)?);
+                    next.set_rows(table.oid, self.rows(table.oid).rebuild_index_entries(table)?);
                 }
-                for sequence in self.sequences_going_with(table) {
+                for sequence in self.sequences_dropped_by(table) {
                     next.definitions_mut().remove_sequence(sequence);
                 }
             }
@@ -103,9 +103,9 @@ impl CatalogState {
                 self.owned_sequences(*oid).for_each(|sequence| next.definitions_mut().remove_sequence(sequence));
             }
             Change::PutView(view) => {
-                check::view(self, view)?;
+                validation::view(self, view)?;
                 next.definitions_mut().put_view(view);
-                check::references_to_view(&next, view)?;
+                validation::references_to_view(&next, view)?;
             }
             Change::DropView(oid) => {
                 let view = self.view(*oid).ok_or(Error::Missing { kind: ObjectKind::View, oid: *oid })?;
@@ -113,48 +113,48 @@ impl CatalogState {
                 next.definitions_mut().remove_view(view);
             }
             Change::PutSequence(sequence) => {
-                check::sequence(self, sequence)?;
+                validation::sequence(self, sequence)?;
                 next.definitions_mut().put_sequence(sequence);
             }
             Change::DropSequence(oid) => {
                 let sequence = self.sequence(*oid).ok_or(Error::Missing { kind: ObjectKind::Sequence, oid: *oid })?;
-                check::sequence_is_free(self, sequence)?;
+                validation::sequence_is_no_identity(self, sequence)?;
                 refuse_dependants(self, ObjectKind::Sequence, *oid, &sequence.name)?;
                 next.definitions_mut().remove_sequence(sequence);
             }
             Change::PutRole(role) => {
-                check::role(self, role)?;
+                validation::role(self, role)?;
                 next.definitions_mut().put_role(role);
-                check::superuser_remains(&next, &role.name)?;
+                validation::superuser_remains(&next, &role.name)?;
             }
             Change::DropRole(oid) => {
                 let role = self.role(*oid).ok_or(Error::Missing { kind: ObjectKind::Role, oid: *oid })?;
                 refuse_dependants(self, ObjectKind::Role, *oid, &role.name)?;
                 next.definitions_mut().remove_role(role);
-                check::superuser_remains(&next, &role.name)?;
+                validation::superuser_remains(&next, &role.name)?;
             }
             Change::AddShards { table, shards, sample } => {
                 let owner = self.table(*table).ok_or(Error::Missing { kind: ObjectKind::Table, oid: *table })?;
-                check::shards(owner, shards)?;
+                validation::shards(owner, shards)?;
                 let mut rows = TableRows::clone(self.rows(*table));
                 let committed = rows.committed_mut();
                 committed.shards = committed.shards.append(shards, sample.as_ref());
                 committed.counters.writes += 1;
                 next.set_rows(*table, rows);
             }
-            Change::RemoveAllRows { table } => next.set_rows(*table, self.find_rows(*table)?.empty_rows()),
+            Change::RemoveAllRows { table } => next.set_rows(*table, self.find_rows(*table)?.without_any_rows()),
             Change::SealFreshRows { table } => {
-                let sealed = self.find_rows(*table)?.seal();
+                let sealed = self.find_rows(*table)?.seal_active_layer();
                 next.set_rows(*table, sealed.ok_or(Error::RowsMoved { table: *table })?);
             }
-            Change::Flush { table, settled } => {
-                check::shards(self.find_table(*table)?, &settled.shards)?;
-                let rows = self.find_rows(*table)?.flush_sealed(settled);
+            Change::Flush { table, flushed } => {
+                validation::shards(self.find_table(*table)?, &flushed.shards)?;
+                let rows = self.find_rows(*table)?.flush_sealed(flushed);
                 next.set_rows(*table, rows.ok_or(Error::RowsMoved { table: *table })?);
             }
             Change::CloneRows { table, rows } => {
                 let owner = self.find_table(*table)?;
-                rows.shards.shards.iter().try_for_each(|shard| check::shards(owner, &[shard]))?;
+                rows.shards.shards.iter().try_for_each(|shard| validation::shards(owner, &[shard]))?;
                 if !self.rows(*table).is_empty() {
                     return Err(Error::RowsMoved { table: *table });
                 }
@@ -162,8 +162,8 @@ impl CatalogState {
                 next.record_shared_shards(*table);
             }
             Change::CompactShards { table, compacted } => {
-                check::shards(self.find_table(*table)?, &compacted.shards)?;
-                let rows = self.find_rows(*table)?.compact(compacted);
+                validation::shards(self.find_table(*table)?, &compacted.shards)?;
+                let rows = self.find_rows(*table)?.replace_compacted_shards(compacted);
                 next.set_rows(*table, rows.ok_or(Error::RowsMoved { table: *table })?);
             }
         }

@@ -9,15 +9,15 @@ use shards::{ColumnDef, Predicate, ShardMeta};
 use types::{ColumnId, ShardId};
 
 use self::prune_cache::PruneCache;
-use crate::summary::MergedStatistics;
+use crate::column_summary::MergedStatistics;
 use crate::{Column, ColumnSummary, DeleteBitmap, Sample};
 
-mod list;
 mod prune_cache;
+mod shard_list;
 mod shard_pack;
 
-pub use list::{ShardList, ShardSize};
 pub use prune_cache::PrunedShards;
+pub use shard_list::{ShardList, ShardSize};
 
 #[cfg(test)]
 mod tests;
@@ -46,7 +46,7 @@ pub struct TableShards {
 struct LazyStatistics {
     merged: OnceLock<Arc<MergedStatistics>>,
     /// Statistics of a prefix of the shards, with its length.
-    prefix: Option<(Arc<MergedStatistics>, usize)>,
+    prefix_statistics: Option<(Arc<MergedStatistics>, usize)>,
 }
 
 impl TableShards {
@@ -118,7 +118,7 @@ impl TableShards {
     }
 
     /// Marks rows of a shard as deleted.
-    pub(crate) fn delete(&mut self, shard: ShardId, rows: &RoaringBitmap) {
+    pub(crate) fn mark_deleted(&mut self, shard: ShardId, rows: &RoaringBitmap) {
         let deleted = Arc::make_mut(self.deleted.entry(shard).or_default());
         let before = deleted.positions.len();
         deleted.add(rows);
@@ -126,7 +126,7 @@ impl TableShards {
     }
 
     /// Returns the table without the shards; the statistics of the remaining ones are recomputed on first use.
-    pub(crate) fn without(&self, removed: &[ShardId]) -> Self {
+    pub(crate) fn without_shards(&self, removed: &[ShardId]) -> Self {
         let mut next = Self { statistics: Arc::default(), prune_cache: Arc::default(), ..self.clone() };
         for gone in next.shards.remove(removed) {
             next.rows -= gone.rows;
@@ -139,11 +139,11 @@ impl TableShards {
     }
 
     /// Returns only these shards, in the table's order.
-    pub(crate) fn select(&self, selected: &[ShardId]) -> Self {
+    pub(crate) fn only_shards(&self, selected: &[ShardId]) -> Self {
         let mut numbers: Vec<usize> = selected.iter().filter_map(|shard| self.shards.position(*shard)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let mut only = Self { shards: self.shards.select(&numbers), sample: self.sample.clone(), ..Self::default() };
+        let mut only = Self { shards: self.shards.only_at(&numbers), sample: self.sample.clone(), ..Self::default() };
         for shard in only.shards.sizes() {
             only.rows += shard.rows;
             only.bytes += shard.bytes;
@@ -165,10 +165,10 @@ impl TableShards {
         }
         if !shards.is_empty() {
             let made = self.statistics.merged.get().map(|merged| (Arc::clone(merged), self.shards.len()));
-            let start = made.or_else(|| self.statistics.prefix.clone());
+            let start = made.or_else(|| self.statistics.prefix_statistics.clone());
             // The packed shards have statistics of their own, which replace the prefix.
             let start = start.filter(|_| self.shards.packed_len() == next.shards.packed_len());
-            next.statistics = Arc::new(LazyStatistics { merged: OnceLock::new(), prefix: start });
+            next.statistics = Arc::new(LazyStatistics { merged: OnceLock::new(), prefix_statistics: start });
             next.prune_cache = Arc::default();
         }
         next
@@ -176,11 +176,11 @@ impl TableShards {
 
     fn statistics(&self) -> &MergedStatistics {
         self.statistics.merged.get_or_init(|| {
-            let (mut merged, done) = match &self.statistics.prefix {
+            let (mut merged, done) = match &self.statistics.prefix_statistics {
                 Some((merged, done)) => (MergedStatistics::clone(merged), *done),
                 None => (self.shards.packed_statistics().clone(), self.shards.packed_len()),
             };
-            self.shards.recent_from(done).for_each(|shard| merged.add(shard));
+            self.shards.unpacked_from(done).for_each(|shard| merged.add(shard));
             merged.finish();
             Arc::new(merged)
         })

@@ -12,9 +12,9 @@ use super::ShardList;
 pub type PrunedShards = Arc<[(usize, Arc<ShardMeta>)]>;
 
 /// Maximum number of cached results.
-const RESULTS_MAX: usize = 32;
+const CACHED_RESULTS_MAX: usize = 32;
 /// Maximum number of shards in all cached results.
-const SHARDS_MAX: usize = 16_384;
+const CACHED_SHARDS_MAX: usize = 16_384;
 /// Number of shards up to which pruning is too cheap to be cached.
 const UNCACHED_SHARDS_MAX: usize = 64;
 
@@ -59,14 +59,14 @@ impl PruneCache {
     }
 
     fn insert(&self, new: CachedResult) {
-        if SHARDS_MAX < new.shards.len() {
+        if CACHED_SHARDS_MAX < new.shards.len() {
             return;
         }
         let mut known = self.results.lock();
         known.push_front(new);
-        known.truncate(RESULTS_MAX);
+        known.truncate(CACHED_RESULTS_MAX);
         let count = |known: &VecDeque<CachedResult>| known.iter().map(|known| known.shards.len()).sum::<usize>();
-        while SHARDS_MAX < count(&known) {
+        while CACHED_SHARDS_MAX < count(&known) {
             known.pop_back();
         }
     }

@@ -52,7 +52,7 @@ impl KeyWriter {
 
     #[must_use]
     pub fn i64(self, value: i64) -> Self {
-        self.u64(value.cast_unsigned() ^ SIGN)
+        self.u64(value.cast_unsigned() ^ SIGN_BIT)
     }
 
     /// Appends a byte string of any length, escaped and terminated.
@@ -61,10 +61,10 @@ impl KeyWriter {
         for &byte in value {
             self.bytes.push(byte);
             if byte == 0 {
-                self.bytes.push(ESCAPED);
+                self.bytes.push(ESCAPED_ZERO);
             }
         }
-        self.bytes.extend([0, END]);
+        self.bytes.extend([0, BYTES_END]);
         self
     }
 
@@ -115,7 +115,7 @@ impl<'a> KeyReader<'a> {
     }
 
     pub fn i64(&mut self) -> Result<i64> {
-        Ok((self.u64()? ^ SIGN).cast_signed())
+        Ok((self.u64()? ^ SIGN_BIT).cast_signed())
     }
 
     pub fn bytes(&mut self) -> Result<Vec<u8>> {
@@ -127,8 +127,8 @@ impl<'a> KeyReader<'a> {
                 continue;
             }
             match self.take("the end of a byte string")? {
-                [END] => return Ok(value),
-                [ESCAPED] => value.push(0),
+                [BYTES_END] => return Ok(value),
+                [ESCAPED_ZERO] => value.push(0),
                 [_] => return Err(self.malformed("an escaped zero")),
             }
         }
@@ -164,6 +164,6 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-const SIGN: u64 = 1 << 63;
-const END: u8 = 0x00;
-const ESCAPED: u8 = 0xFF;
+const SIGN_BIT: u64 = 1 << 63;
+const BYTES_END: u8 = 0x00;
+const ESCAPED_ZERO: u8 = 0xFF;

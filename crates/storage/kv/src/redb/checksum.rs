@@ -48,5 +48,5 @@ pub(super) fn catch_damage<T>(step: impl FnOnce() -> Result<T, Source>) -> Resul
 
 /// Error for a damaged B-tree page; contains the text of `redb`'s panic.
 #[derive(Debug, thiserror::Error)]
-#[error("a B-tree page is damaged: {0}")]
+#[error("a B-tree page of the store file is damaged: {0}")]
 pub(crate) struct DamagedPage(pub(crate) String);

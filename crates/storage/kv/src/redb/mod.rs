@@ -86,7 +86,7 @@ fn open_file(path: &Path, role: FileRole, cache_bytes: usize) -> Result<RedbStor
     check_format(path, &database, role)?;
     // A server verifies all pages at its start: this detects a copy taken of a file in use and a disk that lost writes.
     if role == FileRole::WithWal && !checksum::catch_damage(|| Ok(database.check_integrity()?)).map_err(failed)? {
-        tracing::warn!(path = %path.display(), "the store file was not closed cleanly; its free pages were recomputed");
+        tracing::warn!(path = %path.display(), "the store file was not closed cleanly; its list of free pages was recomputed");
     }
     RedbStore::new(path, database, Some(lock), role)
 }
@@ -104,7 +104,7 @@ fn check_format(path: &Path, database: &Database, role: FileRole) -> Result<()> 
 
 /// Opens the store on a test backend that can inject failures.
 #[cfg(test)]
-fn open_on(backend: impl redb::StorageBackend, role: FileRole) -> Result<RedbStore> {
+fn open_on_backend(backend: impl redb::StorageBackend, role: FileRole) -> Result<RedbStore> {
     let path = Path::new("(test backend)");
     let database = database_builder(CACHE_BYTES)
         .create_with_backend(backend)
@@ -148,12 +148,12 @@ impl RedbStore {
     }
 
     /// Runs `change` in one durable transaction; any failure poisons the handle.
-    fn change(&self, change: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<()> {
+    fn commit_changes(&self, change: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<()> {
         let _writer = self.writer.lock();
         self.check_usable()?;
         commit(&self.database, change).map_err(|source| {
             self.poisoned.store(true, Ordering::Release);
-            tracing::error!(path = %self.path.display(), error = %source, "write failed; the store is now unusable");
+            tracing::error!(path = %self.path.display(), error = %source, "a write to the store file failed; later calls fail until restart");
             Error::Write { path: self.path.clone(), source }
         })
     }
@@ -165,7 +165,7 @@ impl TxKv for RedbStore {
         if batch.is_empty() {
             return self.check_usable();
         }
-        self.change(|transaction| {
+        self.commit_changes(|transaction| {
             for ops in batch.sorted_by_space().chunk_by(|left, right| left.space() == right.space()) {
                 let mut table = transaction.open_table(space_table(ops[0].space()))?;
                 for op in ops {
@@ -200,7 +200,7 @@ impl TxKv for RedbStore {
 
     fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()> {
         let range = KeyRange::prefix(prefix);
-        self.change(|transaction| {
+        self.commit_changes(|transaction| {
             let mut table = transaction.open_table(space_table(space))?;
             table.retain_in::<&[u8], _>(range.bounds(), |_, _| false)?;
             Ok(())

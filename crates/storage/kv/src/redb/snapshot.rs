@@ -10,7 +10,7 @@ use super::{RedbStore, space_table};
 use crate::error::Source;
 use crate::{Direction, Entries, Entry, Error, KeyRange, Result, Space};
 
-type Guard = AccessGuard<'static, &'static [u8]>;
+type EntryGuard = AccessGuard<'static, &'static [u8]>;
 
 /// A read-only snapshot of the trees.
 pub(crate) struct TreeSnapshot {
@@ -55,7 +55,7 @@ struct VerifiedEntries<I> {
     has_failed: bool,
 }
 
-impl<I: Iterator<Item = Result<(Guard, Guard), redb::StorageError>>> Iterator for VerifiedEntries<I> {
+impl<I: Iterator<Item = Result<(EntryGuard, EntryGuard), redb::StorageError>>> Iterator for VerifiedEntries<I> {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -61,10 +61,13 @@ fn every_failed_request_of_a_write_poisons_the_store() {
         disk.fail_after(request);
         assert!(matches!(store.write(one_put()), Err(Error::Write { .. })), "request {request}");
         assert!(store.is_poisoned());
-        assert!(matches!(store.get(Space::Meta, b"key"), Err(Error::Poisoned { .. })));
+        assert!(matches!(store.get(Space::StoreMetadata, b"key"), Err(Error::Poisoned { .. })));
         assert!(matches!(store.write(one_put()), Err(Error::Poisoned { .. })));
-        assert!(matches!(store.scan(Space::Meta, KeyRange::all(), Direction::Forward), Err(Error::Poisoned { .. })));
-        assert!(matches!(store.delete_prefix(Space::Meta, b""), Err(Error::Poisoned { .. })));
+        assert!(matches!(
+            store.scan(Space::StoreMetadata, KeyRange::all(), Direction::Forward),
+            Err(Error::Poisoned { .. })
+        ));
+        assert!(matches!(store.delete_prefix(Space::StoreMetadata, b""), Err(Error::Poisoned { .. })));
     }
 }
 
@@ -74,7 +77,7 @@ fn a_file_whose_making_was_cut_short_is_made_anew() {
     let path = folder.path().join("catalog.redb");
     std::fs::write(path_with_extension(&path, "partial"), b"half a header").unwrap();
     open(&path).unwrap().write(one_put()).unwrap();
-    assert_eq!(open(&path).unwrap().get(Space::Meta, b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    assert_eq!(open(&path).unwrap().get(Space::StoreMetadata, b"key").unwrap().as_deref(), Some(&b"value"[..]));
     assert!(!path_with_extension(&path, "partial").exists());
 }
 
@@ -123,7 +126,8 @@ fn make_unchecked(path: &Path, format: u64, entries: &[(Space, Vec<u8>, Vec<u8>)
 }
 
 fn entries() -> Vec<(Space, Vec<u8>, Vec<u8>)> {
-    let spaces = [Space::Meta, Space::Rows, Space::Rows, Space::Log, Space::Indexes];
+    let spaces =
+        [Space::StoreMetadata, Space::UnflushedRows, Space::UnflushedRows, Space::LogicalLog, Space::IndexEntries];
     (0..2_000_usize)
         .map(|number| {
             let value = format!("value {number}").repeat(number % 7).into_bytes();
@@ -173,7 +177,7 @@ fn a_file_of_an_older_version_is_upgraded_and_no_older_version_opens_it() {
         let store = open_file(&path, FileRole::WithWal, CACHE_BYTES).unwrap();
         let mark = store.has_wal().unwrap().then(|| store.wal_position().unwrap());
         drop(store);
-        let expected = with_wal::WalPosition { identity: 7, applied: 42 };
+        let expected = with_wal::WalPosition { store_identity: 7, last_applied: 42 };
         assert_eq!(mark, (format == with_wal::FORMAT_WITH_WAL_UNCHECKED).then_some(expected));
         // Trees behind a log cannot be opened as a standalone store.
         assert_eq!(open(&path).is_ok(), format == 1);
@@ -267,9 +271,9 @@ fn a_value_that_is_damaged_while_the_store_is_open_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.redb");
     let mut batch = Batch::new();
-    batch.put(Space::Rows, &b"good"[..], &b"a value that stays"[..]);
-    batch.put(Space::Rows, &b"kaputt"[..], &b"a value that changes"[..]);
-    batch.put(Space::Rows, &b"later"[..], &b"another that stays"[..]);
+    batch.put(Space::UnflushedRows, &b"good"[..], &b"a value that stays"[..]);
+    batch.put(Space::UnflushedRows, &b"kaputt"[..], &b"a value that changes"[..]);
+    batch.put(Space::UnflushedRows, &b"later"[..], &b"another that stays"[..]);
     open(&path).unwrap().write(batch).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     let needle = b"a value that changes";
@@ -280,10 +284,11 @@ fn a_value_that_is_damaged_while_the_store_is_open_is_an_error() {
     }
     std::fs::write(&path, bytes).unwrap();
     let store = open(&path).unwrap();
-    assert_eq!(store.get(Space::Rows, b"good").unwrap().as_deref(), Some(&b"a value that stays"[..]));
-    let error = store.get(Space::Rows, b"kaputt").unwrap_err();
-    assert!(matches!(error, Error::DamagedEntry { space: Space::Rows, .. }) && error.is_damage(), "{error}");
-    let found: Vec<Result<_>> = store.scan(Space::Rows, KeyRange::all(), Direction::Forward).unwrap().collect();
+    assert_eq!(store.get(Space::UnflushedRows, b"good").unwrap().as_deref(), Some(&b"a value that stays"[..]));
+    let error = store.get(Space::UnflushedRows, b"kaputt").unwrap_err();
+    assert!(matches!(error, Error::DamagedEntry { space: Space::UnflushedRows, .. }) && error.is_damage(), "{error}");
+    let found: Vec<Result<_>> =
+        store.scan(Space::UnflushedRows, KeyRange::all(), Direction::Forward).unwrap().collect();
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].is_ok() && matches!(found[1], Err(Error::DamagedEntry { .. })));
     // A checkpoint does not copy a damaged value.
@@ -292,11 +297,11 @@ fn a_value_that_is_damaged_while_the_store_is_open_is_an_error() {
 
 fn open_trees(disk: &CrashDisk) -> Result<RedbStore> {
     let [file] = disk.open_files();
-    open_on(file, FileRole::Standalone)
+    open_on_backend(file, FileRole::Standalone)
 }
 
 fn one_put() -> Batch {
     let mut batch = Batch::new();
-    batch.put(Space::Meta, &b"key"[..], &b"value"[..]);
+    batch.put(Space::StoreMetadata, &b"key"[..], &b"value"[..]);
     batch
 }

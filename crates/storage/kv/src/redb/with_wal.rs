@@ -21,9 +21,9 @@ pub(super) const FORMAT_WITH_WAL_UNCHECKED: u64 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WalPosition {
     /// Random identity of the store, which each frame of its log contains.
-    pub(crate) identity: u64,
+    pub(crate) store_identity: u64,
     /// Number of the last record in the trees; all before it are in the trees too.
-    pub(crate) applied: u64,
+    pub(crate) last_applied: u64,
 }
 
 /// Opens or creates the trees at `path` for a store with a log; `cache_bytes` is their page cache.
@@ -33,7 +33,7 @@ pub(crate) fn open_with_wal(path: &Path, cache_bytes: usize) -> Result<RedbStore
 
 #[cfg(test)]
 pub(crate) fn open_with_wal_on(backend: impl redb::StorageBackend) -> Result<RedbStore> {
-    let store = super::open_on(backend, FileRole::WithWal)?;
+    let store = super::open_on_backend(backend, FileRole::WithWal)?;
     if !store.has_wal()? {
         store.attach_wal()?;
     }
@@ -75,7 +75,7 @@ impl RedbStore {
         let (identity, applied) = (table.get("log")?, table.get("applied")?);
         Ok(identity
             .zip(applied)
-            .map(|(identity, applied)| WalPosition { identity: identity.value(), applied: applied.value() }))
+            .map(|(identity, applied)| WalPosition { store_identity: identity.value(), last_applied: applied.value() }))
     }
 
     /// Applies `changes`, those of all records up to `through`, in one durable transaction.

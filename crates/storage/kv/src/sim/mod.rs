@@ -19,11 +19,11 @@ mod tests;
 /// A simulated disk, which outlives crashes of the store on it. Clones share the disk.
 #[derive(Debug, Clone)]
 pub struct SimDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct DiskState {
     spaces: BTreeMap<Space, BTreeMap<Bytes, Bytes>>,
     random: SeededRandom,
     /// Durable content of a disk that acknowledges writes early: all writes but the last. `None` for an honest disk.
@@ -41,7 +41,7 @@ impl SimDisk {
     /// Creates an empty disk; `seed` decides whether writes in flight survive a crash.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let state = State {
+        let state = DiskState {
             spaces: BTreeMap::new(),
             random: SeededRandom::new(seed),
             durable_spaces: None,
@@ -108,7 +108,7 @@ pub struct SimStore {
 
 impl SimStore {
     /// Locks the disk; fails if this handle has crashed or is poisoned.
-    fn lock_usable(&self) -> Result<MutexGuard<'_, State>> {
+    fn lock_usable(&self) -> Result<MutexGuard<'_, DiskState>> {
         let state = self.disk.state.lock();
         if state.generation != self.generation || state.is_poisoned {
             Err(Error::Poisoned { path: path() })
@@ -126,7 +126,7 @@ impl SimStore {
                 if state.random.next_u64().is_multiple_of(2) {
                     change(&mut state.spaces);
                 }
-                let source = io::Error::other("injected failure").into();
+                let source = io::Error::other("write failure injected by the simulated disk").into();
                 return Err(Error::Write { path: path(), source });
             }
             Some(left) => *left -= 1,

@@ -40,12 +40,12 @@ fn a_failed_write_is_there_afterwards_for_some_seeds_and_not_for_others() {
         let store = disk.open().unwrap();
         disk.fail_after(0);
         let mut batch = Batch::new();
-        batch.put(Space::Meta, &b"key"[..], &b"value"[..]);
+        batch.put(Space::StoreMetadata, &b"key"[..], &b"value"[..]);
         assert!(matches!(store.write(batch), Err(Error::Write { .. })));
         assert!(store.is_poisoned());
-        assert!(matches!(store.get(Space::Meta, b"key"), Err(Error::Poisoned { .. })));
+        assert!(matches!(store.get(Space::StoreMetadata, b"key"), Err(Error::Poisoned { .. })));
         disk.crash();
-        disk.open().unwrap().get(Space::Meta, b"key").unwrap().is_some()
+        disk.open().unwrap().get(Space::StoreMetadata, b"key").unwrap().is_some()
     };
     let survivor_count = (0..20).filter(|&seed| survives(seed)).count();
     assert!((1..20).contains(&survivor_count), "{survivor_count} of 20 survived");

@@ -7,7 +7,7 @@ use std::vec;
 use bytes::Bytes;
 use imbl::OrdMap;
 
-use crate::record_log::Record;
+use crate::logical_log::Record;
 use crate::{Batch, Direction, KeyRange, Op, Space};
 
 /// Changed keys with their value, or `None` if deleted. A clone is a snapshot and costs one pointer.
@@ -47,10 +47,16 @@ impl Memtable {
     }
 
     /// Iterates over a snapshot of the changes in `range`.
-    pub(super) fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> Changes {
+    pub(super) fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> RangeChanges {
         let keys =
             if range.is_empty() { ChangeMap::new() } else { self.spaces.get(&space).cloned().unwrap_or_default() };
-        Changes { keys, remaining: range.clone(), direction, chunk: Vec::new().into_iter(), chunk_length: 1 }
+        RangeChanges {
+            change_map: keys,
+            remaining_range: range.clone(),
+            direction,
+            chunk: Vec::new().into_iter(),
+            chunk_length: 1,
+        }
     }
 
     /// Iterates over the spaces with their changes in key order.
@@ -62,9 +68,9 @@ impl Memtable {
 /// Iterator over the changes of a range. It looks changes up in chunks of growing length, so that reading a few is
 /// cheap.
 #[derive(Debug)]
-pub(super) struct Changes {
-    keys: ChangeMap,
-    remaining: KeyRange,
+pub(super) struct RangeChanges {
+    change_map: ChangeMap,
+    remaining_range: KeyRange,
     direction: Direction,
     chunk: vec::IntoIter<KeyChange>,
     chunk_length: usize,
@@ -73,26 +79,26 @@ pub(super) struct Changes {
 /// Maximum number of changes in one chunk.
 const CHUNK_LENGTH_MAX: usize = 256;
 
-impl Iterator for Changes {
+impl Iterator for RangeChanges {
     type Item = KeyChange;
 
     fn next(&mut self) -> Option<KeyChange> {
         if let Some(changed) = self.chunk.next() {
             return Some(changed);
         }
-        if self.remaining.is_empty() {
+        if self.remaining_range.is_empty() {
             return None;
         }
         let copied = |(key, value): (&Bytes, &Option<Bytes>)| (key.clone(), value.clone());
-        let range = self.keys.range::<_, [u8]>(self.remaining.bounds());
+        let range = self.change_map.range::<_, [u8]>(self.remaining_range.bounds());
         let piece: Vec<KeyChange> = match self.direction {
             Direction::Forward => range.take(self.chunk_length).map(copied).collect(),
             Direction::Reverse => range.rev().take(self.chunk_length).map(copied).collect(),
         };
         let last = piece.last()?.0.clone();
         match self.direction {
-            Direction::Forward => self.remaining.start = Bound::Excluded(last),
-            Direction::Reverse => self.remaining.end = Bound::Excluded(last),
+            Direction::Forward => self.remaining_range.start = Bound::Excluded(last),
+            Direction::Reverse => self.remaining_range.end = Bound::Excluded(last),
         }
         self.chunk_length = (self.chunk_length * 4).min(CHUNK_LENGTH_MAX);
         self.chunk = piece.into_iter();

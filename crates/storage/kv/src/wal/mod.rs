@@ -5,10 +5,10 @@
 //! full and the frozen memtable has been flushed.
 //!
 //! In reading order:
-//! - `files.rs`: the two log files, appends and recovery
-//! - `frame.rs`: framing of records in a log file
+//! - `log_files.rs`: the two log files, appends and recovery
+//! - `record_frame.rs`: framing of records in a log file
 //! - `memtable.rs`: changes in memory
-//! - `merge.rs`: merging of tree entries with the memtables for scans
+//! - `merged_scan.rs`: merging of tree entries with the memtables for scans
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,16 +26,16 @@ use crate::error::Source;
 use crate::redb as trees;
 use crate::{Batch, Direction, Entries, Error, KeyRange, Result, Space, TxKv};
 
-mod files;
-mod frame;
+mod log_files;
 mod memtable;
-mod merge;
+mod merged_scan;
+mod record_frame;
 #[cfg(test)]
 mod tests;
 
-use files::{LogMedium, RecoveredRecords, RecoveryError, Wal};
+use log_files::{LogMedium, RecoveredRecords, RecoveryError, Wal};
 pub(crate) use memtable::Memtable;
-use merge::{MergedChanges, MergedEntries};
+use merged_scan::{MergedChanges, MergedEntries};
 
 /// Default size of a log file, in bytes, at which the store switches to the other file.
 pub const FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -94,7 +94,7 @@ enum FlushMode {
 /// B-trees with a write-ahead log in front of them.
 #[derive(Debug)]
 pub struct WalStore {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// The log; its lock serializes writers.
     wal: Mutex<Wal>,
     /// Size at which the active log file is switched, in bytes.
@@ -105,11 +105,11 @@ pub struct WalStore {
 
 /// State that the store shares with its flush thread.
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     trees: trees::RedbStore,
-    layers: Mutex<Memtables>,
+    memtables: Mutex<Memtables>,
     /// Notified when a memtable is frozen or flushed, and when the store closes or is poisoned.
-    changed: Condvar,
+    state_changed: Condvar,
     poisoned: AtomicBool,
 }
 
@@ -131,9 +131,9 @@ struct FrozenMemtable {
 
 impl WalStore {
     fn open(trees: trees::RedbStore, media: [LogMedium; 2], file_bytes: u64, flush: FlushMode) -> Result<Self> {
-        let mark = trees.wal_position()?;
-        let (wal, RecoveredRecords { inactive: waiting, active }) = Wal::open(media, mark.identity, mark.applied)
-            .map_err(|error| {
+        let position = trees.wal_position()?;
+        let (wal, RecoveredRecords { inactive: waiting, active }) =
+            Wal::open(media, position.store_identity, position.last_applied).map_err(|error| {
                 let path = trees.path().to_owned();
                 match error {
                     RecoveryError::Io(source) => Error::Open { path, source: source.into() },
@@ -143,11 +143,11 @@ impl WalStore {
         let through = waiting.last().map(|record| record.number);
         let changes = Arc::new(Memtable::from_records(waiting));
         let frozen = through.map(|through| FrozenMemtable { changes, last_record: through });
-        let layers = Memtables { active: Memtable::from_records(active), frozen: frozen.clone(), is_closing: false };
-        let shared = Arc::new(Shared {
+        let memtables = Memtables { active: Memtable::from_records(active), frozen: frozen.clone(), is_closing: false };
+        let shared = Arc::new(SharedState {
             trees,
-            layers: Mutex::new(layers),
-            changed: Condvar::new(),
+            memtables: Mutex::new(memtables),
+            state_changed: Condvar::new(),
             poisoned: AtomicBool::new(false),
         });
         let flusher = match flush {
@@ -173,27 +173,27 @@ impl WalStore {
         if wal.active_bytes() < self.file_bytes {
             return Ok(());
         }
-        let mut layers = self.shared.layers.lock();
-        while layers.frozen.is_some()
+        let mut memtables = self.shared.memtables.lock();
+        while memtables.frozen.is_some()
             && self.file_bytes.saturating_mul(FILE_OVERSIZE_FACTOR) <= wal.active_bytes()
             && !self.is_poisoned()
         {
-            self.shared.changed.wait(&mut layers);
+            self.shared.state_changed.wait(&mut memtables);
         }
-        if layers.frozen.is_some() {
+        if memtables.frozen.is_some() {
             return Ok(());
         }
         let through = wal.switch_files(self.file_bytes).map_err(|source| self.shared.poison(source.into()))?;
-        let changes = Arc::new(std::mem::take(&mut layers.active));
+        let changes = Arc::new(std::mem::take(&mut memtables.active));
         let frozen = FrozenMemtable { changes, last_record: through };
-        layers.frozen = Some(frozen.clone());
-        drop(layers);
-        self.shared.changed.notify_all();
+        memtables.frozen = Some(frozen.clone());
+        drop(memtables);
+        self.shared.state_changed.notify_all();
         if self.flusher.is_none() { self.shared.flush(&frozen) } else { Ok(()) }
     }
 }
 
-impl Shared {
+impl SharedState {
     fn check_usable(&self) -> Result<()> {
         if self.is_poisoned() { Err(Error::Poisoned { path: self.trees.path().to_owned() }) } else { Ok(()) }
     }
@@ -204,21 +204,21 @@ impl Shared {
 
     fn poison(&self, source: Source) -> Error {
         let path = self.trees.path().to_owned();
-        tracing::error!(path = %path.display(), error = %source, "write failed; the store is now unusable");
+        tracing::error!(path = %path.display(), error = %source, "a write to the store file failed; later calls fail until restart");
         self.poisoned.store(true, Ordering::Release);
-        self.changed.notify_all();
+        self.state_changed.notify_all();
         Error::Write { path, source }
     }
 
     /// Flushes each frozen memtable until the store closes or a flush fails: body of the flush thread.
     fn run_flusher(&self) {
         loop {
-            let mut layers = self.layers.lock();
-            while layers.frozen.is_none() && !layers.is_closing {
-                self.changed.wait(&mut layers);
+            let mut memtables = self.memtables.lock();
+            while memtables.frozen.is_none() && !memtables.is_closing {
+                self.state_changed.wait(&mut memtables);
             }
-            let frozen = layers.frozen.clone().filter(|_| !layers.is_closing);
-            drop(layers);
+            let frozen = memtables.frozen.clone().filter(|_| !memtables.is_closing);
+            drop(memtables);
             // On close nothing is flushed: the log still has what the trees lack. A flush failure poisons the store, so
             // the next write reports it.
             let Some(frozen) = frozen else { return };
@@ -232,11 +232,11 @@ impl Shared {
     fn flush(&self, frozen: &FrozenMemtable) -> Result<()> {
         if let Err(source) = self.trees.apply(&frozen.changes, frozen.last_record) {
             // Under the lock that a writer holds from its look at the flag until it waits: none misses the wake-up.
-            let _layers = self.layers.lock();
+            let _layers = self.memtables.lock();
             return Err(self.poison(source));
         }
-        self.layers.lock().frozen = None;
-        self.changed.notify_all();
+        self.memtables.lock().frozen = None;
+        self.state_changed.notify_all();
         Ok(())
     }
 }
@@ -258,7 +258,7 @@ impl Memtables {
 impl TxKv for WalStore {
     fn write(&self, batch: Batch) -> Result<()> {
         batch.check_sizes()?;
-        if !frame::fits(&batch) {
+        if !record_frame::fits_in_frame(&batch) {
             return Err(Error::BatchTooLong { bytes: batch.encoded_bytes_max() });
         }
         let mut wal = self.wal.lock();
@@ -269,7 +269,7 @@ impl TxKv for WalStore {
         let appended = Failpoint::StoreWrite.check().and_then(|()| wal.append(&batch));
         appended.map_err(|source| self.shared.poison(source.into()))?;
         Failpoint::StoreWritten.pass();
-        self.shared.layers.lock().active.apply(batch);
+        self.shared.memtables.lock().active.apply(batch);
         self.rotate(&mut wal)
     }
 
@@ -279,10 +279,10 @@ impl TxKv for WalStore {
 
     fn multi_get(&self, space: Space, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         self.shared.check_usable()?;
-        let layers = self.shared.layers.lock();
-        let changed: Vec<Option<Option<Bytes>>> = keys.iter().map(|key| layers.get(space, key)).collect();
+        let memtables = self.shared.memtables.lock();
+        let changed: Vec<Option<Option<Bytes>>> = keys.iter().map(|key| memtables.get(space, key)).collect();
         let below = self.shared.trees.snapshot()?;
-        drop(layers);
+        drop(memtables);
         let value = |(key, changed): (&&[u8], Option<Option<Bytes>>)| match changed {
             Some(value) => Ok(value),
             None => below.get(space, key),
@@ -295,10 +295,10 @@ impl TxKv for WalStore {
         if range.is_empty() {
             return Ok(Box::new(std::iter::empty()));
         }
-        let layers = self.shared.layers.lock();
-        let changes = layers.range(space, &range, direction);
+        let memtables = self.shared.memtables.lock();
+        let changes = memtables.range(space, &range, direction);
         let below = self.shared.trees.snapshot()?;
-        drop(layers);
+        drop(memtables);
         Ok(Box::new(MergedEntries::new(below.scan(space, &range, direction)?, changes)))
     }
 
@@ -312,10 +312,10 @@ impl TxKv for WalStore {
 
     fn checkpoint(&self, path: &Path) -> Result<()> {
         self.shared.check_usable()?;
-        let layers = self.shared.layers.lock();
-        let changes = Space::ALL.map(|space| (space, layers.range(space, &KeyRange::all(), Direction::Forward)));
+        let memtables = self.shared.memtables.lock();
+        let changes = Space::ALL.map(|space| (space, memtables.range(space, &KeyRange::all(), Direction::Forward)));
         let below = self.shared.trees.snapshot()?;
-        drop(layers);
+        drop(memtables);
         trees::create_checkpoint(path, |copy| {
             for (space, changes) in changes {
                 let mut target = copy.open_table(trees::space_table(space))?;
@@ -336,8 +336,8 @@ impl TxKv for WalStore {
 
 impl Drop for WalStore {
     fn drop(&mut self) {
-        self.shared.layers.lock().is_closing = true;
-        self.shared.changed.notify_all();
+        self.shared.memtables.lock().is_closing = true;
+        self.shared.state_changed.notify_all();
         if let Some(flusher) = self.flusher.take() {
             // A failed flush has already been logged.
             drop(flusher.join());

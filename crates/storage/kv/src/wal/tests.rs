@@ -74,10 +74,13 @@ fn every_failed_request_poisons_the_store() {
         let failed = (0..12).find_map(|_| store.write(one_put("key")).err());
         assert!(matches!(failed, Some(Error::Write { .. })), "request {request}: {failed:?}");
         assert!(store.is_poisoned());
-        assert!(matches!(store.get(Space::Meta, b"key"), Err(Error::Poisoned { .. })));
+        assert!(matches!(store.get(Space::StoreMetadata, b"key"), Err(Error::Poisoned { .. })));
         assert!(matches!(store.write(one_put("key")), Err(Error::Poisoned { .. })));
-        assert!(matches!(store.scan(Space::Meta, KeyRange::all(), Direction::Forward), Err(Error::Poisoned { .. })));
-        assert!(matches!(store.delete_prefix(Space::Meta, b""), Err(Error::Poisoned { .. })));
+        assert!(matches!(
+            store.scan(Space::StoreMetadata, KeyRange::all(), Direction::Forward),
+            Err(Error::Poisoned { .. })
+        ));
+        assert!(matches!(store.delete_prefix(Space::StoreMetadata, b""), Err(Error::Poisoned { .. })));
     }
 }
 
@@ -106,8 +109,8 @@ fn a_log_that_lacks_a_durable_record_is_refused_and_a_torn_end_is_not() {
     }
     damage(at("key 2"));
     let store = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap();
-    assert_eq!(store.get(Space::Meta, b"key 1").unwrap().as_deref(), Some(&b"value"[..]));
-    assert_eq!(store.get(Space::Meta, b"key 2").unwrap(), None);
+    assert_eq!(store.get(Space::StoreMetadata, b"key 1").unwrap().as_deref(), Some(&b"value"[..]));
+    assert_eq!(store.get(Space::StoreMetadata, b"key 2").unwrap(), None);
 }
 
 #[test]
@@ -117,10 +120,12 @@ fn a_log_that_was_left_beside_another_store_is_not_read() {
     open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().write(one_put("key")).unwrap();
     std::fs::remove_file(&path).unwrap();
     let store = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap();
-    assert_eq!(store.get(Space::Meta, b"key").unwrap(), None);
+    assert_eq!(store.get(Space::StoreMetadata, b"key").unwrap(), None);
     store.write(one_put("other")).unwrap();
     drop(store);
-    assert!(open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().get(Space::Meta, b"other").unwrap().is_some());
+    assert!(
+        open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().get(Space::StoreMetadata, b"other").unwrap().is_some()
+    );
 }
 
 #[test]
@@ -129,7 +134,7 @@ fn a_store_from_before_the_log_gets_one_and_is_then_refused_without() {
     let path = folder.path().join("catalog.redb");
     crate::redb::open(&path).unwrap().write(one_put("old")).unwrap();
     assert!(!file_path(&path, 0).exists());
-    assert!(open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().get(Space::Meta, b"old").unwrap().is_some());
+    assert!(open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().get(Space::StoreMetadata, b"old").unwrap().is_some());
     assert!(matches!(crate::redb::open(&path), Err(Error::UnsupportedFormat { found: 4, supported: 3, .. })));
     std::fs::remove_file(file_path(&path, 1)).unwrap();
     let refused = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap_err();
@@ -149,20 +154,21 @@ fn the_trees_catch_up_beside_writers() {
             });
         }
         for _ in 0..50 {
-            let count = store.scan(Space::Meta, KeyRange::all(), Direction::Reverse).unwrap().count();
+            let count = store.scan(Space::StoreMetadata, KeyRange::all(), Direction::Reverse).unwrap().count();
             assert!(count <= 400);
         }
     });
-    let keys = |store: &WalStore| store.scan(Space::Meta, KeyRange::all(), Direction::Forward).unwrap().count();
+    let keys =
+        |store: &WalStore| store.scan(Space::StoreMetadata, KeyRange::all(), Direction::Forward).unwrap().count();
     assert_eq!(keys(&store), 400);
-    assert!(0 < store.shared.trees.wal_position().unwrap().applied);
+    assert!(0 < store.shared.trees.wal_position().unwrap().last_applied);
     drop(store);
     assert_eq!(keys(&open(&path, SMALL_BYTES, trees::CACHE_BYTES).unwrap()), 400);
 }
 
 fn one_put(key: &str) -> Batch {
     let mut batch = Batch::new();
-    batch.put(Space::Meta, key.as_bytes().to_vec(), &b"value"[..]);
+    batch.put(Space::StoreMetadata, key.as_bytes().to_vec(), &b"value"[..]);
     batch
 }
 
@@ -171,14 +177,14 @@ fn a_batch_that_no_frame_holds_is_refused_and_does_no_harm() {
     let disk = Disk { disk: CrashDisk::new(0), file_bytes: FILE_BYTES };
     let store = disk.open_store().unwrap();
     assert!(matches!(store.write(longest_values(64)), Err(Error::BatchTooLong { .. })));
-    assert!(!store.is_poisoned() && store.get(Space::Meta, &[0]).unwrap().is_none());
+    assert!(!store.is_poisoned() && store.get(Space::StoreMetadata, &[0]).unwrap().is_none());
 }
 
 fn longest_values(count: u8) -> Batch {
     let value = Bytes::from(vec![0; crate::VALUE_BYTES_MAX]);
     let mut batch = Batch::new();
     for key in 0..count {
-        batch.put(Space::Meta, vec![key], value.clone());
+        batch.put(Space::StoreMetadata, vec![key], value.clone());
     }
     batch
 }

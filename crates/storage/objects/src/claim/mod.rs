@@ -36,12 +36,12 @@ struct ClaimRecord {
     /// Format version.
     format: u32,
     /// The instance that owns the prefix.
-    #[serde(with = "as_text")]
+    #[serde(with = "uuid_as_text")]
     instance: Uuid,
     /// Number of the instance's starts on this prefix.
     epoch: u64,
     /// Random id of this write of the record: a writer recognizes its own write after a lost response.
-    #[serde(with = "as_text")]
+    #[serde(with = "uuid_as_text")]
     token: Uuid,
     /// Host and folder of the instance, for error messages.
     about: String,
@@ -84,7 +84,7 @@ impl StorageClaim {
             storage: objects.url().to_owned(),
             instance,
             epoch: 0,
-            now: "other processes of the same instance kept claiming it concurrently".to_owned(),
+            reason: "other processes of the same instance kept claiming it concurrently".to_owned(),
         })
     }
 
@@ -114,12 +114,12 @@ impl StorageClaim {
         self.objects.delete(CLAIM_NAME).await
     }
 
-    fn lost_error(&self, now: String) -> Error {
+    fn lost_error(&self, reason: String) -> Error {
         Error::ClaimLost {
             storage: self.objects.url().to_owned(),
             instance: self.record.instance,
             epoch: self.record.epoch,
-            now,
+            reason,
         }
     }
 }
@@ -152,7 +152,7 @@ fn claimed_error(objects: &Objects, record: &ClaimRecord) -> Error {
 }
 
 /// Serialization of ids as hyphenated text.
-mod as_text {
+mod uuid_as_text {
     use serde::{Deserialize, Deserializer, Serializer, de};
     use uuid::Uuid;
 

@@ -38,27 +38,26 @@ impl BufferPool {
             fill(&mut bytes)?;
             return Ok(Bytes::from(bytes));
         }
-        let mut buffer =
-            PooledBuffer { bytes: self.take(length.next_power_of_two()), length, buffers: Arc::clone(self) };
+        let mut buffer = PooledBuffer { bytes: self.take(length.next_power_of_two()), length, pool: Arc::clone(self) };
         fill(&mut buffer.bytes[..length])?;
         Ok(Bytes::from_owner(buffer))
     }
 
     fn take(&self, length: usize) -> Vec<u8> {
-        let mut kept = self.free.lock();
-        let known = kept.by_length.get_mut(&length).and_then(Vec::pop);
-        if known.is_some() {
-            kept.bytes -= length;
+        let mut free = self.free.lock();
+        let reused = free.by_length.get_mut(&length).and_then(Vec::pop);
+        if reused.is_some() {
+            free.bytes -= length;
         }
-        drop(kept);
-        known.unwrap_or_else(|| vec![0; length])
+        drop(free);
+        reused.unwrap_or_else(|| vec![0; length])
     }
 
     fn put(&self, bytes: Vec<u8>) {
-        let mut kept = self.free.lock();
-        if kept.bytes + bytes.len() <= POOL_BYTES_MAX {
-            kept.bytes += bytes.len();
-            kept.by_length.entry(bytes.len()).or_default().push(bytes);
+        let mut free = self.free.lock();
+        if free.bytes + bytes.len() <= POOL_BYTES_MAX {
+            free.bytes += bytes.len();
+            free.by_length.entry(bytes.len()).or_default().push(bytes);
         }
     }
 }
@@ -69,7 +68,7 @@ struct PooledBuffer {
     bytes: Vec<u8>,
     /// Number of bytes in use.
     length: usize,
-    buffers: Arc<BufferPool>,
+    pool: Arc<BufferPool>,
 }
 
 impl AsRef<[u8]> for PooledBuffer {
@@ -80,7 +79,7 @@ impl AsRef<[u8]> for PooledBuffer {
 
 impl Drop for PooledBuffer {
     fn drop(&mut self) {
-        self.buffers.put(std::mem::take(&mut self.bytes));
+        self.pool.put(std::mem::take(&mut self.bytes));
     }
 }
 

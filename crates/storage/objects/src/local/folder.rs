@@ -19,7 +19,7 @@ use types::{Clock, DiskReserve, Failpoint};
 
 use super::buffer_pool::BufferPool;
 use super::local_error;
-use super::workspace::{TemporaryFile, WORKSPACE_NAME, Workspace};
+use super::temporary_files::{TEMPORARY_FOLDER_NAME, TemporaryFile, TemporaryFolder};
 
 /// A folder whose files are objects.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Folder {
     root: PathBuf,
     clock: Arc<dyn Clock>,
     /// Folder for temporary files, created by the first write.
-    workspace: Mutex<Option<Arc<Workspace>>>,
+    temporary_folder: Mutex<Option<Arc<TemporaryFolder>>>,
     /// Folders below the root whose directory entries have been synced.
     synced_folders: Mutex<HashSet<PathBuf>>,
     /// Last modification time given to a file, in nanoseconds since 1970; each time is given only once.
@@ -41,11 +41,11 @@ pub(super) struct Folder {
 impl Folder {
     pub(super) fn new(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<DiskReserve>) -> Result<Self> {
         let root = std::path::absolute(root).map_err(|source| local_error(source.into()))?;
-        let (workspace, durable) = (Mutex::default(), Mutex::default());
+        let (temporary_folder, durable) = (Mutex::default(), Mutex::default());
         Ok(Self {
             root,
             clock,
-            workspace,
+            temporary_folder,
             synced_folders: durable,
             last_mtime_ns: AtomicU64::new(0),
             reserve,
@@ -72,18 +72,22 @@ impl Folder {
         &self.root
     }
 
-    /// Removes temporary files of dead writers. Failures are only logged: a process with read access cannot and need
+    /// Removes temporary files that ended processes left. Failures are only logged: a process with read access cannot and need
     /// not do it.
-    pub(super) fn sweep(&self) {
-        if let Err(error) = Workspace::sweep(&self.root) {
-            tracing::debug!(root = %self.root.display(), %error, "could not remove temporary files of dead writers");
+    pub(super) fn remove_leftover_files(&self) {
+        if let Err(error) = TemporaryFolder::remove_leftover_files(&self.root) {
+            tracing::debug!(
+                root = %self.root.display(),
+                %error,
+                "could not remove the temporary files that ended processes left; they keep occupying disk space"
+            );
         }
     }
 
     /// Creates an empty temporary file for [`Self::publish`].
     pub(super) fn create_temporary(&self) -> Result<TemporaryFile> {
-        let workspace = self.workspace()?;
-        workspace.create_temporary().map_err(|source| local_error(source.into()))
+        let temporary_folder = self.temporary_folder()?;
+        temporary_folder.create_temporary().map_err(|source| local_error(source.into()))
     }
 
     /// Makes `file` the object at `location`, durably, if the conditions of `mode` hold.
@@ -95,7 +99,7 @@ impl Folder {
         self.check_inside(parent, location)?;
         file.file.sync_all().map_err(io_failed)?;
         Failpoint::ObjectWritten.check().map_err(io_failed)?;
-        let workspace = self.workspace()?;
+        let temporary_folder = self.temporary_folder()?;
         match mode {
             PutMode::Create => {
                 self.set_unique_mtime(&file, 0).map_err(io_failed)?;
@@ -108,7 +112,7 @@ impl Folder {
             }
             PutMode::Overwrite | PutMode::Update(_) => {
                 // The lock keeps two writers from both seeing the same version and both replacing it.
-                let _names = workspace.lock_renames().map_err(io_failed)?;
+                let _names = temporary_folder.lock_renames().map_err(io_failed)?;
                 let present = match fs::symlink_metadata(&target) {
                     Ok(present) => Some(present),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -152,8 +156,8 @@ impl Folder {
         }
         self.check_inside(parent, location)?;
         {
-            let workspace = self.workspace()?;
-            let _names = workspace.lock_renames().map_err(gone_or_failed)?;
+            let temporary_folder = self.temporary_folder()?;
+            let _names = temporary_folder.lock_renames().map_err(gone_or_failed)?;
             fs::remove_file(&path).map_err(gone_or_failed)?;
         }
         Failpoint::ObjectDeleted.pass();
@@ -187,7 +191,7 @@ impl Folder {
         for entry in entries {
             let entry = entry.map_err(io_failed)?;
             let name = entry.file_name();
-            if prefix.is_root() && name == WORKSPACE_NAME {
+            if prefix.is_root() && name == TEMPORARY_FOLDER_NAME {
                 continue;
             }
             // Files whose names are no valid object names were not written by this store.
@@ -206,16 +210,16 @@ impl Folder {
         Ok(found)
     }
 
-    /// Returns the writer's workspace; creates it on first use.
-    fn workspace(&self) -> Result<Arc<Workspace>> {
-        let mut workspace = self.workspace.lock();
-        if let Some(workspace) = &*workspace {
-            return Ok(Arc::clone(workspace));
+    /// Returns the writer's folder for temporary files; creates it on first use.
+    fn temporary_folder(&self) -> Result<Arc<TemporaryFolder>> {
+        let mut temporary_folder = self.temporary_folder.lock();
+        if let Some(temporary_folder) = &*temporary_folder {
+            return Ok(Arc::clone(temporary_folder));
         }
         let io_failed = |source: io::Error| step_error("create a folder for temporary files in", &self.root, &source);
         self.make_folder(&self.root).map_err(io_failed)?;
-        let made = Arc::new(Workspace::create(&self.root).map_err(io_failed)?);
-        Ok(Arc::clone(workspace.insert(made)))
+        let made = Arc::new(TemporaryFolder::create(&self.root).map_err(io_failed)?);
+        Ok(Arc::clone(temporary_folder.insert(made)))
     }
 
     /// Returns the path of an object's file; rejects names that lead out of the folder or into `.kiln`.
@@ -232,7 +236,7 @@ impl Folder {
             if part.is_empty() || part == "." || part == ".." || part.contains(['\0', '\\']) {
                 return Err(name_error(prefix, "a part of it is not a valid file name"));
             }
-            if index == 0 && part == WORKSPACE_NAME {
+            if index == 0 && part == TEMPORARY_FOLDER_NAME {
                 return Err(name_error(prefix, "names below .kiln are reserved"));
             }
             path.push(part);

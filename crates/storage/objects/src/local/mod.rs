@@ -5,9 +5,9 @@
 //!
 //! In reading order:
 //! - `folder.rs`: the blocking file operations
-//! - `workspace.rs`: temporary files and the lock for renames
+//! - `temporary_files.rs`: temporary files and the lock for renames
 //! - `multipart.rs`: multipart uploads
-//! - `disk.rs`: free space of the folder's disk
+//! - `disk_space.rs`: free space of the folder's disk
 //! - `buffer_pool.rs`: recycled read buffers
 
 use std::fmt;
@@ -27,19 +27,19 @@ use object_store::{
 use types::{Clock, DiskReserve};
 
 mod buffer_pool;
-mod disk;
+mod disk_space;
 mod folder;
 mod multipart;
+mod temporary_files;
 #[cfg(test)]
 mod tests;
-mod workspace;
 
-pub use disk::FolderDisk;
+pub use disk_space::FolderDisk;
 use folder::Folder;
 use multipart::LocalMultipart;
 
 /// Name of this store in errors.
-pub(crate) const STORE: &str = "local folder";
+pub(crate) const STORE_NAME: &str = "local folder";
 
 /// Size of the chunks in which a body is read, in bytes.
 const CHUNK_BYTES: u64 = 1024 * 1024;
@@ -54,7 +54,7 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// Opens the store in the folder `root`, which need not exist. Removes temporary files left by dead writers.
+    /// Opens the store in the folder `root`, which need not exist. Removes temporary files left by ended processes.
     pub fn new(root: &FilePath, clock: Arc<dyn Clock>) -> Result<Self> {
         Self::with_reserve(root, clock, None)
     }
@@ -62,7 +62,7 @@ impl LocalStore {
     /// Opens the store like [`Self::new`]; writes leave `reserve` free on the disk.
     pub fn with_reserve(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<DiskReserve>) -> Result<Self> {
         let folder = Folder::new(root, clock, reserve)?;
-        folder.sweep();
+        folder.remove_leftover_files();
         Ok(Self { folder: Arc::new(folder) })
     }
 }
@@ -178,7 +178,7 @@ impl ObjectStore for LocalStore {
 
 impl fmt::Display for LocalStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{STORE} {}", self.folder.root().display())
+        write!(f, "{STORE_NAME} {}", self.folder.root().display())
     }
 }
 
@@ -192,7 +192,7 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 fn local_error(source: Box<dyn std::error::Error + Send + Sync>) -> Error {
-    Error::Generic { store: STORE, source }
+    Error::Generic { store: STORE_NAME, source }
 }
 
 fn unsupported_error(what: &str) -> Error {

@@ -9,7 +9,7 @@ use object_store::path::Path;
 use object_store::{MultipartUpload, PutMode, PutPayload, PutResult, Result, UploadPart};
 
 use super::folder::Folder;
-use super::workspace::TemporaryFile;
+use super::temporary_files::TemporaryFile;
 use super::{local_error, run_blocking};
 
 /// A multipart upload in progress.
@@ -32,7 +32,7 @@ impl LocalMultipart {
 #[async_trait]
 impl MultipartUpload for LocalMultipart {
     fn put_part(&mut self, part: PutPayload) -> UploadPart {
-        let Some(file) = self.file.clone() else { return ended_error().boxed() };
+        let Some(file) = self.file.clone() else { return upload_closed_error().boxed() };
         let (folder, mut offset) = (Arc::clone(&self.folder), self.next_offset);
         self.next_offset += part.content_length() as u64;
         async move {
@@ -50,7 +50,7 @@ impl MultipartUpload for LocalMultipart {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        let Some(file) = self.file.take().and_then(Arc::into_inner) else { return ended_error().await };
+        let Some(file) = self.file.take().and_then(Arc::into_inner) else { return upload_closed_error().await };
         let (location, expected) = (self.location.clone(), self.next_offset);
         run_blocking(&self.folder, move |folder| {
             let found = file.file.metadata().map_err(|source| local_error(source.into()))?.len();
@@ -69,6 +69,6 @@ impl MultipartUpload for LocalMultipart {
 }
 
 /// Fails because the upload cannot be used any more.
-async fn ended_error<T>() -> Result<T> {
+async fn upload_closed_error<T>() -> Result<T> {
     Err(local_error("the upload was completed or aborted, or a part of it is still in flight".into()))
 }

@@ -14,9 +14,9 @@ use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
 use types::{Clock, Random};
 
-use crate::fault::{FaultStore, RequestLatency};
+use crate::fault_injection::{FaultStore, RequestLatency};
 use crate::retry::retry_transient;
-use crate::{Error, ObjectWriter, Result, open};
+use crate::{Error, ObjectWriter, Result, open_by_url};
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -75,7 +75,7 @@ impl Objects {
     ) -> Result<Self> {
         let variables =
             std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-        let (store, prefix) = open::open_storage(url, variables, &clock, reserve_bytes)?;
+        let (store, prefix) = open_by_url::open_storage(url, variables, &clock, reserve_bytes)?;
         Ok(Self::new(store, prefix, url, clock, random))
     }
 
@@ -86,7 +86,7 @@ impl Objects {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Result<Self> {
-        let (store, prefix) = open::open_storage(url, variables, &clock, 0)?;
+        let (store, prefix) = open_by_url::open_storage(url, variables, &clock, 0)?;
         Ok(Self::new(store, prefix, url, clock, random))
     }
 

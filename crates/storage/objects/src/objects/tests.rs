@@ -95,7 +95,7 @@ async fn work(objects: &Objects) -> Result<()> {
 #[tokio::test]
 async fn a_storage_that_stays_away_is_given_up() {
     let (store, objects) = faulty(0);
-    store.fail_one_in(1, &[Fault::ErrorBefore]);
+    store.fail_one_in(1, &[Fault::ErrorBeforeEffect]);
     assert!(matches!(objects.get("a").await, Err(Error::Request { operation: "read", .. })));
     assert_eq!(store.request_count(), 5);
 }
@@ -111,7 +111,7 @@ async fn a_final_answer_is_not_asked_for_twice() {
 async fn a_body_that_is_always_cut_short_is_an_error() {
     let (store, objects) = faulty(0);
     objects.put("a", Bytes::from("abc")).await.unwrap();
-    store.fail_one_in(1, &[Fault::Truncate]);
+    store.fail_one_in(1, &[Fault::TruncatedBody]);
     assert!(matches!(objects.get("a").await, Err(Error::Truncated { expected: 3, .. })));
     assert!(matches!(objects.get_range("a", 1..3).await, Err(Error::Truncated { expected: 2, .. })));
     assert!(matches!(objects.get_ranges("a", &[0..1, 0..3]).await, Err(Error::Truncated { expected: 3, .. })));

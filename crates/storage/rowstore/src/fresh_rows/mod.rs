@@ -107,7 +107,7 @@ impl FreshRows {
 
     /// Returns fresh rows without any row, in a new generation.
     #[must_use]
-    pub fn empty_successor(&self) -> Self {
+    pub fn emptied_in_next_generation(&self) -> Self {
         Self { generation: self.generation + 1, ..Self::default() }
     }
 }

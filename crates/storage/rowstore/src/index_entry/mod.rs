@@ -10,7 +10,8 @@ use types::RowId;
 #[cfg(test)]
 mod tests;
 
-/// Index entry: the key (see `key.rs`) followed by the row's id in big-endian. Entries sort by key, then by row id.
+/// Index entry: the key (see `key_encoding.rs`) followed by the row's id in big-endian. Entries sort by key, then by row
+/// id.
 ///
 /// Most entries are short and stored inline: they are compared and copied without a pointer or a reference count.
 #[derive(Clone)]

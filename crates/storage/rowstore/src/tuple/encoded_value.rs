@@ -3,17 +3,17 @@
 use crate::value::List;
 use crate::{Error, Result, Value};
 
-const NULL: u8 = 0;
-const FALSE: u8 = 1;
-const TRUE: u8 = 2;
-const INT: u8 = 3;
-const DECIMAL: u8 = 4;
-const FLOAT4: u8 = 5;
-const FLOAT8: u8 = 6;
-const TEXT: u8 = 7;
-const BYTES: u8 = 8;
-const INTERVAL: u8 = 9;
-const LIST: u8 = 10;
+const NULL_TAG: u8 = 0;
+const FALSE_TAG: u8 = 1;
+const TRUE_TAG: u8 = 2;
+const INT_TAG: u8 = 3;
+const DECIMAL_TAG: u8 = 4;
+const FLOAT4_TAG: u8 = 5;
+const FLOAT8_TAG: u8 = 6;
+const TEXT_TAG: u8 = 7;
+const BYTES_TAG: u8 = 8;
+const INTERVAL_TAG: u8 = 9;
+const LIST_TAG: u8 = 10;
 
 /// Maximum nesting depth of lists: the maximum number of dimensions of PostgreSQL's arrays.
 const DEPTH_MAX: usize = 6;
@@ -26,45 +26,45 @@ pub(super) fn encode(value: Value<'_>, out: &mut Vec<u8>) -> Result<u8> {
 
 fn encode_at_depth(value: Value<'_>, out: &mut Vec<u8>, depth: usize) -> Result<u8> {
     Ok(match value {
-        Value::Null => NULL,
-        Value::Bool(false) => FALSE,
-        Value::Bool(true) => TRUE,
+        Value::Null => NULL_TAG,
+        Value::Bool(false) => FALSE_TAG,
+        Value::Bool(true) => TRUE_TAG,
         Value::Int(value) => {
             put_int(value, out);
-            INT
+            INT_TAG
         }
         Value::Decimal(value) => {
             match i64::try_from(value) {
                 Ok(small) => put_int(small, out),
                 Err(_) => out.extend_from_slice(&value.to_le_bytes()),
             }
-            DECIMAL
+            DECIMAL_TAG
         }
         Value::Float4(value) => {
             out.extend_from_slice(&value.to_le_bytes());
-            FLOAT4
+            FLOAT4_TAG
         }
         Value::Float8(value) => {
             out.extend_from_slice(&value.to_le_bytes());
-            FLOAT8
+            FLOAT8_TAG
         }
         Value::Text(text) => {
             out.extend_from_slice(text.as_bytes());
-            TEXT
+            TEXT_TAG
         }
         Value::Bytes(bytes) => {
             out.extend_from_slice(bytes);
-            BYTES
+            BYTES_TAG
         }
         Value::Interval { months, days, nanos } => {
             out.extend_from_slice(&months.to_le_bytes());
             out.extend_from_slice(&days.to_le_bytes());
             out.extend_from_slice(&nanos.to_le_bytes());
-            INTERVAL
+            INTERVAL_TAG
         }
         Value::List(list) => {
             put_list(list, out, depth)?;
-            LIST
+            LIST_TAG
         }
     })
 }
@@ -108,32 +108,32 @@ fn put_list(list: List<'_>, out: &mut Vec<u8>, depth: usize) -> Result<()> {
 #[inline]
 pub(super) fn decode(tag: u8, bytes: &[u8]) -> Result<Value<'_>> {
     Ok(match tag {
-        NULL if bytes.is_empty() => Value::Null,
-        FALSE if bytes.is_empty() => Value::Bool(false),
-        TRUE if bytes.is_empty() => Value::Bool(true),
-        INT => Value::Int(read_int(bytes)?),
-        DECIMAL => Value::Decimal(match <[u8; 16]>::try_from(bytes) {
+        NULL_TAG if bytes.is_empty() => Value::Null,
+        FALSE_TAG if bytes.is_empty() => Value::Bool(false),
+        TRUE_TAG if bytes.is_empty() => Value::Bool(true),
+        INT_TAG => Value::Int(read_int(bytes)?),
+        DECIMAL_TAG => Value::Decimal(match <[u8; 16]>::try_from(bytes) {
             Ok(bytes) => i128::from_le_bytes(bytes),
             Err(_) => i128::from(read_int(bytes)?),
         }),
-        FLOAT4 => Value::Float4(f32::from_le_bytes(exactly(bytes)?)),
-        FLOAT8 => Value::Float8(f64::from_le_bytes(exactly(bytes)?)),
-        TEXT => Value::Text(std::str::from_utf8(bytes).map_err(|_| Error::Damaged("text is not UTF-8"))?),
-        BYTES => Value::Bytes(bytes),
-        INTERVAL => {
-            let [a, b, c, d, e, f, g, h, nanos @ ..] = exactly::<16>(bytes)?;
+        FLOAT4_TAG => Value::Float4(f32::from_le_bytes(to_exact_array(bytes)?)),
+        FLOAT8_TAG => Value::Float8(f64::from_le_bytes(to_exact_array(bytes)?)),
+        TEXT_TAG => Value::Text(std::str::from_utf8(bytes).map_err(|_| Error::Damaged("text is not UTF-8"))?),
+        BYTES_TAG => Value::Bytes(bytes),
+        INTERVAL_TAG => {
+            let [a, b, c, d, e, f, g, h, nanos @ ..] = to_exact_array::<16>(bytes)?;
             Value::Interval {
                 months: i32::from_le_bytes([a, b, c, d]),
                 days: i32::from_le_bytes([e, f, g, h]),
                 nanos: i64::from_le_bytes(nanos),
             }
         }
-        LIST => {
-            let (count, items) = bytes.split_first_chunk().ok_or(Error::Damaged("list is cut off"))?;
+        LIST_TAG => {
+            let (count, items) = bytes.split_first_chunk().ok_or(Error::Damaged("a list value is cut off"))?;
             Value::List(List::from_encoded(EncodedList { count: u32::from_le_bytes(*count), items }))
         }
-        NULL | FALSE | TRUE => return Err(Error::Damaged("value has too many bytes")),
-        _ => return Err(Error::Damaged("unknown tag")),
+        NULL_TAG | FALSE_TAG | TRUE_TAG => return Err(Error::Damaged("a value without content has bytes")),
+        _ => return Err(Error::Damaged("a value has an unknown type tag")),
     })
 }
 
@@ -143,11 +143,11 @@ fn read_int(bytes: &[u8]) -> Result<i64> {
         [a] => i64::from(i8::from_le_bytes([a])),
         [a, b] => i64::from(i16::from_le_bytes([a, b])),
         [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
-        _ => i64::from_le_bytes(exactly(bytes)?),
+        _ => i64::from_le_bytes(to_exact_array(bytes)?),
     })
 }
 
-fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
+fn to_exact_array<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| Error::Damaged("value has the wrong length"))
 }
 
@@ -157,21 +157,21 @@ pub(super) fn check(tag: u8, bytes: &[u8], depth: usize) -> Result<()> {
     if depth == DEPTH_MAX {
         return Err(Error::ListDepth);
     }
-    let (count, mut items) = bytes.split_first_chunk().ok_or(Error::Damaged("list is cut off"))?;
+    let (count, mut items) = bytes.split_first_chunk().ok_or(Error::Damaged("a list value is cut off"))?;
     for _ in 0..u32::from_le_bytes(*count) {
-        let (tag, bytes) = split_item(&mut items)?;
+        let (tag, bytes) = split_first_element(&mut items)?;
         check(tag, bytes, depth + 1)?;
     }
     if items.is_empty() { Ok(()) } else { Err(Error::Damaged("bytes follow a list's last element")) }
 }
 
 /// Splits the first element, its tag and bytes, off `items`.
-fn split_item<'a>(items: &mut &'a [u8]) -> Result<(u8, &'a [u8])> {
-    const CUT_OFF: Error = Error::Damaged("list is cut off");
-    let (&tag, mut rest) = items.split_first().ok_or(CUT_OFF)?;
+fn split_first_element<'a>(items: &mut &'a [u8]) -> Result<(u8, &'a [u8])> {
+    const LIST_CUT_OFF: Error = Error::Damaged("a list value is cut off");
+    let (&tag, mut rest) = items.split_first().ok_or(LIST_CUT_OFF)?;
     let (mut length, mut shift) = (0_usize, 0_u32);
     loop {
-        let (&byte, after) = rest.split_first().ok_or(CUT_OFF)?;
+        let (&byte, after) = rest.split_first().ok_or(LIST_CUT_OFF)?;
         rest = after;
         length |= usize::from(byte & 0x7f) << shift;
         if byte < 0x80 {
@@ -182,7 +182,7 @@ fn split_item<'a>(items: &mut &'a [u8]) -> Result<(u8, &'a [u8])> {
             return Err(Error::Damaged("length of a list element has too many bytes"));
         }
     }
-    let (bytes, rest) = rest.split_at_checked(length).ok_or(CUT_OFF)?;
+    let (bytes, rest) = rest.split_at_checked(length).ok_or(LIST_CUT_OFF)?;
     *items = rest;
     Ok((tag, bytes))
 }
@@ -217,7 +217,7 @@ impl<'a> Iterator for EncodedItems<'a> {
         if self.remaining.is_empty() {
             return None;
         }
-        let (tag, bytes) = split_item(&mut self.remaining).expect("a Tuple contains validated bytes");
+        let (tag, bytes) = split_first_element(&mut self.remaining).expect("a Tuple contains validated bytes");
         Some(decode(tag, bytes).expect("a Tuple contains validated bytes"))
     }
 }

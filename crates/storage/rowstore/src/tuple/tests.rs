@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use types::samples::{Sample, all_types};
+use types::sample_values::{Sample, all_types};
 
 use super::*;
-use crate::samples::sample_value;
+use crate::sample_values::sample_value;
 use crate::value::List;
-use crate::value::samples::values_of;
+use crate::value::random_values::values_of;
 
 fn tuple<'a>(values: impl IntoIterator<Item = (i32, Value<'a>)>) -> Tuple {
     Tuple::encode(values.into_iter().map(|(id, value)| (ColumnId(id), value))).unwrap()

@@ -16,8 +16,8 @@ pub struct TupleWriter {
 #[derive(Debug, Clone, Copy)]
 struct TupleEntry {
     id: u32,
-    tag: u8,
-    end: usize,
+    value_tag: u8,
+    value_end: usize,
 }
 
 impl TupleWriter {
@@ -27,7 +27,7 @@ impl TupleWriter {
         let last = self.entries.last().map_or(0, |entry| entry.id);
         let id = u32::try_from(column.0).ok().filter(|id| last < *id).ok_or(Error::ColumnOrder(column.0))?;
         let tag = encoded_value::encode(value, &mut self.body)?;
-        self.entries.push(TupleEntry { id, tag, end: self.body.len() });
+        self.entries.push(TupleEntry { id, value_tag: tag, value_end: self.body.len() });
         Ok(())
     }
 
@@ -38,15 +38,15 @@ impl TupleWriter {
 
     /// Copies the encoded value at `position` of another row. Columns must be in ascending order of their ids.
     pub(super) fn copy_value(&mut self, row: TupleReader<'_>, position: usize) {
-        let start = if position == 0 { 0 } else { row.entry(position - 1).2 };
-        let (id, tag, end) = row.entry(position);
+        let start = if position == 0 { 0 } else { row.decode_entry(position - 1).2 };
+        let (id, tag, end) = row.decode_entry(position);
         self.body.extend_from_slice(&row.body[start..end]);
-        self.entries.push(TupleEntry { id, tag, end: self.body.len() });
+        self.entries.push(TupleEntry { id, value_tag: tag, value_end: self.body.len() });
     }
 
     /// Returns the row and resets the writer, also on an error.
     pub fn finish(&mut self) -> Result<Tuple> {
-        let tuple = self.assemble();
+        let tuple = self.build_tuple();
         self.clear();
         tuple
     }
@@ -57,7 +57,7 @@ impl TupleWriter {
         self.body.clear();
     }
 
-    fn assemble(&self) -> Result<Tuple> {
+    fn build_tuple(&self) -> Result<Tuple> {
         let too_large = || Error::TooLarge { columns: self.entries.len(), bytes: self.body.len() };
         let count = u16::try_from(self.entries.len()).map_err(|_| too_large())?;
         u32::try_from(self.body.len()).map_err(|_| too_large())?;
@@ -67,7 +67,7 @@ impl TupleWriter {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + self.entries.len() * entry_bytes(is_wide) + self.body.len());
         bytes.push(if is_wide { FORMAT_WIDE } else { FORMAT_NARROW });
         bytes.extend_from_slice(&count.to_le_bytes());
-        for TupleEntry { id, tag, end } in &self.entries {
+        for TupleEntry { id, value_tag: tag, value_end: end } in &self.entries {
             if is_wide {
                 let end = u32::try_from(*end).expect("the body's length was checked to fit 32 bits");
                 bytes.extend_from_slice(&id.to_le_bytes());

@@ -1,31 +1,31 @@
 //! Hash buckets of distributed tables: equal keys of all tables have the same bucket.
 //!
 //! The rows of a shard are stored bucket by bucket, and the catalog stores the bucket of each run of rows
-//! ([`ShardBuckets`]). The hash (`hash.rs`) is part of the storage format and never changes; a better one would be
-//! another scheme. `runs.rs` records the buckets of a shard.
+//! ([`ShardBuckets`]). The hash (`key_hash.rs`) is part of the storage format and never changes; a better one would be
+//! another scheme. `bucket_runs.rs` records the buckets of a shard.
 
-mod hash;
-mod runs;
+mod bucket_runs;
+mod key_hash;
 
 #[cfg(test)]
 mod tests;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
-use hash::{KeyHash, no_hash};
+use key_hash::{KeyHash, unhashable_error};
 use types::{ColumnId, SqlType};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
 
-pub use runs::{BucketRunsBuilder, ShardBuckets};
+pub use bucket_runs::{BucketRunsBuilder, ShardBuckets};
 
 /// Number of buckets: more than most clusters have workers, and few enough that a bucket of a large table spans some
 /// pages.
 pub const BUCKET_COUNT: usize = 64;
 
 /// Number of hash bits below the bucket number.
-const HASH_BITS: u32 = u64::BITS - BUCKET_COUNT.trailing_zeros();
+const HASH_BITS_BELOW_BUCKET: u32 = u64::BITS - BUCKET_COUNT.trailing_zeros();
 
 /// Distribution key: the columns by whose values rows are assigned to buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,8 @@ impl BucketKeys {
         if columns.is_empty() {
             return None;
         }
-        let named: Vec<_> = columns.iter().map(|(column, hashed)| format!("{}{}", hashed.letter(), column.0)).collect();
+        let named: Vec<_> =
+            columns.iter().map(|(column, hashed)| format!("{}{}", hashed.scheme_letter(), column.0)).collect();
         let written = format!("1:{BUCKET_COUNT}:{}", named.join(":"));
         Some(Self { scheme: xxh3_64(written.as_bytes()), columns })
     }
@@ -87,8 +88,9 @@ impl BucketKeys {
 /// # Errors
 /// If values [have no buckets](has_buckets).
 pub fn compute_buckets(values: &[ArrayRef]) -> Result<Vec<u8>> {
-    let hashed =
-        |values: &ArrayRef| KeyHash::from_arrow_type(values.data_type()).ok_or_else(|| no_hash(values.data_type()));
+    let hashed = |values: &ArrayRef| {
+        KeyHash::from_arrow_type(values.data_type()).ok_or_else(|| unhashable_error(values.data_type()))
+    };
     buckets(values.iter().map(hashed).collect::<Result<Vec<_>>>()?.into_iter(), values)
 }
 
@@ -99,7 +101,10 @@ fn buckets(hashed: impl Iterator<Item = KeyHash>, values: &[ArrayRef]) -> Result
     for (hashed, values) in hashed.zip(values) {
         hashed.add(values, &mut hashes)?;
     }
-    Ok(hashes.into_iter().map(|hash| u8::try_from(hash >> HASH_BITS).expect("bucket numbers fit u8")).collect())
+    Ok(hashes
+        .into_iter()
+        .map(|hash| u8::try_from(hash >> HASH_BITS_BELOW_BUCKET).expect("bucket numbers fit u8"))
+        .collect())
 }
 
 /// Returns true if values of this Arrow type have buckets.

@@ -7,8 +7,8 @@ use arrow::array::{
     Int16Array, Int32Array, Int64Array, StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 
-use rowstore::samples::all_samples;
-use types::samples::all_types;
+use rowstore::sample_values::all_samples;
+use types::sample_values::all_types;
 
 use super::*;
 

@@ -17,14 +17,14 @@ use blocks::{
     Block, BlockValue, Compression, Dictionary, DictionaryBuilder, RowSet, TextValues, ValidityBitmap, Values,
 };
 
+use super::int128_conversion::{UUID_BYTES, interval_to_i128, intervals_from_i128, uuid_to_i128, uuids_from_i128};
 use super::uncached_page::UncachedPage;
-use super::wide::{UUID_BYTES, interval_to_i128, intervals_from_i128, uuid_to_i128, uuids_from_i128};
 use crate::{Error, Result};
 
 /// Largest precision of decimals that fit 64 bits; others need 128.
-pub(super) const NARROW_DIGITS_MAX: u8 = 18;
+pub(super) const I64_DECIMAL_DIGITS_MAX: u8 = 18;
 /// String buffers up to this many bytes are never compacted.
-const UNCOMPACTED_HEAP_MAX: usize = 64 << 10;
+const UNCOMPACTED_HEAP_BYTES_MAX: usize = 64 << 10;
 /// Strings are dictionary-encoded if each distinct one occurs at least this often on average.
 pub(super) const DICTIONARY_REPEATS_MIN: usize = 8;
 /// Number of strings after which dictionary encoding is given up if more than half of them were distinct.
@@ -33,7 +33,7 @@ const DICTIONARY_TRIAL_ROWS: usize = 1024;
 /// Page of a column: up to [`blocks::BLOCK_ROWS`] rows.
 #[derive(Debug)]
 pub enum ColumnBlock {
-    /// Booleans, integers, decimals, dates, times and floats; UUIDs and intervals as 128-bit numbers (`wide.rs`).
+    /// Booleans, integers, decimals, dates, times and floats; UUIDs and intervals as 128-bit numbers (`int128_conversion.rs`).
     Numbers(Block),
     /// Strings that rarely repeat.
     Texts(Block),
@@ -94,7 +94,7 @@ impl ColumnBlock {
             DataType::Timestamp(TimeUnit::Microsecond, _) => {
                 blocks::encode_i64(values.as_primitive::<TimestampMicrosecondType>().values(), validity)?
             }
-            DataType::Decimal128(digits, _) if *digits <= NARROW_DIGITS_MAX => {
+            DataType::Decimal128(digits, _) if *digits <= I64_DECIMAL_DIGITS_MAX => {
                 #[expect(
                     clippy::cast_possible_truncation,
                     reason = "18 digits fit 63 bits; NULL rows may hold anything"
@@ -175,14 +175,14 @@ impl ColumnBlock {
 
     /// Builds a dictionary-encoded block.
     pub(super) fn from_codes(codes: Block, strings: Dictionary) -> Self {
-        let (views, heap) = views_of(&strings);
+        let (views, heap) = dictionary_views(&strings);
         Self::Dictionary { codes, strings, views, heap: Buffer::from_vec(heap) }
     }
 
     pub(super) fn rows(&self) -> usize {
         match self {
-            Self::Numbers(block) | Self::Texts(block) | Self::Bytes(block) => block.head().rows,
-            Self::Dictionary { codes, .. } => codes.head().rows,
+            Self::Numbers(block) | Self::Texts(block) | Self::Bytes(block) => block.header().rows,
+            Self::Dictionary { codes, .. } => codes.header().rows,
             Self::Arrays(values) => values.len(),
             Self::Uncached(passing) => passing.rows,
         }
@@ -190,7 +190,7 @@ impl ColumnBlock {
 
     /// Returns the approximate memory size in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        const ROOM: usize = 256;
+        const OVERHEAD_BYTES: usize = 256;
         let bytes = match self {
             Self::Numbers(block) | Self::Texts(block) | Self::Bytes(block) => block.bytes().len(),
             Self::Dictionary { codes, strings, views, heap } => {
@@ -199,7 +199,7 @@ impl ColumnBlock {
             Self::Arrays(values) => values.get_array_memory_size(),
             Self::Uncached(page) => page.memory_bytes(),
         };
-        (bytes + ROOM) as u64
+        (bytes + OVERHEAD_BYTES) as u64
     }
 
     /// Returns true if the block is dictionary-encoded.
@@ -235,12 +235,12 @@ impl ColumnBlock {
                     texts.offsets.windows(2).map(|ends| view(&texts.bytes[ends[0]..ends[1]], ends[0])).collect();
                 Ok(Arc::new(string_view_array(views, Buffer::from_vec(texts.bytes), texts.validity)))
             }
-            Self::Bytes(block) => Ok(Arc::new(binary(block.gather_text(rows)?)?)),
+            Self::Bytes(block) => Ok(Arc::new(to_binary_array(block.gather_text(rows)?)?)),
             Self::Dictionary { codes, views, heap, .. } => {
                 let Values { values: codes, validity } = codes.gather::<u32>(rows)?;
                 // NULL rows have code 0, and the dictionary may be empty.
                 let views = codes.iter().map(|code| views.get(*code as usize).copied().unwrap_or_default()).collect();
-                Ok(Arc::new(compact(string_view_array(views, heap.clone(), validity))))
+                Ok(Arc::new(compact_strings(string_view_array(views, heap.clone(), validity))))
             }
             Self::Arrays(values) => {
                 let places = rows.iter().map(|row| u32::try_from(row).expect("a block has fewer than 2^32 rows"));
@@ -286,7 +286,7 @@ impl ViewCache {
 }
 
 /// Returns an Arrow string view for each dictionary entry, and the buffer into which the views point.
-pub(super) fn views_of(strings: &Dictionary) -> (Vec<u128>, Vec<u8>) {
+pub(super) fn dictionary_views(strings: &Dictionary) -> (Vec<u128>, Vec<u8>) {
     let (mut heap, mut views) = (Vec::new(), Vec::with_capacity(strings.len()));
     for string in (0..).map_while(|code| strings.get(code)) {
         views.push(view(string, heap.len()));
@@ -297,15 +297,16 @@ pub(super) fn views_of(strings: &Dictionary) -> (Vec<u128>, Vec<u8>) {
 
 /// Copies the strings into a new buffer if they use less than half of their current one, so that a few strings do not
 /// keep a large buffer alive and are not charged for it.
-pub(super) fn compact(texts: StringViewArray) -> StringViewArray {
+pub(super) fn compact_strings(texts: StringViewArray) -> StringViewArray {
     let held: usize = texts.data_buffers().iter().map(|heap| heap.len()).sum();
-    if held <= UNCOMPACTED_HEAP_MAX || held <= 2 * texts.total_buffer_bytes_used() { texts } else { texts.gc() }
+    if held <= UNCOMPACTED_HEAP_BYTES_MAX || held <= 2 * texts.total_buffer_bytes_used() { texts } else { texts.gc() }
 }
 
-fn binary(values: TextValues) -> Result<BinaryArray> {
+fn to_binary_array(values: TextValues) -> Result<BinaryArray> {
     let TextValues { offsets, bytes, validity } = values;
     let nulls = null_buffer(validity, offsets.len() - 1);
-    let offset = |offset: usize| i32::try_from(offset).map_err(|_| blocks::Error::TooLarge("strings of bytes"));
+    let offset =
+        |offset: usize| i32::try_from(offset).map_err(|_| blocks::Error::TooLarge("byte strings of a column page"));
     let offsets = offsets.into_iter().map(offset).collect::<blocks::Result<Vec<i32>>>()?;
     Ok(BinaryArray::try_new(OffsetBuffer::new(offsets.into()), Buffer::from_vec(bytes), nulls)?)
 }
@@ -318,27 +319,29 @@ fn gather_numbers(block: &Block, rows: &RowSet, form: &DataType) -> Result<Array
             Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls))
         }
         #[expect(clippy::cast_possible_truncation, reason = "the block was made of 16-bit values")]
-        DataType::Int16 => primitive::<Int16Type, i32>(block, rows, form, |value| value as i16)?,
-        DataType::Int32 => primitive::<Int32Type, i32>(block, rows, form, |value| value)?,
-        DataType::Date32 => primitive::<Date32Type, i32>(block, rows, form, |value| value)?,
+        DataType::Int16 => to_primitive_array::<Int16Type, i32>(block, rows, form, |value| value as i16)?,
+        DataType::Int32 => to_primitive_array::<Int32Type, i32>(block, rows, form, |value| value)?,
+        DataType::Date32 => to_primitive_array::<Date32Type, i32>(block, rows, form, |value| value)?,
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "the block was made of such values"
         )]
-        DataType::UInt32 => primitive::<UInt32Type, i64>(block, rows, form, |value| value as u32)?,
-        DataType::Int64 => primitive::<Int64Type, i64>(block, rows, form, |value| value)?,
-        DataType::Time64(_) => primitive::<Time64MicrosecondType, i64>(block, rows, form, |value| value)?,
-        DataType::Timestamp(..) => primitive::<TimestampMicrosecondType, i64>(block, rows, form, |value| value)?,
-        DataType::Decimal128(..) => primitive::<Decimal128Type, i128>(block, rows, form, |value| value)?,
+        DataType::UInt32 => to_primitive_array::<UInt32Type, i64>(block, rows, form, |value| value as u32)?,
+        DataType::Int64 => to_primitive_array::<Int64Type, i64>(block, rows, form, |value| value)?,
+        DataType::Time64(_) => to_primitive_array::<Time64MicrosecondType, i64>(block, rows, form, |value| value)?,
+        DataType::Timestamp(..) => {
+            to_primitive_array::<TimestampMicrosecondType, i64>(block, rows, form, |value| value)?
+        }
+        DataType::Decimal128(..) => to_primitive_array::<Decimal128Type, i128>(block, rows, form, |value| value)?,
         DataType::FixedSizeBinary(_) => Arc::new(uuids_from_i128(block.gather::<i128>(rows)?)?),
         DataType::Interval(_) => Arc::new(intervals_from_i128(block.gather::<i128>(rows)?)?),
-        DataType::Float32 => primitive::<Float32Type, f32>(block, rows, form, |value| value)?,
-        _ => primitive::<Float64Type, f64>(block, rows, form, |value| value)?,
+        DataType::Float32 => to_primitive_array::<Float32Type, f32>(block, rows, form, |value| value)?,
+        _ => to_primitive_array::<Float64Type, f64>(block, rows, form, |value| value)?,
     })
 }
 
-fn primitive<T: ArrowPrimitiveType, V: BlockValue>(
+fn to_primitive_array<T: ArrowPrimitiveType, V: BlockValue>(
     block: &Block,
     rows: &RowSet,
     form: &DataType,

@@ -16,18 +16,18 @@ const SMALL_QUEUE_DIVISOR: u64 = 10;
 /// Pinned blocks take at most one part in this many of the capacity; further ones are treated as not pinned.
 const PINNED_DIVISOR: u64 = 2;
 /// Cap of an entry's use counter.
-const USES_MAX: u8 = 3;
+const USE_COUNT_MAX: u8 = 3;
 
 /// Byte-bounded map with S3-FIFO eviction. Does no locking and reads no clock.
 #[derive(Debug)]
 pub(super) struct EvictionQueues<K, V> {
     entries: HashMap<K, Entry<V>>,
     /// Small queue; may contain stale keys of entries that have moved or gone.
-    small: VecDeque<K>,
+    small_queue: VecDeque<K>,
     /// Main queue; may contain stale keys, too.
-    main: VecDeque<K>,
+    main_queue: VecDeque<K>,
     /// Keys evicted recently from the small queue, oldest first.
-    ghosts: VecDeque<K>,
+    ghost_queue: VecDeque<K>,
     /// The same keys as a set.
     ghost_set: HashSet<K>,
     small_bytes: u64,
@@ -43,8 +43,8 @@ struct Entry<V> {
     /// Table whose scan inserted or pinned the entry.
     table: Oid,
     bytes: u64,
-    /// Reads since it was inserted or last passed over for eviction, at most [`USES_MAX`].
-    uses: u8,
+    /// Reads since it was inserted or last passed over for eviction, at most [`USE_COUNT_MAX`].
+    use_count: u8,
     /// Queue that the entry is in.
     queue: Queue,
 }
@@ -72,9 +72,9 @@ impl<K: Copy + Eq + Hash, V> EvictionQueues<K, V> {
     pub(super) fn new(bytes_max: u64) -> Self {
         Self {
             entries: HashMap::new(),
-            small: VecDeque::new(),
-            main: VecDeque::new(),
-            ghosts: VecDeque::new(),
+            small_queue: VecDeque::new(),
+            main_queue: VecDeque::new(),
+            ghost_queue: VecDeque::new(),
             ghost_set: HashSet::new(),
             small_bytes: 0,
             pinned_bytes: 0,
@@ -93,7 +93,7 @@ impl<K: Copy + Eq + Hash, V> EvictionQueues<K, V> {
             return None;
         };
         counts.hits += 1;
-        entry.uses = USES_MAX.min(entry.uses + 1);
+        entry.use_count = USE_COUNT_MAX.min(entry.use_count + 1);
         if pin && entry.queue != Queue::Pinned && self.pinned_bytes + entry.bytes <= self.bytes_max / PINNED_DIVISOR {
             if entry.queue == Queue::Small {
                 self.small_bytes -= entry.bytes;
@@ -115,22 +115,22 @@ impl<K: Copy + Eq + Hash, V> EvictionQueues<K, V> {
         }
         let was_here = self.ghost_set.remove(&key);
         if was_here {
-            self.ghosts.retain(|ghost| *ghost != key);
+            self.ghost_queue.retain(|ghost| *ghost != key);
         }
         let place = if pin && self.pinned_bytes + bytes <= self.bytes_max / PINNED_DIVISOR {
             self.pinned_bytes += bytes;
             Queue::Pinned
         } else if was_here {
-            self.main.push_back(key);
+            self.main_queue.push_back(key);
             Queue::Main
         } else {
-            self.small.push_back(key);
+            self.small_queue.push_back(key);
             self.small_bytes += bytes;
             Queue::Small
         };
         self.bytes += bytes;
         self.counts.for_table(table).add_block(bytes);
-        self.entries.insert(key, Entry { value, table, bytes, uses: 0, queue: place });
+        self.entries.insert(key, Entry { value, table, bytes, use_count: 0, queue: place });
         let mut evicted = Vec::new();
         while self.bytes_max < self.bytes {
             evicted.extend(self.evict_step());
@@ -145,7 +145,7 @@ impl<K: Copy + Eq + Hash, V> EvictionQueues<K, V> {
             // The next read pins the entry again if there is room.
             for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.queue == Queue::Pinned) {
                 entry.queue = Queue::Main;
-                self.main.push_back(*key);
+                self.main_queue.push_back(*key);
             }
             self.pinned_bytes = 0;
         }
@@ -179,18 +179,18 @@ impl<K: Copy + Eq + Hash, V> EvictionQueues<K, V> {
             } else if was == Queue::Pinned {
                 self.pinned_bytes -= entry.bytes;
                 entry.queue = Queue::Main;
-                self.main.push_back(key);
+                self.main_queue.push_back(key);
             }
         }
         let is_in = |key: &K, place: Queue| self.entries.get(key).is_some_and(|entry| entry.queue == place);
-        self.small.retain(|key| is_in(key, Queue::Small));
-        self.main.retain(|key| is_in(key, Queue::Main));
+        self.small_queue.retain(|key| is_in(key, Queue::Small));
+        self.main_queue.retain(|key| is_in(key, Queue::Main));
         gone
     }
 
     /// Returns true if the entry is hot: pinned, in the main queue, or read again since it was inserted.
     pub(super) fn is_hot(&self, key: &K) -> bool {
-        self.entries.get(key).is_some_and(|entry| entry.queue != Queue::Small || 0 < entry.uses)
+        self.entries.get(key).is_some_and(|entry| entry.queue != Queue::Small || 0 < entry.use_count)
     }
 
     /// Returns copies of the hot entries: pinned ones first, then by number of uses, descending.
@@ -199,14 +199,15 @@ impl<K: Copy + Eq + Hash, V> EvictionQueues<K, V> {
         V: Clone,
     {
         let mut hot: Vec<(&K, &Entry<V>)> =
-            self.entries.iter().filter(|(_, entry)| entry.queue != Queue::Small || 0 < entry.uses).collect();
-        hot.sort_by_key(|(_, entry)| std::cmp::Reverse((entry.queue == Queue::Pinned, entry.uses)));
+            self.entries.iter().filter(|(_, entry)| entry.queue != Queue::Small || 0 < entry.use_count).collect();
+        hot.sort_by_key(|(_, entry)| std::cmp::Reverse((entry.queue == Queue::Pinned, entry.use_count)));
         hot.into_iter().map(|(key, entry)| (*key, entry.table, entry.value.clone())).collect()
     }
 
     /// Returns the keys of a table's hot entries.
     pub(super) fn hot_keys(&self, table: Oid) -> impl Iterator<Item = &K> {
-        let is_kept = move |entry: &Entry<V>| entry.table == table && (entry.queue != Queue::Small || 0 < entry.uses);
+        let is_kept =
+            move |entry: &Entry<V>| entry.table == table && (entry.queue != Queue::Small || 0 < entry.use_count);
         self.entries.iter().filter(move |(_, entry)| is_kept(entry)).map(|(key, _)| key)
     }
 
@@ -230,17 +231,18 @@ impl<K: Copy + Eq + Hash, V> EvictionQueues<K, V> {
     /// Takes one step of eviction: returns an evicted value, or `None` if the step moved a used entry or dropped a
     /// stale key.
     fn evict_step(&mut self) -> Option<V> {
-        let from_small = self.bytes_max / SMALL_QUEUE_DIVISOR < self.small_bytes || self.main.is_empty();
-        let (queue, place) = if from_small { (&mut self.small, Queue::Small) } else { (&mut self.main, Queue::Main) };
+        let from_small = self.bytes_max / SMALL_QUEUE_DIVISOR < self.small_bytes || self.main_queue.is_empty();
+        let (queue, place) =
+            if from_small { (&mut self.small_queue, Queue::Small) } else { (&mut self.main_queue, Queue::Main) };
         let key = queue.pop_front().expect("every unpinned entry is queued, and at most half the capacity is pinned");
         let entry = self.entries.get_mut(&key).filter(|entry| entry.queue == place)?;
         if from_small {
             self.small_bytes -= entry.bytes;
         }
-        if 0 < entry.uses {
-            entry.uses = if from_small { 0 } else { entry.uses - 1 };
+        if 0 < entry.use_count {
+            entry.use_count = if from_small { 0 } else { entry.use_count - 1 };
             entry.queue = Queue::Main;
-            self.main.push_back(key);
+            self.main_queue.push_back(key);
             return None;
         }
         let entry = self.entries.remove(&key).expect("entry was looked up above");
@@ -257,10 +259,10 @@ impl<K: Copy + Eq + Hash, V> EvictionQueues<K, V> {
     /// Remembers an evicted key; at most as many as there are entries, but at least 64.
     fn add_ghost(&mut self, key: K) {
         if self.ghost_set.insert(key) {
-            self.ghosts.push_back(key);
+            self.ghost_queue.push_back(key);
         }
-        while self.entries.len().max(64) < self.ghosts.len() {
-            if let Some(oldest) = self.ghosts.pop_front() {
+        while self.entries.len().max(64) < self.ghost_queue.len() {
+            if let Some(oldest) = self.ghost_queue.pop_front() {
                 self.ghost_set.remove(&oldest);
             }
         }

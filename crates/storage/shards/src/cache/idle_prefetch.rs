@@ -14,15 +14,15 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Builder, Runtime};
 use types::{CachePolicy, Oid};
 
-use super::load::{PageLoad, WantedPage, neighbouring_runs};
+use super::load_pages::{PageLoad, WantedPage, neighbouring_runs};
 use super::{BlockCache, BlockKey, TableCache};
 use crate::Result;
 use crate::reader::{BatchAssembler, RowGroupRead, ShardReader};
 
 /// Row groups that may wait, each with its file's metadata; pages of further ones are cached on their third read only.
-const WAITING_MAX: usize = 1024;
+const QUEUED_REQUESTS_MAX: usize = 1024;
 /// The cache counts as idle after no scan has read for this long.
-const PAUSE: Duration = Duration::from_millis(100);
+const IDLE_AFTER: Duration = Duration::from_millis(100);
 /// Nice value of the thread: about a tenth of a query thread's CPU weight, since queries may compute without reading
 /// for a while. Not higher, because the thread takes the cache's locks.
 #[cfg(target_os = "linux")]
@@ -87,7 +87,7 @@ impl IdlePrefetcher {
     /// # Errors
     /// If no thread can be started.
     pub(super) fn start() -> io::Result<Self> {
-        let (passed, taken) = sync_channel(WAITING_MAX);
+        let (passed, taken) = sync_channel(QUEUED_REQUESTS_MAX);
         let readers = Arc::<ReaderTracker>::default();
         let own = Arc::clone(&readers);
         let fill = move || match Builder::new_current_thread().enable_all().build() {
@@ -120,7 +120,7 @@ impl IdlePrefetcher {
             deleted: None,
             fetched_bytes: Arc::default(),
             removed_rows: Arc::default(),
-            order: Arc::default(),
+            predicate_order: Arc::default(),
             ..read.clone()
         };
         self.send(cache, reader, read, pages, false);
@@ -177,8 +177,8 @@ impl Drop for ReadGuard {
 }
 
 impl ReaderTracker {
-    /// Waits until no scan has read for [`PAUSE`]. Returns at once if no read has started since the last wait, whose
-    /// number of started reads is in `quiet_since`.
+    /// Waits until no scan has read for [`IDLE_AFTER`]. Returns at once if no read has started since the last wait,
+    /// whose number of started reads is in `quiet_since`.
     fn wait_until_idle(&self, idle_at: &mut Option<u64>) {
         let mut counts = self.counts.lock();
         while counts.reading != 0 || *idle_at != Some(counts.started) {
@@ -186,7 +186,7 @@ impl ReaderTracker {
                 self.no_readers.wait(&mut counts);
             }
             let begun = counts.started;
-            let is_over = self.no_readers.wait_for(&mut counts, PAUSE).timed_out();
+            let is_over = self.no_readers.wait_for(&mut counts, IDLE_AFTER).timed_out();
             *idle_at = (is_over && counts.started == begun).then_some(begun);
         }
     }
@@ -200,7 +200,7 @@ fn run(requests: &Receiver<PrefetchRequest>, readers: &ReaderTracker, runtime: &
     }
     let mut quiet_since = None;
     while let Ok(passed) = requests.recv() {
-        let keep = AssertUnwindSafe(|| runtime.block_on(passed.fill(readers, &mut quiet_since)));
+        let keep = AssertUnwindSafe(|| runtime.block_on(passed.cache_missing_pages(readers, &mut quiet_since)));
         match catch_unwind(keep) {
             Ok(Ok(())) => {}
             // Not an error: the shard's file may have been compacted away since.
@@ -212,7 +212,7 @@ fn run(requests: &Receiver<PrefetchRequest>, readers: &ReaderTracker, runtime: &
 
 impl PrefetchRequest {
     /// Caches the pages that are still missing; continues after errors and returns the first one.
-    async fn fill(self, readers: &ReaderTracker, quiet_since: &mut Option<u64>) -> Result<()> {
+    async fn cache_missing_pages(self, readers: &ReaderTracker, quiet_since: &mut Option<u64>) -> Result<()> {
         readers.wait_until_idle(quiet_since);
         let Some(cache) = self.cache.upgrade() else { return Ok(()) };
         let cache = cache.for_table(self.table, self.policy);
@@ -226,14 +226,14 @@ impl PrefetchRequest {
         let mut failed = Ok(());
         for stretch in neighbouring_runs(wanted) {
             let keys: Vec<BlockKey> = keys.by_ref().take(stretch.len()).collect();
-            let kept = self.fill_run(&cache, &assembly, &stretch, &keys, readers, quiet_since).await;
+            let kept = self.cache_run_of_pages(&cache, &assembly, &stretch, &keys, readers, quiet_since).await;
             failed = failed.and(kept);
         }
         failed
     }
 
     /// Caches neighbouring pages, which are read together; stops when there is no room left.
-    async fn fill_run(
+    async fn cache_run_of_pages(
         &self,
         cache: &TableCache,
         assembly: &BatchAssembler,
@@ -248,7 +248,7 @@ impl PrefetchRequest {
             for (position, block) in load.next(rows, positions, positions).await? {
                 let key = BlockKey { column: self.read.columns[position].id, ..*key };
                 let Some(block) = block.map(Arc::new) else { continue };
-                if !cache.deferred_insert(key, &block) {
+                if !cache.insert_from_background(key, &block) {
                     return Ok(());
                 }
                 if self.is_prefetch {

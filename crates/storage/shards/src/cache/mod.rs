@@ -3,36 +3,37 @@
 //! Everything in it is a copy of shard files or derived from them, so losing it costs reads, never data. The files, in
 //! reading order:
 //!
-//! - `read.rs`: scans a row group through the cache.
-//! - `load.rs`: reads pages that the cache lacks from the object; `decode/` turns Parquet pages into blocks.
-//! - `block.rs`: a cached page of a column; `wide.rs`: its 16-byte values; `uncached_page.rs`: a page that is read and not
-//!   cached.
-//! - `select.rs`: evaluates predicates on blocks; `order.rs`: the order in which predicates are tried.
+//! - `row_group_scan.rs`: scans a row group through the cache.
+//! - `load_pages.rs`: reads pages that the cache lacks from the object; `decode/` turns Parquet pages into blocks.
+//! - `block.rs`: a cached page of a column; `int128_conversion.rs`: its 16-byte values;
+//!   `uncached_page.rs`: a page that is read and not cached.
+//! - `predicate_evaluation.rs`: evaluates predicates on blocks.
+//! - `predicate_order.rs`: the order in which predicates are tried.
 //! - `recent_reads.rs`: counts recent reads, so that cheap reads are cached only when they repeat.
-//! - `idle_prefetch.rs`: caches pages in the background while no scan reads; `prefetch.rs`: prefetches pages of new
+//! - `idle_prefetch.rs`: caches pages in the background while no scan reads; `prefetch_new_shards.rs`: prefetches pages of new
 //!   shards through it.
 //! - `eviction.rs`: eviction from memory; `disk/`: the tier on the local disk; `retention.rs`: which blocks to drop early.
 //! - `tier_stats.rs`: statistics per table.
 //! - `warm_up.rs`: transfers hot blocks to the cache of another worker.
-//! - `results.rs`: a second cache with the same rules, for results computed from shards.
+//! - `result_cache.rs`: a second cache with the same rules, for results computed from shards.
 
 mod block;
 mod decode;
 mod disk;
 mod eviction;
 mod idle_prefetch;
-mod load;
-mod order;
-mod prefetch;
-mod read;
+mod int128_conversion;
+mod load_pages;
+mod predicate_evaluation;
+mod predicate_order;
+mod prefetch_new_shards;
 mod recent_reads;
-mod results;
+mod result_cache;
 mod retention;
-mod select;
+mod row_group_scan;
 mod tier_stats;
 mod uncached_page;
 mod warm_up;
-mod wide;
 
 #[cfg(test)]
 mod tests;
@@ -48,13 +49,13 @@ use self::disk::{DiskBlockHandle, DiskTier};
 pub use self::disk::{DiskQuota, DiskTierSettings};
 use self::eviction::EvictionQueues;
 use self::idle_prefetch::{IdlePrefetcher, ReadGuard, UncachedColumns};
-pub use self::order::PredicateOrder;
-use self::prefetch::PrefetchCounters;
-pub use self::read::{PageColumn, PageRows, RowGroupPages, ScanBatch, take_rows};
+pub use self::predicate_order::PredicateOrder;
+use self::prefetch_new_shards::PrefetchCounters;
 use self::recent_reads::RecentReads;
-pub use self::results::{ResultKey, ShardResultCache};
+pub use self::result_cache::{ResultKey, ShardResultCache};
 use self::retention::CachedShards;
 pub use self::retention::RetentionPolicy;
+pub use self::row_group_scan::{PageColumn, PageRows, RowGroupPages, ScanBatch, take_rows};
 pub use self::tier_stats::CacheStats;
 pub use self::uncached_page::UncachedPage;
 pub use self::warm_up::{BlockLocation, HotBlock};
@@ -157,13 +158,13 @@ impl BlockCache {
     }
 
     /// Drops blocks that no table references or wants, and rejects such blocks from now on.
-    pub fn apply_retention(&self, wishes: &Arc<RetentionPolicy>) {
+    pub fn apply_retention(&self, policy: &Arc<RetentionPolicy>) {
         if let Some(disk) = &self.disk {
-            disk.apply_retention(wishes);
+            disk.apply_retention(policy);
         }
         let mut memory = self.memory.lock();
-        if memory.shards.set_policy(wishes) {
-            let gone = memory.blocks.apply_retention(|key, table| wishes.decide(key.shard, table));
+        if memory.shards.set_policy(policy) {
+            let gone = memory.blocks.apply_retention(|key, table| policy.decide(key.shard, table));
             // Freed after the lock is released.
             drop(memory);
             drop(gone);
@@ -296,7 +297,7 @@ impl TableCache {
 
     /// Inserts a block from a background thread, if there is room, and waits until the disk tier accepts it. Returns
     /// true if it was inserted.
-    fn deferred_insert(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
+    fn insert_from_background(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
         let is_kept = self.insert_if_room(key, block);
         if let Some(disk) = self.cache.disk.as_ref().filter(|_| is_kept) {
             disk.enqueue(key, self.table, block);

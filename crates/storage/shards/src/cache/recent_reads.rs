@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 /// Number of the read that caches a page. Not the second: one statement often reads a column twice, and packing it then
 /// would only pay for later statements, which usually find it already cached by the background filler.
-const CACHE_ON_READ: u8 = 3;
+const READS_UNTIL_CACHED: u8 = 3;
 /// Largest number of pages that are counted; the oldest is dropped first. This many pages hold about 17 billion values.
 const ENTRIES_MAX: usize = 1 << 18;
 
@@ -15,14 +15,19 @@ const ENTRIES_MAX: usize = 1 << 18;
 #[derive(Debug)]
 pub(super) struct RecentReads<K> {
     reads: HashMap<u64, u8>,
-    order: VecDeque<u64>,
+    insertion_order: VecDeque<u64>,
     hasher: RandomState,
     key_type: PhantomData<K>,
 }
 
 impl<K> Default for RecentReads<K> {
     fn default() -> Self {
-        Self { reads: HashMap::new(), order: VecDeque::new(), hasher: RandomState::new(), key_type: PhantomData }
+        Self {
+            reads: HashMap::new(),
+            insertion_order: VecDeque::new(),
+            hasher: RandomState::new(),
+            key_type: PhantomData,
+        }
     }
 }
 
@@ -32,12 +37,12 @@ impl<K: Hash> RecentReads<K> {
         let hash = self.hasher.hash_one(key);
         let reads = self.reads.entry(hash).or_default();
         *reads = reads.saturating_add(1);
-        let (is_new, is_kept) = (*reads == 1, CACHE_ON_READ <= *reads);
+        let (is_new, is_kept) = (*reads == 1, READS_UNTIL_CACHED <= *reads);
         if is_new {
-            self.order.push_back(hash);
+            self.insertion_order.push_back(hash);
         }
-        if ENTRIES_MAX < self.order.len()
-            && let Some(oldest) = self.order.pop_front()
+        if ENTRIES_MAX < self.insertion_order.len()
+            && let Some(oldest) = self.insertion_order.pop_front()
         {
             self.reads.remove(&oldest);
         }

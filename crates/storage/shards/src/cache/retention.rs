@@ -6,7 +6,7 @@ use std::sync::Arc;
 use types::{CachePolicy, Oid, ShardId};
 
 use super::eviction::Retention;
-use crate::foreign::table_of;
+use crate::external::table_of_cache_id;
 
 /// Retention policy: the shards that tables reference, and each table's cache policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,7 +35,8 @@ impl RetentionPolicy {
 
     /// Returns true if a table references the shard, or may do so.
     fn is_live(&self, shard: ShardId) -> bool {
-        self.live_shards.contains(&shard) || table_of(shard).is_some_and(|table| self.unlisted_tables.contains(&table))
+        self.live_shards.contains(&shard)
+            || table_of_cache_id(shard).is_some_and(|table| self.unlisted_tables.contains(&table))
     }
 }
 
@@ -55,22 +56,22 @@ impl CachedShards {
 
     /// Returns true if the latest policy retains a block of the shard that the table's scans brought in.
     pub(super) fn retains(&self, shard: ShardId, table: Oid) -> bool {
-        self.policy.as_ref().is_none_or(|wishes| wishes.decide(shard, table) != Retention::Remove)
+        self.policy.as_ref().is_none_or(|policy| policy.decide(shard, table) != Retention::Remove)
     }
 
     /// Returns true if blocks of the shard may be inserted for the table: the shard is registered and the table's
     /// policy is not never.
     pub(super) fn admits(&self, shard: ShardId, table: Oid) -> bool {
-        let never = |wishes: &Arc<RetentionPolicy>| wishes.policies.get(&table) == Some(&CachePolicy::Never);
+        let never = |policy: &Arc<RetentionPolicy>| policy.policies.get(&table) == Some(&CachePolicy::Never);
         self.shards.contains(&shard) && !self.policy.as_ref().is_some_and(never)
     }
 
     /// Adopts a new policy; returns true if the tier may hold blocks that it does not retain.
-    pub(super) fn set_policy(&mut self, wishes: &Arc<RetentionPolicy>) -> bool {
+    pub(super) fn set_policy(&mut self, policy: &Arc<RetentionPolicy>) -> bool {
         let before = self.shards.len();
-        self.shards.retain(|shard| wishes.is_live(*shard));
-        let last = self.policy.replace(Arc::clone(wishes));
-        self.shards.len() < before || last.is_none_or(|last| last.policies != wishes.policies)
+        self.shards.retain(|shard| policy.is_live(*shard));
+        let last = self.policy.replace(Arc::clone(policy));
+        self.shards.len() < before || last.is_none_or(|last| last.policies != policy.policies)
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
         assert!(held.set_policy(&of(&[], &[])));
         let table = Oid(7);
         held.add(shard(5));
-        assert!(held.admits(shard(5), table), "it may be younger than the wishes");
+        assert!(held.admits(shard(5), table), "it may be younger than the policy");
         let mut never = RetentionPolicy::clone(&of(&[5], &[]));
         held.set_policy(&Arc::new(never.clone()));
         assert!(held.admits(shard(5), table) && !held.admits(shard(1), table));
@@ -118,17 +119,17 @@ mod tests {
             let bytes = (u128::from(table) << 96 | number).to_be_bytes();
             ShardId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
         };
-        let mut wishes = RetentionPolicy { unlisted_tables: [Oid(7)].into(), ..RetentionPolicy::default() };
-        assert_eq!(wishes.decide(file(7, 1), Oid(7)), Retention::Evictable);
-        assert_eq!(wishes.decide(file(8, 1), Oid(8)), Retention::Remove);
-        assert_eq!(wishes.decide(ShardId(Uuid::from_u128(7 << 96)), Oid(7)), Retention::Remove, "a shard");
+        let mut policy = RetentionPolicy { unlisted_tables: [Oid(7)].into(), ..RetentionPolicy::default() };
+        assert_eq!(policy.decide(file(7, 1), Oid(7)), Retention::Evictable);
+        assert_eq!(policy.decide(file(8, 1), Oid(8)), Retention::Remove);
+        assert_eq!(policy.decide(ShardId(Uuid::from_u128(7 << 96)), Oid(7)), Retention::Remove, "a shard");
         let mut held = CachedShards::default();
         held.add(file(7, 1));
         held.add(file(7, 2));
-        held.set_policy(&Arc::new(wishes.clone()));
+        held.set_policy(&Arc::new(policy.clone()));
         assert!(held.retains(file(7, 1), Oid(7)) && held.retains(file(7, 3), Oid(7)));
-        wishes = RetentionPolicy { live_shards: [file(7, 1)].into(), ..RetentionPolicy::default() };
-        assert!(held.set_policy(&Arc::new(wishes)), "one is not among those that were listed");
+        policy = RetentionPolicy { live_shards: [file(7, 1)].into(), ..RetentionPolicy::default() };
+        assert!(held.set_policy(&Arc::new(policy)), "one is not among those that were listed");
         assert!(held.retains(file(7, 1), Oid(7)) && !held.retains(file(7, 2), Oid(7)));
     }
 }

@@ -344,16 +344,16 @@ async fn a_table_that_wants_none_is_read_around_the_cache() {
     assert_eq!(cache.memory_stats(), before);
 
     // Its blocks are dropped once its policy is never, and so are blocks of shards that no table references.
-    let wishes = |shards: &[ShardId], policy| {
+    let retention_policy = |shards: &[ShardId], policy| {
         let (shards, policies) = (shards.iter().copied().collect(), [(Oid(1), policy)].into());
         Arc::new(RetentionPolicy { live_shards: shards, policies, ..RetentionPolicy::default() })
     };
-    cache.apply_retention(&wishes(&[meta.id], CachePolicy::Pin));
+    cache.apply_retention(&retention_policy(&[meta.id], CachePolicy::Pin));
     assert_eq!(cache.memory_stats(), before);
-    cache.apply_retention(&wishes(&[meta.id], CachePolicy::Never));
+    cache.apply_retention(&retention_policy(&[meta.id], CachePolicy::Never));
     assert_eq!((cache.memory_stats().blocks, cache.memory_stats().bytes, cache.memory_stats().evictions), (0, 0, 0));
     read_cached(&reader, &cache, &columns, &[], None).await;
-    cache.apply_retention(&wishes(&[], CachePolicy::Normal));
+    cache.apply_retention(&retention_policy(&[], CachePolicy::Normal));
     assert_eq!((cache.memory_stats().blocks, cache.memory_stats().bytes), (0, 0));
 }
 

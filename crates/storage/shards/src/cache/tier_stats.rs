@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use types::Oid;
 
 /// Number of tables counted separately; when there are more, those without blocks are merged into one entry.
-const TABLES_MAX: usize = 4096;
+const SEPARATE_TABLES_MAX: usize = 4096;
 
 /// Statistics of a cache tier: its present content, and hits, misses and evictions since its start. In the tier of
 /// computed results, blocks are results.
@@ -52,7 +52,7 @@ impl CacheStats {
 pub(super) struct TableStats {
     tables: HashMap<Oid, CacheStats>,
     /// Number of entries at which tables without blocks are merged.
-    merge_at: usize,
+    merge_threshold: usize,
 }
 
 impl TableStats {
@@ -60,19 +60,19 @@ impl TableStats {
     const MERGED_TABLES: Oid = Oid(0);
 
     pub(super) fn new() -> Self {
-        Self { tables: HashMap::new(), merge_at: TABLES_MAX }
+        Self { tables: HashMap::new(), merge_threshold: SEPARATE_TABLES_MAX }
     }
 
     /// Returns the statistics of a table.
     pub(super) fn for_table(&mut self, table: Oid) -> &mut CacheStats {
-        if self.merge_at <= self.tables.len() && !self.tables.contains_key(&table) {
-            self.merge_empty();
+        if self.merge_threshold <= self.tables.len() && !self.tables.contains_key(&table) {
+            self.merge_tables_without_blocks();
         }
         self.tables.entry(table).or_default()
     }
 
     /// Merges tables without blocks into one entry, since temporary tables come and go without end.
-    fn merge_empty(&mut self) {
+    fn merge_tables_without_blocks(&mut self) {
         let mut folded = CacheStats::default();
         self.tables.retain(|_, counts| {
             let is_held = 0 < counts.blocks;
@@ -82,7 +82,7 @@ impl TableStats {
             is_held
         });
         *self.tables.entry(Self::MERGED_TABLES).or_default() += folded;
-        self.merge_at = TABLES_MAX.max(2 * self.tables.len());
+        self.merge_threshold = SEPARATE_TABLES_MAX.max(2 * self.tables.len());
     }
 
     /// Returns the sum over all tables.
@@ -106,13 +106,13 @@ mod tests {
     #[test]
     fn tables_without_blocks_are_counted_together_where_there_are_too_many() {
         let mut counts = TableStats::new();
-        let tables = 3 * u32::try_from(TABLES_MAX).unwrap();
+        let tables = 3 * u32::try_from(SEPARATE_TABLES_MAX).unwrap();
         for table in 1..=tables {
             let counts = counts.for_table(Oid(table));
             counts.misses += 1;
             counts.blocks = u64::from(table % 1000 == 0);
         }
-        assert!(counts.by_table().len() <= TABLES_MAX + 1);
+        assert!(counts.by_table().len() <= SEPARATE_TABLES_MAX + 1);
         assert_eq!(counts.sum().misses, u64::from(tables));
         assert_eq!(counts.sum().blocks, u64::from(tables / 1000));
         assert!((1..=tables / 1000).all(|table| counts.for_table(Oid(table * 1000)).blocks == 1));

@@ -15,7 +15,7 @@ use blocks::{
 };
 use bytes::Bytes;
 
-use super::block::{compact, null_buffer, string_view_array, view};
+use super::block::{compact_strings, null_buffer, string_view_array, view};
 use crate::{Error, Result};
 
 /// With fewer selected rows in a vector than this, strings are tested one by one.
@@ -41,7 +41,7 @@ enum UncachedValues {
     /// Dictionary-encoded numbers.
     DictionaryNumbers { codes: IndexVectors, numbers: Arc<NumberDictionary> },
     /// Dictionary-encoded strings.
-    DictionaryStrings { codes: IndexVectors, words: Arc<SortedStrings> },
+    DictionaryStrings { codes: IndexVectors, dictionary: Arc<SortedStrings> },
     /// Plain strings: the byte range of each one in the page, which has length prefixes between them; an empty range
     /// for NULL.
     Texts { page: Bytes, ranges: Vec<Range<u32>> },
@@ -100,10 +100,10 @@ impl UncachedPage {
     pub(super) fn from_string_codes(
         rows: usize,
         codes: IndexVectors,
-        words: &Arc<SortedStrings>,
+        dictionary: &Arc<SortedStrings>,
         validity: Option<Vec<Mask>>,
     ) -> Self {
-        Self { rows, values: UncachedValues::DictionaryStrings { codes, words: Arc::clone(words) }, validity }
+        Self { rows, values: UncachedValues::DictionaryStrings { codes, dictionary: Arc::clone(dictionary) }, validity }
     }
 
     /// Creates a page of plain strings at these byte ranges of `page`; all are valid UTF-8.
@@ -129,15 +129,19 @@ impl UncachedPage {
     /// dictionary.
     #[must_use]
     pub fn codes(&self, rows: &RowSet) -> Option<Values<u32>> {
-        let UncachedValues::DictionaryStrings { codes, words } = &self.values else { return None };
-        Some(self.collect_values(rows, |row| words.sorted_codes[codes[row / VECTOR_ROWS][row % VECTOR_ROWS] as usize]))
+        let UncachedValues::DictionaryStrings { codes, dictionary } = &self.values else { return None };
+        Some(
+            self.collect_values(rows, |row| {
+                dictionary.sorted_codes[codes[row / VECTOR_ROWS][row % VECTOR_ROWS] as usize]
+            }),
+        )
     }
 
     /// Returns the string dictionary of the chunk, sorted; `None` if there is none.
     #[must_use]
     pub fn strings(&self) -> Option<StringViewArray> {
-        let UncachedValues::DictionaryStrings { words, .. } = &self.values else { return None };
-        Some(string_view_array(words.views.clone(), words.heap.clone(), None))
+        let UncachedValues::DictionaryStrings { dictionary, .. } = &self.values else { return None };
+        Some(string_view_array(dictionary.views.clone(), dictionary.heap.clone(), None))
     }
 
     /// Returns true if the page holds dictionary-encoded strings.
@@ -170,15 +174,15 @@ impl UncachedPage {
     /// Returns the values of the selected rows as an Arrow array of the type `form`.
     pub(super) fn gather(&self, rows: &RowSet, data_type: &DataType) -> Result<ArrayRef> {
         match &self.values {
-            UncachedValues::DictionaryStrings { words, .. } => {
+            UncachedValues::DictionaryStrings { dictionary, .. } => {
                 let Values { values, validity } = self.codes(rows).expect("gather: a page of string codes has codes");
-                let views = values.iter().map(|code| words.views[*code as usize]).collect();
-                return Ok(Arc::new(compact(string_view_array(views, words.heap.clone(), validity))));
+                let views = values.iter().map(|code| dictionary.views[*code as usize]).collect();
+                return Ok(Arc::new(compact_strings(string_view_array(views, dictionary.heap.clone(), validity))));
             }
             UncachedValues::Texts { page, ranges: places } => {
                 let view_of = |row: usize| view(text(page, &places[row]), places[row].start as usize);
                 let Values { values, validity } = self.collect_values(rows, view_of);
-                return Ok(Arc::new(compact(string_view_array(values, Buffer::from(page.clone()), validity))));
+                return Ok(Arc::new(compact_strings(string_view_array(values, Buffer::from(page.clone()), validity))));
             }
             UncachedValues::Numbers { .. } | UncachedValues::DictionaryNumbers { .. } => {}
         }
@@ -209,7 +213,11 @@ impl UncachedPage {
                 let values = values.into_iter().map(i128::from).collect();
                 Arc::new(PrimitiveArray::<Decimal128Type>::new(values, nulls).with_data_type(data_type.clone()))
             }
-            _ => return Err(Error::Block(blocks::Error::Damaged("numbers of a page read as another type"))),
+            _ => {
+                return Err(Error::Block(blocks::Error::Damaged(
+                    "an uncached page of numbers was read as a type that is not numeric",
+                )));
+            }
         })
     }
 
@@ -262,7 +270,7 @@ impl UncachedPage {
             },
             UncachedValues::DictionaryNumbers { codes, numbers } => {
                 let passes = numbers.values.iter().map(|number| ranges.contains(*number));
-                self.filter_codes(codes, &pass_table(passes), rows);
+                self.filter_codes(codes, &passing_index_table(passes), rows);
             }
             UncachedValues::DictionaryStrings { .. } | UncachedValues::Texts { .. } => {}
         }
@@ -276,10 +284,10 @@ impl UncachedPage {
             (condition, UncachedValues::Texts { page, ranges: places }) => {
                 self.filter_texts(page, places, &TextMatcher::new(condition), rows);
             }
-            (condition, UncachedValues::DictionaryStrings { codes, words }) => {
-                let passing = words.strings.matching(condition);
-                let passes = words.sorted_codes.iter().map(|place| passing.contains(i64::from(*place)));
-                self.filter_codes(codes, &pass_table(passes), rows);
+            (condition, UncachedValues::DictionaryStrings { codes, dictionary }) => {
+                let passing = dictionary.strings.matching(condition);
+                let passes = dictionary.sorted_codes.iter().map(|place| passing.contains(i64::from(*place)));
+                self.filter_codes(codes, &passing_index_table(passes), rows);
             }
             _ => {}
         }
@@ -294,7 +302,7 @@ impl UncachedPage {
             let places = &places[first..places.len().min(first + VECTOR_ROWS)];
             let mut mask = Mask::default();
             let mut note = |row: usize, passes: bool| mask[row / 64] |= u64::from(passes) << (row % 64);
-            if !matcher.is_substring_search() || set.count_in(vector) < ROW_BY_ROW_MAX {
+            if !matcher.is_substring_search() || set.count_in_vector(vector) < ROW_BY_ROW_MAX {
                 let set = set.vector(vector);
                 let rows = (0..places.len()).filter(|row| set[row / 64] >> (row % 64) & 1 == 1);
                 rows.for_each(|row| note(row, matcher.matches(text(page, &places[row]))));
@@ -365,14 +373,14 @@ impl UncachedPage {
     fn filter(&self, rows: &mut RowSet, mut mask_of: impl FnMut(usize) -> Mask) {
         debug_assert_eq!(rows.rows(), self.rows, "a set of this page's rows");
         for vector in 0..rows.vectors() {
-            if rows.is_empty_in(vector) {
+            if rows.is_empty_in_vector(vector) {
                 continue;
             }
             let mut mask = mask_of(vector);
             if let Some(masks) = &self.validity {
                 mask.iter_mut().zip(&masks[vector]).for_each(|(word, valid)| *word &= valid);
             }
-            rows.and_vector(vector, &mask);
+            rows.retain_in_vector(vector, &mask);
         }
     }
 
@@ -385,7 +393,7 @@ impl UncachedPage {
             return;
         };
         for (vector, mask) in masks.iter().enumerate() {
-            rows.and_vector(vector, &mask.map(|word| if nulls { !word } else { word }));
+            rows.retain_in_vector(vector, &mask.map(|word| if nulls { !word } else { word }));
         }
     }
 }
@@ -396,7 +404,7 @@ fn text<'a>(page: &'a [u8], place: &Range<u32>) -> &'a [u8] {
 }
 
 /// Returns 1 for each index that passes and 0 otherwise, padded with zeros to a power of two.
-fn pass_table(passes: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
+fn passing_index_table(passes: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
     let places = passes.len().max(1).next_power_of_two();
     let mut table: Vec<u8> = passes.map(u8::from).collect();
     table.resize(places, 0);

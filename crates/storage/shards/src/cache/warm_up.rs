@@ -1,6 +1,6 @@
 //! Cache warm-up: transfers hot blocks to the cache of the worker that takes over parts of shards.
 //!
-//! Blocks are sent as disk records (`disk/record.rs`) together with their number of rows, and are validated completely
+//! Blocks are sent as disk records (`disk/block_record.rs`) together with their number of rows, and are validated completely
 //! on arrival.
 
 use std::sync::Arc;
@@ -118,7 +118,7 @@ mod tests {
         for number in [2, 6] {
             let block = table.get(&key(number)).expect("it has arrived");
             let ColumnBlock::Numbers(block) = &*block else { panic!("numbers stay numbers") };
-            assert_eq!(block.head().rows, 1_000);
+            assert_eq!(block.header().rows, 1_000);
         }
         assert!(table.get(&key(1)).is_none());
     }

@@ -2,7 +2,7 @@
 //!
 //! It only evaluates zone-map entries; remaining rows are filtered again above the scan.
 //!
-//! - `pruner.rs`: pruning of shards; `zones.rs`: zone maps of a file.
+//! - `pruner.rs`: pruning of shards; `zone_maps.rs`: zone maps of a file.
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use crate::reader::{OpenFile, RowGroupRead};
 use crate::{ColumnDef, Predicate, Result, ShardMeta};
 
 mod pruner;
-mod zones;
+mod zone_maps;
 
 pub(crate) use pruner::PreparedPredicate;
 pub use pruner::Pruner;
-pub(crate) use zones::read_row_group_zones;
+pub(crate) use zone_maps::read_row_group_zones;
 
 #[cfg(test)]
 mod tests;
@@ -47,7 +47,7 @@ pub(crate) fn matching_pages(file: &OpenFile, row_group: usize, predicates: &[Pr
         if kept.is_empty() {
             break;
         }
-        let Some(zones) = zones::read_zones(file, row_group, predicate.column)? else { continue };
+        let Some(zones) = zone_maps::read_zones(file, row_group, predicate.column)? else { continue };
         if !predicate.test.may_pass(&zones.row_group()) {
             return Ok(Vec::new());
         }

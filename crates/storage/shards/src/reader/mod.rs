@@ -1,10 +1,10 @@
 //! Reads shards: the file's tail once, then row groups in parallel, of each only the wanted columns and pages.
 //!
-//! - `open.rs`: opens a shard.
-//! - `row_group_stream.rs`: reads a row group run by run; `fetch_size.rs`: the size of a run; `fetch.rs`: fetches and verifies
-//!   pages.
-//! - `columns.rs`: builds batches; `missing.rs`: values of columns that a shard lacks; `positions.rs`: row positions
-//!   and deleted rows.
+//! - `open_shard.rs`: opens a shard.
+//! - `row_group_stream.rs`: reads a row group run by run; `fetch_rows.rs`: the size of a run.
+//! - `fetch_pages.rs`: fetches and verifies pages.
+//! - `batch_assembly.rs`: builds batches; `missing_values.rs`: values of columns that a shard lacks.
+//! - `row_positions.rs`: row positions and deleted rows.
 
 use std::iter;
 use std::ops::Range;
@@ -24,26 +24,26 @@ use crate::cache::PredicateOrder;
 use crate::prune::{self, Pruning};
 use crate::{Checksums, ColumnDef, Datum, Predicate, Result, ShardMeta};
 
-mod columns;
-mod fetch;
-mod fetch_size;
-mod missing;
-mod open;
-mod positions;
+mod batch_assembly;
+mod fetch_pages;
+mod fetch_rows;
+mod missing_values;
+mod open_shard;
 mod row_group_stream;
+mod row_positions;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use columns::{BatchAssembler, ColumnSource};
-pub(crate) use fetch::{FileLocation, PageChecksums, fetch};
-use missing::Missing;
+pub(crate) use batch_assembly::{BatchAssembler, ColumnSource};
+pub(crate) use fetch_pages::{FileLocation, PageChecksums, fetch};
+use missing_values::MissingValue;
 use row_group_stream::RowGroupStream;
 pub(crate) use row_group_stream::catch_decoder_panic;
 
-pub use fetch_size::{FETCH_ROWS_MIN, remote_fetch_rows};
-pub use missing::missing_value;
-pub(crate) use positions::{ordinals_from_positions, row_ids_from_positions};
+pub use fetch_rows::{FETCH_ROWS_MIN, remote_fetch_rows};
+pub use missing_values::missing_value;
+pub(crate) use row_positions::{ordinals_from_positions, row_ids_from_positions};
 
 /// Opened shard or external file. Cheap to clone; clones share the parsed footer.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ pub(crate) struct OpenFile {
     pub(crate) meta: Arc<ShardMeta>,
     /// Footer and page indexes; strings are read as string views.
     pub(crate) metadata: ArrowReaderMetadata,
-    pub(crate) origin: FileKind,
+    pub(crate) file_kind: FileKind,
     /// Id of each root column of the file: in a shard its field id.
     pub(crate) ids: Vec<Option<ColumnId>>,
 }
@@ -70,7 +70,7 @@ pub(crate) enum FileKind {
     /// Shard written by this crate.
     Shard { checksums: Checksums },
     /// External Parquet file.
-    Foreign {
+    External {
         /// SQL type that each column's values are converted to; `None` for unused columns.
         types: Vec<Option<SqlType>>,
     },
@@ -95,7 +95,7 @@ pub struct RowGroupRead {
     /// Counter of rows that predicates on blocks removed.
     pub removed_rows: Arc<AtomicU64>,
     /// Order in which predicates are tried on blocks.
-    pub order: Arc<PredicateOrder>,
+    pub predicate_order: Arc<PredicateOrder>,
 }
 
 /// Result of [`ShardReader::read`]: the batches, and counts of what was pruned.
@@ -110,7 +110,7 @@ impl ShardReader {
     /// # Errors
     /// Errors of the storage; [`crate::Error::Damaged`] if the file is not the one that the catalog describes.
     pub async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Self> {
-        let file = open::open(objects, meta).await?;
+        let file = open_shard::open(objects, meta).await?;
         Ok(Self::new(FileLocation::Shard(objects.clone()), file))
     }
 
@@ -138,7 +138,7 @@ impl ShardReader {
     }
 
     /// Reads rows of a row group, skipping pages that `predicates` rule out. The first pages are fetched immediately,
-    /// the others as batches are requested, so that at most two runs of pages are in memory (`fetch_size.rs`). Must be
+    /// the others as batches are requested, so that at most two runs of pages are in memory (`fetch_rows.rs`). Must be
     /// called in an async runtime.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl ShardReader {
 
 /// Returns the missing value of a column, for shards older than it; `None` for NULL and for types without order.
 pub(crate) fn missing_datum(column: &ColumnDef) -> Option<Datum> {
-    Missing::new(column).ok()?.datum()
+    MissingValue::new(column).ok()?.datum()
 }
 
 impl OpenFile {

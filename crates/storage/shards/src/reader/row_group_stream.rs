@@ -15,9 +15,9 @@ use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder
 use parquet::errors::ParquetError;
 use tokio::task::JoinSet;
 
-use super::columns::BatchAssembler;
-use super::fetch::{PageChecksums, fetch};
-use super::positions::RowPositions;
+use super::batch_assembly::BatchAssembler;
+use super::fetch_pages::{PageChecksums, fetch};
+use super::row_positions::RowPositions;
 use super::{RowGroupRead, ShardReader};
 use crate::{Error, Result};
 
@@ -26,14 +26,14 @@ pub(super) struct RowGroupStream {
     reader: ShardReader,
     row_group: usize,
     batch_rows: usize,
-    assembly: BatchAssembler,
+    batch_assembler: BatchAssembler,
     pages: Arc<PageChecksums>,
     /// Rows of the runs that are left; each run is a list of ascending ranges.
-    left: VecDeque<Vec<Range<usize>>>,
+    remaining_runs: VecDeque<Vec<Range<usize>>>,
     /// Decoder of the current run.
-    current: Option<ParquetPushDecoder>,
+    current_decoder: Option<ParquetPushDecoder>,
     /// Next run, whose bytes are being fetched.
-    next: Option<PendingRun>,
+    next_run: Option<PendingRun>,
     /// Number of rows left if no column is read from the file.
     rows_without_columns: usize,
     /// Positions of the rows that are left.
@@ -53,26 +53,26 @@ impl RowGroupStream {
     pub(super) fn new(
         reader: &ShardReader,
         read: &RowGroupRead,
-        assembly: BatchAssembler,
+        batch_assembler: BatchAssembler,
         kept: &[Range<usize>],
     ) -> Result<Self> {
-        let is_bare = assembly.leaves().is_empty();
+        let is_bare = batch_assembler.leaves().is_empty();
         let bare_rows = if is_bare { kept.iter().map(ExactSizeIterator::len).sum() } else { 0 };
-        let pages = PageChecksums::new(reader.file(), read.row_group, assembly.leaves(), &read.fetched_bytes);
-        let rows = reader.fetch_rows(read.row_group, assembly.leaves());
+        let pages = PageChecksums::new(reader.file(), read.row_group, batch_assembler.leaves(), &read.fetched_bytes);
+        let rows = reader.fetch_rows(read.row_group, batch_assembler.leaves());
         let mut segments = Self {
             reader: reader.clone(),
             row_group: read.row_group,
             batch_rows: read.batch_rows.max(1),
-            assembly,
+            batch_assembler,
             pages: Arc::new(pages),
-            left: if is_bare { VecDeque::new() } else { split_into_runs(kept, rows) },
-            current: None,
-            next: None,
+            remaining_runs: if is_bare { VecDeque::new() } else { split_into_runs(kept, rows) },
+            current_decoder: None,
+            next_run: None,
             rows_without_columns: bare_rows,
             positions: RowPositions::new(reader.file().first_row(read.row_group), kept, read.deleted.as_ref()),
         };
-        segments.next = segments.start_fetch()?;
+        segments.next_run = segments.start_fetch()?;
         Ok(segments)
     }
 
@@ -86,13 +86,13 @@ impl RowGroupStream {
             }
         }
         loop {
-            let Some(decoder) = &mut self.current else {
-                if !self.advance().await? {
-                    return if self.positions.is_finished() { Ok(None) } else { Err(self.cut_short()) };
+            let Some(decoder) = &mut self.current_decoder else {
+                if !self.start_next_run().await? {
+                    return if self.positions.is_finished() { Ok(None) } else { Err(self.too_few_rows_error()) };
                 }
                 continue;
             };
-            match catch_decoder_panic(|| decoder.try_decode()).map_err(|source| self.failed(source))? {
+            match catch_decoder_panic(|| decoder.try_decode()).map_err(|source| self.decode_error(source))? {
                 DecodeResult::Data(batch) => {
                     if let Some(batch) = self.live_batch(batch.num_rows(), batch.columns())? {
                         return Ok(Some(batch));
@@ -100,10 +100,10 @@ impl RowGroupStream {
                 }
                 DecodeResult::NeedsData(ranges) => {
                     let bytes = fetch(self.reader.location(), self.reader.file(), &self.pages, &ranges).await?;
-                    let pushed = self.current.as_mut().map(|decoder| decoder.push_ranges(ranges, bytes));
-                    pushed.transpose().map_err(|source| self.failed(source))?;
+                    let pushed = self.current_decoder.as_mut().map(|decoder| decoder.push_ranges(ranges, bytes));
+                    pushed.transpose().map_err(|source| self.decode_error(source))?;
                 }
-                DecodeResult::Finished => self.current = None,
+                DecodeResult::Finished => self.current_decoder = None,
             }
         }
     }
@@ -111,7 +111,7 @@ impl RowGroupStream {
     /// Builds the batch of the next `rows` rows without deleted ones; `None` if all are deleted.
     fn live_batch(&mut self, rows: usize, decoded: &[ArrayRef]) -> Result<Option<RecordBatch>> {
         let places = self.positions.take(rows);
-        let batch = self.assembly.build_batch(&places, decoded)?;
+        let batch = self.batch_assembler.build_batch(&places, decoded)?;
         let batch = match self.positions.live_mask(&places) {
             Some(live) => filter_record_batch(&batch, &live)?,
             None => batch,
@@ -120,24 +120,24 @@ impl RowGroupStream {
     }
 
     /// Makes the next run current and starts fetching the one after it; returns false if there is none.
-    async fn advance(&mut self) -> Result<bool> {
-        let Some(mut next) = self.next.take() else { return Ok(false) };
-        self.next = self.start_fetch()?;
+    async fn start_next_run(&mut self) -> Result<bool> {
+        let Some(mut next) = self.next_run.take() else { return Ok(false) };
+        self.next_run = self.start_fetch()?;
         if let Some(fetched) = next.fetching.join_next().await {
-            let bytes = fetched.map_err(|error| Error::Stopped { reason: error.to_string() })??;
-            next.decoder.push_ranges(next.ranges, bytes).map_err(|source| self.failed(source))?;
+            let bytes = fetched.map_err(|error| Error::TaskEnded { reason: error.to_string() })??;
+            next.decoder.push_ranges(next.ranges, bytes).map_err(|source| self.decode_error(source))?;
         }
-        self.current = Some(next.decoder);
+        self.current_decoder = Some(next.decoder);
         Ok(true)
     }
 
     /// Starts fetching the first run that is left.
     fn start_fetch(&mut self) -> Result<Option<PendingRun>> {
-        let Some(rows) = self.left.pop_front() else { return Ok(None) };
-        let mut decoder = self.decoder(rows).map_err(|source| self.failed(source))?;
+        let Some(rows) = self.remaining_runs.pop_front() else { return Ok(None) };
+        let mut decoder = self.decoder(rows).map_err(|source| self.decode_error(source))?;
         let mut fetching = JoinSet::new();
         let mut wanted = Vec::new();
-        let opened = catch_decoder_panic(|| decoder.try_next_reader()).map_err(|source| self.failed(source))?;
+        let opened = catch_decoder_panic(|| decoder.try_next_reader()).map_err(|source| self.decode_error(source))?;
         if let DecodeResult::NeedsData(ranges) = opened {
             let (reader, pages) = (self.reader.clone(), Arc::clone(&self.pages));
             wanted.clone_from(&ranges);
@@ -152,7 +152,7 @@ impl RowGroupStream {
         let total = file.rows(self.row_group);
         let builder = ParquetPushDecoderBuilder::new_with_metadata(file.metadata.clone())
             .with_row_groups(vec![self.row_group])
-            .with_projection(self.assembly.projection(file))
+            .with_projection(self.batch_assembler.projection(file))
             .with_batch_size(self.batch_rows);
         let is_whole = rows.len() == 1 && rows[0] == (0..total);
         let selection = RowSelection::from_consecutive_ranges(rows.into_iter(), total);
@@ -160,12 +160,12 @@ impl RowGroupStream {
     }
 
     /// Returns the error for pages with too few rows.
-    fn cut_short(&self) -> Error {
+    fn too_few_rows_error(&self) -> Error {
         let reason = "its pages hold fewer rows than its footer says".to_owned();
         Error::Damaged { object: self.reader.file().meta.object.clone(), reason }
     }
 
-    fn failed(&self, source: ParquetError) -> Error {
+    fn decode_error(&self, source: ParquetError) -> Error {
         Error::Decode { object: self.reader.file().meta.object.clone(), source }
     }
 }

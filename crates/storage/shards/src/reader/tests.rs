@@ -34,7 +34,7 @@ pub(crate) fn read_of(row_group: usize, columns: &[ColumnDef], predicates: &[Pre
         batch_rows: 7,
         fetched_bytes: Arc::default(),
         removed_rows: Arc::default(),
-        order: Arc::default(),
+        predicate_order: Arc::default(),
     }
 }
 

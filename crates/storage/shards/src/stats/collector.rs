@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use arrow::array::{Array, ArrayRef, StringViewArray};
 use types::{ColumnId, SqlType};
 
-use super::values::{ValueVisitor, visit};
+use super::value_visitor::{ValueVisitor, visit};
 use crate::datum::{bytes_lower_bound, bytes_upper_bound, text_lower_bound, text_upper_bound};
 use crate::{ColumnStats, Datum, Hll, Result};
 
@@ -23,7 +23,7 @@ struct State {
     rows: u64,
     nulls: u64,
     /// Number of runs of equal neighbours.
-    runs: u64,
+    run_count: u64,
     distinct: Hll,
     /// Recently added hashes, so that repeated values do not reach the sketch.
     recent_hashes: Box<[u64; RECENT_HASHES]>,
@@ -34,7 +34,7 @@ struct State {
     /// Bounds of the current page.
     page_bounds: Option<MinMax>,
     /// Last row; `None` before the first.
-    previous: Option<PreviousValue>,
+    previous_value: Option<PreviousValue>,
 }
 
 /// Number of slots for recent hashes, indexed by a hash's lowest bits.
@@ -71,7 +71,7 @@ impl ColumnStatsCollector {
         let state = State {
             rows: 0,
             nulls: 0,
-            runs: 0,
+            run_count: 0,
             distinct: Hll::default(),
             // Initial values that no hash with this slot can equal.
             recent_hashes: Box::new(std::array::from_fn(|place| !(place as u64))),
@@ -79,7 +79,7 @@ impl ColumnStatsCollector {
             strictly_ascending: true,
             bounds: None,
             page_bounds: None,
-            previous: None,
+            previous_value: None,
         };
         Self { column, sql_type, state }
     }
@@ -123,7 +123,7 @@ impl ColumnStatsCollector {
             distinct: state.distinct,
             ascending: state.ascending,
             strictly_ascending: state.strictly_ascending,
-            average_run: (state.rows as f64 / state.runs.max(1) as f64).max(1.0) as f32,
+            average_run: (state.rows as f64 / state.run_count.max(1) as f64).max(1.0) as f32,
             heavy_hitters,
             bytes,
         }
@@ -142,7 +142,7 @@ impl ValueVisitor for &mut State {
     ) {
         let row = |value: Option<T>| value.map_or(PreviousValue::Null, |value| PreviousValue::Value(datum(value)));
         let Some(first) = values.next() else { return };
-        self.add_row(row(first));
+        self.add_row_and_compare(row(first));
         if let Some(first) = first {
             self.add_hash(hash(first));
         }
@@ -154,14 +154,14 @@ impl ValueVisitor for &mut State {
             match (previous, value) {
                 (_, None) => {
                     self.nulls += 1;
-                    self.runs += u64::from(previous.is_some());
+                    self.run_count += u64::from(previous.is_some());
                     self.ascending = false;
                 }
                 (Some(before), Some(current)) if order(before, current) == Ordering::Equal => {
                     self.strictly_ascending = false;
                 }
                 (before, Some(current)) => {
-                    self.runs += 1;
+                    self.run_count += 1;
                     self.ascending &= before.is_none_or(|before| order(before, current) == Ordering::Less);
                     self.add_hash(hash(current));
                     if least.is_none_or(|least| order(current, least) == Ordering::Less) {
@@ -175,7 +175,7 @@ impl ValueVisitor for &mut State {
             previous = value;
         }
         self.strictly_ascending &= self.ascending;
-        self.previous = Some(row(previous));
+        self.previous_value = Some(row(previous));
         if let (Some(least), Some(greatest)) = (least, greatest) {
             widen(&mut self.page_bounds, Some(MinMax { min: datum(least), max: datum(greatest) }));
         }
@@ -183,7 +183,7 @@ impl ValueVisitor for &mut State {
 
     fn visit_numbers<T: Copy + Ord>(self, values: &[T], hash: impl Fn(T) -> u64, datum: impl Fn(T) -> Datum) {
         let [first, rest @ ..] = values else { return };
-        self.add_row(PreviousValue::Value(datum(*first)));
+        self.add_row_and_compare(PreviousValue::Value(datum(*first)));
         let (mut changes, mut descents) = (0_u64, 0_u64);
         let (mut least, mut greatest) = (*first, *first);
         for (before, value) in values.iter().zip(rest) {
@@ -194,7 +194,7 @@ impl ValueVisitor for &mut State {
         }
         values.iter().for_each(|value| self.add_hash(hash(*value)));
         self.add_rows(rest.len() as u64, changes, descents);
-        self.previous = values.last().map(|last| PreviousValue::Value(datum(*last)));
+        self.previous_value = values.last().map(|last| PreviousValue::Value(datum(*last)));
         widen(&mut self.page_bounds, Some(MinMax { min: datum(least), max: datum(greatest) }));
     }
 
@@ -205,7 +205,7 @@ impl ValueVisitor for &mut State {
             return;
         }
         let first = text(0);
-        self.add_row(PreviousValue::Value(datum(first)));
+        self.add_row_and_compare(PreviousValue::Value(datum(first)));
         self.add_hash(hash(first.text.as_bytes()));
         let (mut changes, mut descents) = (0, 0);
         let (mut least, mut greatest, mut before) = (first, first, first);
@@ -226,7 +226,7 @@ impl ValueVisitor for &mut State {
             before = value;
         }
         self.add_rows(values.len() as u64 - 1, changes, descents);
-        self.previous = Some(PreviousValue::Value(datum(before)));
+        self.previous_value = Some(PreviousValue::Value(datum(before)));
         widen(&mut self.page_bounds, Some(MinMax { min: datum(least), max: datum(greatest) }));
     }
 
@@ -235,7 +235,7 @@ impl ValueVisitor for &mut State {
             if let Some(hash) = hash {
                 self.add_hash(hash);
             }
-            self.add_row(hash.map_or(PreviousValue::Null, PreviousValue::Hash));
+            self.add_row_and_compare(hash.map_or(PreviousValue::Null, PreviousValue::Hash));
         }
         (self.ascending, self.strictly_ascending) = (false, false);
     }
@@ -244,7 +244,7 @@ impl ValueVisitor for &mut State {
 /// String with its first eight bytes as a number of the same order.
 #[derive(Clone, Copy)]
 struct PrefixedText<'a> {
-    head: u64,
+    first_bytes: u64,
     view: u128,
     text: &'a str,
 }
@@ -261,12 +261,12 @@ impl<'a> PrefixedText<'a> {
             Some(head) if Self::INLINE_BYTES_MAX < whole.len() => u64::from_be_bytes(*head),
             _ => inline.swap_bytes(),
         };
-        Self { head, view, text: whole }
+        Self { first_bytes: head, view, text: whole }
     }
 
     #[inline]
     fn compare(self, other: Self) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| {
+        self.first_bytes.cmp(&other.first_bytes).then_with(|| {
             let are_same = self.view == other.view && self.text.len() <= Self::INLINE_BYTES_MAX;
             if are_same { Ordering::Equal } else { self.text.as_bytes().cmp(other.text.as_bytes()) }
         })
@@ -295,30 +295,30 @@ impl State {
     /// Adds rows after the first: the number that differ from the row before them, and that are less.
     fn add_rows(&mut self, rows: u64, changes: u64, descents: u64) {
         self.rows += rows;
-        self.runs += changes;
+        self.run_count += changes;
         self.ascending &= descents == 0;
         self.strictly_ascending &= self.ascending && changes == rows;
     }
 
     /// Adds a row and compares it with the one before.
-    fn add_row(&mut self, row: PreviousValue) {
+    fn add_row_and_compare(&mut self, row: PreviousValue) {
         self.rows += 1;
-        match (&self.previous, &row) {
+        match (&self.previous_value, &row) {
             (before, PreviousValue::Null) => {
                 self.nulls += 1;
-                self.runs += u64::from(*before != Some(PreviousValue::Null));
+                self.run_count += u64::from(*before != Some(PreviousValue::Null));
                 self.ascending = false;
             }
             (Some(before), row) if before == row => self.strictly_ascending = false,
             (before, row) => {
-                self.runs += 1;
+                self.run_count += 1;
                 if let (Some(PreviousValue::Value(before)), PreviousValue::Value(value)) = (before, row) {
                     self.ascending &= before < value;
                 }
             }
         }
         self.strictly_ascending &= self.ascending;
-        self.previous = Some(row);
+        self.previous_value = Some(row);
     }
 }
 

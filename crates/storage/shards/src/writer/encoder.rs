@@ -10,8 +10,8 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 
 use super::WriteOptions;
-use super::column::{ColumnWriter, for_each_column};
-use super::file::FileAssembler;
+use super::column_writer::{ColumnWriter, for_each_column};
+use super::file_assembler::FileAssembler;
 use crate::stats::heavy_hitters;
 use crate::{ColumnDef, ColumnStats, Error, Result, RowGroupMeta, RowSample};
 
@@ -24,20 +24,20 @@ const PENDING_BYTES_MAX: usize = 64 << 20;
 pub struct Encoder {
     /// Name of the file in errors.
     name: String,
-    options: WriteOptions,
+    write_options: WriteOptions,
     /// Columns; empty while they are being encoded, and after an error.
     columns: Vec<ColumnWriter>,
     column_count: usize,
     /// The file, created when the first page's statistics have determined the encodings.
     file: Option<FileAssembler>,
     /// Buffered rows of the current page.
-    pending: Vec<RecordBatch>,
+    pending_batches: Vec<RecordBatch>,
     pending_rows: usize,
     pending_bytes: usize,
     /// Encoded rows of the current row group.
-    group_rows: usize,
+    row_group_rows: usize,
     rows: u64,
-    sample: RowSample,
+    row_sample: RowSample,
 }
 
 /// Last bytes of a file, and its statistics.
@@ -59,16 +59,16 @@ impl Encoder {
             columns.iter().map(|column| column.sql_type.arrow_field(&column.name, column.nullable)).collect();
         Self {
             name: name.to_owned(),
-            options,
+            write_options: options,
             columns: columns.iter().map(ColumnWriter::new).collect(),
             column_count: columns.len(),
             file: None,
-            pending: Vec::new(),
+            pending_batches: Vec::new(),
             pending_rows: 0,
             pending_bytes: 0,
-            group_rows: 0,
+            row_group_rows: 0,
             rows: 0,
-            sample: RowSample::new(Arc::new(Schema::new(fields)), SAMPLE_ROWS),
+            row_sample: RowSample::new(Arc::new(Schema::new(fields)), SAMPLE_ROWS),
         }
     }
 
@@ -77,22 +77,25 @@ impl Encoder {
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Bytes>> {
         if batch.num_columns() != self.column_count {
             let (found, wanted) = (batch.num_columns(), self.column_count);
-            return Err(ArrowError::SchemaError(format!("a batch of {found} columns for a file of {wanted}")).into());
+            return Err(ArrowError::SchemaError(format!(
+                "a batch has {found} columns, but the shard file has {wanted}"
+            ))
+            .into());
         }
-        self.sample.add(batch)?;
+        self.row_sample.add(batch)?;
         let mut complete = Vec::new();
         let mut start = 0;
         while start < batch.num_rows() {
-            let length = self.page_room().min(batch.num_rows() - start);
+            let length = self.page_rows_left().min(batch.num_rows() - start);
             let part = batch.slice(start, length);
             start += length;
             self.pending_rows += length;
             self.pending_bytes += value_bytes(&part);
-            self.pending.push(part);
-            if self.page_room() == self.options.page_rows || PENDING_BYTES_MAX <= self.pending_bytes {
+            self.pending_batches.push(part);
+            if self.page_rows_left() == self.write_options.page_rows || PENDING_BYTES_MAX <= self.pending_bytes {
                 self.encode_pending().await?;
             }
-            if self.group_rows == self.options.page_rows * self.options.row_group_pages {
+            if self.row_group_rows == self.write_options.page_rows * self.write_options.row_group_pages {
                 complete.push(self.end_row_group().await?);
             }
         }
@@ -118,31 +121,32 @@ impl Encoder {
         if 0 < self.pending_rows || self.file.is_none() {
             self.encode_pending().await?;
         }
-        let pages = if 0 < self.group_rows { self.end_row_group().await? } else { Bytes::new() };
+        let pages = if 0 < self.row_group_rows { self.end_row_group().await? } else { Bytes::new() };
         let file = self.file.take().expect("created with page one");
         let ended = file.finish().map_err(|source| Error::Encode { object: self.name.clone(), source })?;
-        let sample = self.sample.finish()?;
+        let sample = self.row_sample.finish()?;
         let mut columns = Vec::with_capacity(self.columns.len());
         for ((column, values), bytes) in self.columns.into_iter().zip(sample.columns()).zip(ended.column_bytes) {
             let heavy_hitters = heavy_hitters(values, column.sql_type(), self.rows)?;
-            columns.push(column.into_tally().finish(bytes, heavy_hitters));
+            columns.push(column.into_stats_collector().finish(bytes, heavy_hitters));
         }
         Ok(EncodedFile { pages, tail: ended.tail, rows: self.rows, columns, row_groups: ended.row_groups })
     }
 
     /// Returns the number of rows that still fit the current page: a complete page if the last one is full.
-    fn page_room(&self) -> usize {
-        self.options.page_rows - (self.group_rows + self.pending_rows) % self.options.page_rows
+    fn page_rows_left(&self) -> usize {
+        self.write_options.page_rows - (self.row_group_rows + self.pending_rows) % self.write_options.page_rows
     }
 
     /// Encodes the buffered rows as a page, or as part of one.
     async fn encode_pending(&mut self) -> Result<()> {
         self.pending_bytes = 0;
         let rows = std::mem::take(&mut self.pending_rows);
-        let batches = std::mem::take(&mut self.pending);
+        let batches = std::mem::take(&mut self.pending_batches);
         let mut columns = self.take_columns()?;
         for (index, column) in columns.iter_mut().enumerate() {
-            column.page = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect::<Vec<ArrayRef>>();
+            column.current_page_arrays =
+                batches.iter().map(|batch| Arc::clone(batch.column(index))).collect::<Vec<ArrayRef>>();
         }
         let failed = |source: ParquetError| Error::Encode { object: self.name.clone(), source };
         let is_first = self.file.is_none();
@@ -150,26 +154,26 @@ impl Encoder {
             Some(file) => file,
             none => {
                 columns = for_each_column(columns, rows, ColumnWriter::collect_stats).await?;
-                none.insert(FileAssembler::create(&columns, rows, self.options).map_err(failed)?)
+                none.insert(FileAssembler::create(&columns, rows, self.write_options).map_err(failed)?)
             }
         };
-        if self.group_rows == 0 {
+        if self.row_group_rows == 0 {
             let leaves = file.create_encoders(&columns).map_err(failed)?;
-            columns.iter_mut().zip(leaves).for_each(|(column, leaf)| column.encoder = Some(leaf));
+            columns.iter_mut().zip(leaves).for_each(|(column, leaf)| column.chunk_encoder = Some(leaf));
         }
         let encode = if is_first { ColumnWriter::encode } else { ColumnWriter::collect_and_encode };
         self.columns = for_each_column(columns, rows, encode).await?;
         self.rows += rows as u64;
-        self.group_rows += rows;
+        self.row_group_rows += rows;
         Ok(())
     }
 
     /// Completes the current row group and returns its bytes.
     async fn end_row_group(&mut self) -> Result<Bytes> {
-        let rows = std::mem::take(&mut self.group_rows);
+        let rows = std::mem::take(&mut self.row_group_rows);
         let columns = self.take_columns()?;
         self.columns = for_each_column(columns, rows, ColumnWriter::close).await?;
-        let chunks = self.columns.iter_mut().map(|column| column.chunk.take().expect("closed above")).collect();
+        let chunks = self.columns.iter_mut().map(|column| column.encoded_chunk.take().expect("closed above")).collect();
         let file = self.file.as_mut().expect("created with page one");
         let pages = file.append_row_group(chunks, rows as u64);
         pages.map_err(|source| Error::Encode { object: self.name.clone(), source })
@@ -180,7 +184,7 @@ impl Encoder {
         if columns.len() == self.column_count {
             Ok(columns)
         } else {
-            Err(Error::Stopped { reason: "an earlier page could not be written".to_owned() })
+            Err(Error::TaskEnded { reason: "an earlier page could not be written".to_owned() })
         }
     }
 }

@@ -10,7 +10,7 @@ use parquet::schema::types::ColumnPath;
 use types::SqlType;
 
 use super::WriteOptions;
-use super::column::ColumnWriter;
+use super::column_writer::ColumnWriter;
 
 /// Number of rows from which on a dictionary saves space.
 const DICTIONARY_ROWS_MIN: u64 = 64;
@@ -19,7 +19,7 @@ const NUMBER_REPEATS_MIN: u64 = 8;
 /// Average repetitions from which on a dictionary pays for text.
 const TEXT_REPEATS_MIN: u64 = 3;
 /// Size up to which a text dictionary is not worth a codec.
-const SMALL_DICTIONARY: u64 = 1_024;
+const UNCOMPRESSED_DICTIONARY_BYTES_MAX: u64 = 1_024;
 /// Largest size of a dictionary; further values are written without it.
 pub(super) const DICTIONARY_BYTES_MAX: usize = 4 << 20;
 /// Largest size of a page: pages normally end at their number of rows; only giant values end one earlier.
@@ -48,48 +48,52 @@ struct FirstPageStats {
 /// Chooses the encodings of all columns, which have collected statistics of a first page of `rows` rows.
 pub(super) fn choose_encodings(columns: &[ColumnWriter], rows: usize) -> Vec<ColumnEncoding> {
     let seen = |column: &ColumnWriter| {
-        let tally = column.tally();
-        FirstPageStats { rows: rows as u64, distinct: tally.distinct(), ascending: tally.is_ascending() }
+        let stats_collector = column.stats_collector();
+        FirstPageStats {
+            rows: rows as u64,
+            distinct: stats_collector.distinct(),
+            ascending: stats_collector.is_ascending(),
+        }
     };
     columns.iter().map(|column| choose_encoding(column.sql_type(), seen(column))).collect()
 }
 
 /// Converts the encodings to properties of Parquet's own writer.
-pub(super) fn properties(
+pub(super) fn writer_properties(
     columns: &[ColumnWriter],
-    packings: &[ColumnEncoding],
+    column_encodings: &[ColumnEncoding],
     options: WriteOptions,
 ) -> Result<WriterProperties> {
-    let mut properties = WriterProperties::builder()
+    let mut writer_properties = WriterProperties::builder()
         .set_created_by(concat!("kiln ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_data_page_row_count_limit(options.page_rows)
         .set_data_page_size_limit(PAGE_BYTES_MAX)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
         .set_max_row_group_row_count(None);
-    for (column, packing) in columns.iter().zip(packings) {
-        properties = set(properties, column, *packing)?;
+    for (column, column_encoding) in columns.iter().zip(column_encodings) {
+        writer_properties = set_column_properties(writer_properties, column, *column_encoding)?;
     }
-    Ok(properties.build())
+    Ok(writer_properties.build())
 }
 
-fn set(
-    properties: WriterPropertiesBuilder,
+fn set_column_properties(
+    writer_properties: WriterPropertiesBuilder,
     column: &ColumnWriter,
-    packing: ColumnEncoding,
+    column_encoding: ColumnEncoding,
 ) -> Result<WriterPropertiesBuilder> {
-    let mut path = vec![column.def.name.clone()];
+    let mut path = vec![column.column_def.name.clone()];
     if column.sql_type().element().is_some() {
         path.extend(["list".to_owned(), "element".to_owned()]);
     }
     let path = ColumnPath::new(path);
-    let codec = match packing.compressed {
+    let codec = match column_encoding.compressed {
         true => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?),
         false => Compression::UNCOMPRESSED,
     };
-    let statistics = if packing.page_bounds { EnabledStatistics::Page } else { EnabledStatistics::None };
-    Ok(properties
-        .set_column_dictionary_enabled(path.clone(), packing.dictionary)
-        .set_column_encoding(path.clone(), packing.encoding)
+    let statistics = if column_encoding.page_bounds { EnabledStatistics::Page } else { EnabledStatistics::None };
+    Ok(writer_properties
+        .set_column_dictionary_enabled(path.clone(), column_encoding.dictionary)
+        .set_column_encoding(path.clone(), column_encoding.encoding)
         .set_column_compression(path.clone(), codec)
         .set_column_statistics_enabled(path, statistics))
 }
@@ -142,7 +146,7 @@ fn choose_encoding(sql_type: &SqlType, seen: FirstPageStats) -> ColumnEncoding {
             let dictionary = repeats(TEXT_REPEATS_MIN);
             ColumnEncoding {
                 dictionary,
-                compressed: !dictionary || SMALL_DICTIONARY < seen.distinct,
+                compressed: !dictionary || UNCOMPRESSED_DICTIONARY_BYTES_MAX < seen.distinct,
                 page_bounds: !matches!(sql_type, SqlType::Json | SqlType::Jsonb),
                 ..plain
             }

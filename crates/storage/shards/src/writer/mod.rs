@@ -1,14 +1,14 @@
 //! Writes shards: takes batches, gives a Parquet file in object storage and its metadata.
 //!
-//! - `encoder.rs`: turns rows into the bytes of a file; `file.rs`: row groups and footer; `column.rs`: one column, and
-//!   its parallel encoding.
+//! - `encoder.rs`: turns rows into the bytes of a file; `file_assembler.rs`: row groups and footer;
+//!   `column_writer.rs`: one column, and its parallel encoding.
 //! - `schema.rs`: Parquet types; `encodings.rs`: choice of encodings; `chunk/`: encodes column chunks.
 
 mod chunk;
-mod column;
+mod column_writer;
 mod encoder;
 mod encodings;
-mod file;
+mod file_assembler;
 mod schema;
 
 #[cfg(test)]

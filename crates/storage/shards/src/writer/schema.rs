@@ -9,7 +9,7 @@ use parquet::errors::Result;
 use parquet::schema::types::{Type, TypePtr};
 use types::SqlType;
 
-use super::column::ColumnWriter;
+use super::column_writer::ColumnWriter;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ const INT64_DIGITS: u8 = 18;
 /// Returns the file's schema.
 pub(super) fn root(columns: &[ColumnWriter]) -> Result<TypePtr> {
     let column = |column: &ColumnWriter| {
-        let def = &column.def;
+        let def = &column.column_def;
         node(&def.name, &def.sql_type, def.nullable, Some(def.id.0)).map(Arc::new)
     };
     let fields = columns.iter().map(column).collect::<Result<_>>()?;

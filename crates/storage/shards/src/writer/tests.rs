@@ -11,14 +11,14 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
-use rowstore::samples::sample_column;
-use types::samples::{all_types, samples};
+use rowstore::sample_values::sample_column;
+use types::sample_values::{all_types, samples};
 use types::{ColumnId, SqlType, SystemClock, SystemRandom};
 use uuid::Uuid;
 
 use super::*;
 use crate::checksums::{Checksums, page_checksum};
-use crate::stored_form::{decode_stored, stored_field};
+use crate::stored_types::{decode_stored, stored_field};
 use crate::{ColumnStats, Datum, Error};
 
 const OBJECT: &str = "tables/1/0.parquet";

@@ -10,19 +10,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::{CatalogState, stored};
+use catalog::{CatalogState, persistence};
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use history::TABLES;
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use types::{CommitTs, Failpoint, Mutation, ServiceHealth, with_causes};
+use types::{CommitTs, Failpoint, InjectedBug, ServiceHealth, with_causes};
 
-use crate::garbage::{self, GarbageRecord};
-use crate::group::Proposal;
-use crate::recover::put_floor;
+use crate::commit_group::Proposal;
+use crate::garbage_records::{self, GarbageRecord};
+use crate::recover::put_snapshot_floor;
 use crate::transactions::Core;
-use crate::{Error, Result, Transactions, announcements, dropped_tables};
+use crate::{Error, Result, Transactions, dropped_tables, upload_announcements};
 
 mod storage_check;
 #[cfg(test)]
@@ -31,11 +31,11 @@ mod tests;
 pub use storage_check::{StorageClass, StorageRow};
 
 /// Records that one durable write removes at most.
-const CHUNK: usize = 1_000;
+const RECORDS_PER_WRITE_MAX: usize = 1_000;
 /// Time that objects are retained beyond the retention, which is at most doubled by it.
 const RETENTION_MARGIN: Duration = Duration::from_secs(60);
 /// Parallel deletions.
-const DELETES_AT_ONCE: usize = 16;
+const CONCURRENT_DELETES_MAX: usize = 16;
 
 /// Delay after a failed load, so that other failures are cleaned up together.
 const FAILURE_DELAY: Duration = Duration::from_secs(1);
@@ -106,26 +106,26 @@ impl Transactions {
     /// expired records of outcomes, dropped tables and row moves.
     pub async fn clean_once(&self) -> Result<CleanReport> {
         let core = &self.core;
-        let _alone = core.cleaning.lock().await;
-        core.tenure.check().await.map_err(Error::Claim)?;
+        let _alone = core.cleaning_lock.lock().await;
+        core.write_authority.check().await.map_err(Error::ClaimNotVerified)?;
         core.moves.forget(core.snapshots.horizon());
-        self.remove_retired_rows().await?;
+        self.delete_retired_row_keys().await?;
         core.delete_expired_outcomes().await?;
-        let cutoff_us = core.cutoff_us();
+        let cutoff_us = core.retention_cutoff_us();
         let old = core.blocking(move |kv| dropped_tables::list_before(kv, cutoff_us)).await?;
         core.write(|batch| {
             for key in old {
-                batch.delete(Space::Dropped, key);
+                batch.delete(Space::DroppedTables, key);
             }
         })
         .await?;
         let mut report = CleanReport::default();
-        for chunk in core.uploads.failed_objects().chunks(CHUNK) {
-            let deleted = core.delete(chunk.to_vec(), &mut report).await;
+        for chunk in core.uploads.failed_objects().chunks(RECORDS_PER_WRITE_MAX) {
+            let deleted = core.delete_objects(chunk.to_vec(), &mut report).await;
             Failpoint::UploadsDeleted.pass();
             let records = deleted.clone();
             core.write(move |batch| {
-                records.iter().for_each(|object| announcements::delete_announcement(batch, object))
+                records.iter().for_each(|object| upload_announcements::delete_announcement(batch, object))
             })
             .await?;
             core.uploads.remove_deleted(&deleted);
@@ -135,14 +135,14 @@ impl Transactions {
         loop {
             // The horizon is read for each chunk, so that a long cleaning profits from snapshots that end meanwhile.
             let horizon = core.snapshots.horizon();
-            let mut chunk = core.read_garbage(last.clone(), horizon, core.cutoff_us()).await?;
+            let mut chunk = core.read_garbage(last.clone(), horizon, core.retention_cutoff_us()).await?;
             let Some(end) = chunk.last() else { break };
             last = Some(end.clone());
             core.retire_garbage(&mut chunk).await?;
             core.copy_log_before_deleting().await?;
-            core.tenure.check().await.map_err(Error::Claim)?;
+            core.write_authority.check().await.map_err(Error::ClaimNotVerified)?;
             let deleted: HashSet<String> = core
-                .delete(chunk.iter().map(|garbage| garbage.object.clone()).collect(), &mut report)
+                .delete_objects(chunk.iter().map(|garbage| garbage.object.clone()).collect(), &mut report)
                 .await
                 .into_iter()
                 .collect();
@@ -156,15 +156,15 @@ impl Transactions {
 
     /// Deletes the keys of rows that were flushed to Parquet or dropped with their table; no state contains them any
     /// more.
-    async fn remove_retired_rows(&self) -> Result<()> {
+    async fn delete_retired_row_keys(&self) -> Result<()> {
         let core = &self.core;
-        for prefix in core.blocking(|kv| Ok(stored::rows::retired_prefixes(kv)?)).await? {
+        for prefix in core.blocking(|kv| Ok(persistence::rows::retired_prefixes(kv)?)).await? {
             let mut left = KeyRange::prefix(&prefix);
             loop {
                 let range = left.clone();
                 let read = move |kv: &dyn TxKv| {
-                    let entries = kv.scan(Space::Rows, range, Direction::Forward)?;
-                    entries.take(CHUNK).map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()
+                    let entries = kv.scan(Space::UnflushedRows, range, Direction::Forward)?;
+                    entries.take(RECORDS_PER_WRITE_MAX).map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()
                 };
                 let keys = core.blocking(read).await?;
                 let Some(last) = keys.last() else { break };
@@ -173,7 +173,7 @@ impl Transactions {
                 left = left.after(last.clone());
                 core.write(|batch| {
                     for key in keys {
-                        batch.delete(Space::Rows, key);
+                        batch.delete(Space::UnflushedRows, key);
                     }
                 })
                 .await?;
@@ -187,7 +187,7 @@ impl Transactions {
     /// references. Objects that are not named like a shard are reported in the log and not deleted.
     pub async fn delete_orphans(&self, age: Duration) -> Result<CleanReport> {
         let core = &self.core;
-        let _alone = core.cleaning.lock().await;
+        let _alone = core.cleaning_lock.lock().await;
         // The order makes this safe: an object moves from the uploads to the catalog and from there to the garbage, and
         // is added to the next before it is removed from the last. Since the listing comes first, every object in it
         // that is no orphan is found in what is read afterwards.
@@ -195,29 +195,29 @@ impl Transactions {
         let listed: Vec<String> = core
             .objects
             .list_stream(TABLES)
-            .map_err(Error::List)?
+            .map_err(Error::ListObjects)?
             .try_filter(|object| std::future::ready(object.modified.timestamp_micros() <= newest_us))
             .map_ok(|object| object.name)
             .try_collect()
             .await
-            .map_err(Error::List)?;
+            .map_err(Error::ListObjects)?;
         let known = ReferencedObjects {
             uploads: core.uploads.announced_objects(),
             catalog: core.snapshots.pin_newest().state,
-            garbage: core.all_garbage().await?,
+            garbage: core.garbage_object_names().await?,
         };
         // Until a restored warehouse has begun its timeline, a restore finds the old one, whose objects are orphans
         // here.
         core.copy_log_before_deleting().await?;
-        core.tenure.check().await.map_err(Error::Claim)?;
+        core.write_authority.check().await.map_err(Error::ClaimNotVerified)?;
         let (orphans, strange) = known.orphans(listed);
         for object in strange {
             tracing::warn!(object, "unexpected object in the folder of tables; it is not deleted");
         }
         let mut report = CleanReport::default();
-        let deleted = core.delete(orphans, &mut report).await;
+        let deleted = core.delete_objects(orphans, &mut report).await;
         for object in &deleted {
-            tracing::warn!(object, "deleted an orphan: no table, upload or garbage record references it");
+            tracing::warn!(object, "deleted an orphan object: no table, upload or garbage record references it");
         }
         report.orphans = deleted.len();
         Ok(report)
@@ -240,15 +240,15 @@ impl ReferencedObjects {
         listed
             .into_iter()
             .filter(|object| {
-                let is_uploaded = self.uploads.contains(object) && !Mutation::CleaningIgnoresUploads.is_active();
+                let is_uploaded = self.uploads.contains(object) && !InjectedBug::CleaningIgnoresUploads.is_active();
                 !shards.contains(object.as_str()) && !is_uploaded && !self.garbage.contains(object)
             })
-            .partition(|object| is_named_as_a_shard(object))
+            .partition(|object| is_shard_object_name(object))
     }
 }
 
 /// Returns whether `object` is `tables/<number>/<32 hexadecimal digits>.parquet`.
-fn is_named_as_a_shard(object: &str) -> bool {
+fn is_shard_object_name(object: &str) -> bool {
     let parts = || {
         let (table, file) = object.strip_prefix(TABLES)?.strip_prefix('/')?.split_once('/')?;
         Some((table, file.strip_suffix(".parquet")?))
@@ -278,7 +278,7 @@ fn log_report(report: Result<CleanReport>) -> Option<String> {
 
 impl Core {
     /// Deletes the objects and returns those that were deleted.
-    async fn delete(&self, objects: Vec<String>, report: &mut CleanReport) -> Vec<String> {
+    async fn delete_objects(&self, objects: Vec<String>, report: &mut CleanReport) -> Vec<String> {
         let deletes = stream::iter(objects).map(|object| async move {
             match self.objects.delete(&object).await {
                 Ok(()) => Some(object),
@@ -292,7 +292,7 @@ impl Core {
                 }
             }
         });
-        let outcomes: Vec<Option<String>> = deletes.buffer_unordered(DELETES_AT_ONCE).collect().await;
+        let outcomes: Vec<Option<String>> = deletes.buffer_unordered(CONCURRENT_DELETES_MAX).collect().await;
         report.failed += outcomes.iter().filter(|outcome| outcome.is_none()).count();
         outcomes.into_iter().flatten().collect()
     }
@@ -301,8 +301,8 @@ impl Core {
     /// the commits that removed them.
     async fn copy_log_before_deleting(&self) -> Result<()> {
         match &self.history {
-            Some(history) if !Mutation::GarbageBeforeLog.is_active() => {
-                history.upload_log().await.map_err(|error| Error::History(Box::new(error)))
+            Some(history) if !InjectedBug::CleaningIgnoresArchiving.is_active() => {
+                history.upload_log().await.map_err(|error| Error::ArchiveLog(Box::new(error)))
             }
             _ => Ok(()),
         }
@@ -314,11 +314,12 @@ impl Core {
         horizon: CommitTs,
         cutoff_us: i64,
     ) -> Result<Vec<GarbageRecord>> {
-        self.blocking(move |kv| garbage::read(kv, after.as_ref(), horizon, cutoff_us, CHUNK)).await
+        self.blocking(move |kv| garbage_records::read(kv, after.as_ref(), horizon, cutoff_us, RECORDS_PER_WRITE_MAX))
+            .await
     }
 
     /// Returns the time before which an object must have been removed from the catalog to be deleted.
-    fn cutoff_us(&self) -> i64 {
+    fn retention_cutoff_us(&self) -> i64 {
         self.clock.now_us().saturating_sub(self.object_retention_us())
     }
 
@@ -334,10 +335,10 @@ impl Core {
     /// tables still reference.
     async fn retire_garbage(&self, garbage: &mut Vec<GarbageRecord>) -> Result<()> {
         let named = garbage.iter().filter(|garbage| garbage.referenced_until_us.is_some());
-        if let Some(floor) = named.map(|garbage| garbage.since).max() {
-            let floor = self.snapshots.raise_floor(floor);
-            garbage.retain(|garbage| garbage.referenced_until_us.is_none() || garbage.since <= floor);
-            self.write(|batch| put_floor(batch, floor)).await?;
+        if let Some(floor) = named.map(|garbage| garbage.garbage_since).max() {
+            let floor = self.snapshots.raise_snapshot_floor(floor);
+            garbage.retain(|garbage| garbage.referenced_until_us.is_none() || garbage.garbage_since <= floor);
+            self.write(|batch| put_snapshot_floor(batch, floor)).await?;
         }
         let state = self.snapshots.pin_newest().state;
         let listed: HashSet<&str> = garbage.iter().map(|garbage| garbage.object.as_str()).collect();
@@ -361,19 +362,22 @@ impl Core {
         if !proposal.copies_rows() {
             return Vec::new();
         }
-        match garbage::read(&*self.kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX) {
+        match garbage_records::read(&*self.kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX) {
             Ok(listed) => listed,
             // A garbage record that remains by mistake does no harm: the cleaner never deletes what a table references.
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "could not read the list of garbage");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "could not read the garbage records; the cloned table's objects stay listed as garbage"
+                );
                 Vec::new()
             }
         }
     }
 
-    async fn all_garbage(&self) -> Result<HashSet<String>> {
+    async fn garbage_object_names(&self) -> Result<HashSet<String>> {
         self.blocking(|kv| {
-            let garbage = garbage::read(kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX)?;
+            let garbage = garbage_records::read(kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX)?;
             Ok(garbage.into_iter().map(|garbage| garbage.object).collect())
         })
         .await

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use objects::ObjectInfo;
 use types::CommitTs;
 
-use crate::garbage;
+use crate::garbage_records;
 use crate::{Error, Result, Transactions};
 
 /// Object by which a server claims the storage.
-const CLAIM: &str = "kiln-claim.json";
+const CLAIM_OBJECT: &str = "kiln-claim.json";
 
 /// Class of an object in the storage, by what references it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +92,7 @@ impl Transactions {
     async fn check_storage_unboxed(&self) -> Result<Vec<StorageRow>> {
         let core = &self.core;
         // Held so that nothing is deleted meanwhile.
-        let _alone = core.cleaning.lock().await;
+        let _alone = core.cleaning_lock.lock().await;
         // The order matters: an object referenced before the listing must be in it, and an object in the listing is
         // referenced after it unless it is an orphan.
         let before = core.snapshots.pin_newest();
@@ -102,14 +102,15 @@ impl Transactions {
             .flat_map(|table| before.state.shards(table.oid).shards.objects())
             .map(Cow::into_owned)
             .collect();
-        let listed = core.objects.list("").await.map_err(Error::List)?;
+        let listed = core.objects.list("").await.map_err(Error::ListObjects)?;
         let mut in_flight = core.uploads.announced_objects();
         let now = core.snapshots.pin_newest();
         let shards = now.state.tables().map(|table| &now.state.shards(table.oid).shards);
         let shards = shards.flat_map(|shards| shards.objects().zip(shards.sizes()));
         let referenced = shards.map(|(object, size)| (object.into_owned(), size.bytes)).collect();
         let kept_us = core.object_retention_us();
-        let garbage = core.blocking(|kv| garbage::read(kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX)).await?;
+        let garbage =
+            core.blocking(|kv| garbage_records::read(kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX)).await?;
         let mut retained = HashMap::new();
         for garbage in garbage {
             match garbage.referenced_until_us {
@@ -127,7 +128,7 @@ impl StorageReferences {
         let (mut orphans, mut names) = (Vec::new(), HashSet::new());
         let mut total = empty_row(StorageClass::Total);
         for object in listed {
-            let (class, kept_until_us) = self.class_of(&object.name);
+            let (class, kept_until_us) = self.storage_class(&object.name);
             total.objects += 1;
             total.bytes += object.bytes;
             names.insert(object.name.clone());
@@ -155,7 +156,7 @@ impl StorageReferences {
         classes.into_values().chain(orphans).chain(missing).chain([total]).collect()
     }
 
-    fn class_of(&self, object: &str) -> (StorageClass, Option<i64>) {
+    fn storage_class(&self, object: &str) -> (StorageClass, Option<i64>) {
         if self.referenced.contains_key(object) {
             (StorageClass::Referenced, None)
         } else if let Some(until_us) = self.retained.get(object) {
@@ -165,7 +166,7 @@ impl StorageReferences {
         } else if is_history_object(object) {
             let is_log = object.starts_with(history::LOG);
             (if is_log { StorageClass::Log } else { StorageClass::Checkpoint }, None)
-        } else if object == CLAIM {
+        } else if object == CLAIM_OBJECT {
             (StorageClass::Claim, None)
         } else {
             (StorageClass::Orphan, None)

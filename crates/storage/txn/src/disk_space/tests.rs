@@ -33,7 +33,7 @@ fn commits_between_two_looks_share_what_was_seen() {
     room.reserve.set(DiskReserve { disk, bytes: 100 }).expect("the first");
     room.reserve_space(wanted, &Still).expect("60 are left");
     room.reserve_space(wanted, &Still).expect("20 are left");
-    assert!(matches!(room.reserve_space(wanted, &Still), Err(Error::DiskFull { free: 120, kept: 100 })));
+    assert!(matches!(room.reserve_space(wanted, &Still), Err(Error::DiskFull { free: 120, reserve_bytes: 100 })));
 }
 
 /// Clock that never advances.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::entry::LockEntry;
+use super::lock_entry::LockEntry;
 use super::mode::ModeBits;
 use super::{LockManager, LockMode, Resource, TxnId};
 
@@ -25,16 +25,16 @@ pub(super) struct WaitsForGraph {
 }
 
 impl WaitsForGraph {
-    pub(super) const fn ticket(&mut self) -> u64 {
+    pub(super) const fn next_ticket(&mut self) -> u64 {
         self.last_ticket += 1;
         self.last_ticket
     }
 
-    pub(super) fn enter(&mut self, txn: TxnId, resource: &Resource, request: ModeBits) {
+    pub(super) fn add_wait(&mut self, txn: TxnId, resource: &Resource, request: ModeBits) {
         self.waits.insert(txn, (resource.clone(), request));
     }
 
-    pub(super) fn leave(&mut self, txn: TxnId) {
+    pub(super) fn remove_wait(&mut self, txn: TxnId) {
         self.waits.remove(&txn);
     }
 
@@ -73,7 +73,7 @@ impl LockManager {
     /// Returns the transactions that block `txn` now.
     #[must_use]
     pub fn blockers(&self, txn: TxnId) -> Vec<TxnId> {
-        let graph = self.graph.lock();
+        let graph = self.waits_for_graph.lock();
         let Some((resource, request)) = graph.waits.get(&txn) else { return Vec::new() };
         let mut blockers: Vec<_> =
             self.find_blockers(txn, resource, *request).0.into_iter().map(|(blocker, _)| blocker).collect();
@@ -89,20 +89,20 @@ impl LockManager {
         let mut todo = VecDeque::from([start]);
         while let Some(waiter) = todo.pop_front() {
             let Some((resource, request)) = graph.waits.get(&waiter) else { continue };
-            let before = seen.get(resource).copied().unwrap_or_default();
-            if before.is_complete && request.conflicts & !before.modes == 0 {
+            let modes_before = seen.get(resource).copied().unwrap_or_default();
+            if modes_before.is_complete && request.conflicts & !modes_before.modes == 0 {
                 continue;
             }
             let (blockers, behind) = self.find_blockers(waiter, resource, *request);
             // The queue as visited by `start` does not contain `start` itself.
             if waiter != start && behind.iter().all(|txn| *txn == start) {
-                seen.insert(resource, QueueVisit { modes: before.modes | request.conflicts, is_complete: true });
+                seen.insert(resource, QueueVisit { modes: modes_before.modes | request.conflicts, is_complete: true });
             }
             for (blocker, is_queued) in blockers {
                 let mode = resource.mode(request.bit);
                 let step = WaitEdge { waiter, resource: resource.clone(), mode, blocker, is_queued };
                 if blocker == start {
-                    return Some(trace(&reached, start, step));
+                    return Some(trace_cycle(&reached, start, step));
                 }
                 if let std::collections::hash_map::Entry::Vacant(place) = reached.entry(blocker) {
                     place.insert(step);
@@ -145,7 +145,7 @@ impl LockManager {
     }
 
     fn with_queue<R>(&self, resource: &Resource, read: impl FnOnce(&mut super::queue::LockQueue) -> R) -> Option<R> {
-        match self.shard(resource).get_mut(resource) {
+        match self.lock_map(resource).get_mut(resource) {
             Some(LockEntry::Queued(queue)) => Some(read(queue)),
             _ => None,
         }
@@ -153,7 +153,7 @@ impl LockManager {
 }
 
 /// Returns the edges from `start` to `last`, which leads back to it.
-fn trace(reached: &HashMap<TxnId, WaitEdge>, start: TxnId, last: WaitEdge) -> Vec<WaitEdge> {
+fn trace_cycle(reached: &HashMap<TxnId, WaitEdge>, start: TxnId, last: WaitEdge) -> Vec<WaitEdge> {
     let mut steps = vec![last];
     while let Some(step) = steps.last().filter(|step| step.waiter != start).and_then(|step| reached.get(&step.waiter)) {
         steps.push(step.clone());

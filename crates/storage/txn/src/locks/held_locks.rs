@@ -10,19 +10,19 @@ use super::{MAP_COUNT, Resource, TxnId};
 #[derive(Debug)]
 pub(super) struct HeldLock {
     pub(super) resource: Resource,
-    pub(super) before: u8,
+    pub(super) modes_before: u8,
 }
 
 /// Position in a transaction's list of locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct LockMark(usize);
+pub struct LockPosition(usize);
 
-type Shard = HashMap<TxnId, Vec<HeldLock>>;
+type LocksByTransaction = HashMap<TxnId, Vec<HeldLock>>;
 
 /// Lists of all transactions' locks.
 #[derive(Debug)]
 pub(super) struct HeldLocks {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Mutex<LocksByTransaction>]>,
 }
 
 impl Default for HeldLocks {
@@ -32,24 +32,24 @@ impl Default for HeldLocks {
 }
 
 impl HeldLocks {
-    pub(super) fn mark(&self, txn: TxnId) -> LockMark {
-        LockMark(self.shard(txn).get(&txn).map_or(0, Vec::len))
+    pub(super) fn current_position(&self, txn: TxnId) -> LockPosition {
+        LockPosition(self.locks_by_transaction(txn).get(&txn).map_or(0, Vec::len))
     }
 
-    pub(super) fn take_since(&self, txn: TxnId, mark: LockMark) -> Vec<HeldLock> {
-        match self.shard(txn).get_mut(&txn) {
+    pub(super) fn take_acquired_since(&self, txn: TxnId, mark: LockPosition) -> Vec<HeldLock> {
+        match self.locks_by_transaction(txn).get_mut(&txn) {
             Some(held) if mark.0 < held.len() => held.split_off(mark.0),
             _ => Vec::new(),
         }
     }
 
     pub(super) fn take_all(&self, txn: TxnId) -> Vec<HeldLock> {
-        self.shard(txn).remove(&txn).unwrap_or_default()
+        self.locks_by_transaction(txn).remove(&txn).unwrap_or_default()
     }
 
     /// Starts a list of locks that are acquired by one request.
-    pub(super) const fn batch(&self, txn: TxnId) -> LockBatch<'_> {
-        LockBatch { locks: self, txn, taken: Vec::new() }
+    pub(super) const fn start_batch(&self, txn: TxnId) -> LockBatch<'_> {
+        LockBatch { locks: self, txn, acquired: Vec::new() }
     }
 
     #[cfg(test)]
@@ -57,7 +57,7 @@ impl HeldLocks {
         self.shards.iter().all(|shard| shard.lock().is_empty())
     }
 
-    fn shard(&self, txn: TxnId) -> MutexGuard<'_, Shard> {
+    fn locks_by_transaction(&self, txn: TxnId) -> MutexGuard<'_, LocksByTransaction> {
         self.shards[usize::from(txn.0.to_le_bytes()[0]) % MAP_COUNT].lock()
     }
 }
@@ -67,19 +67,19 @@ impl HeldLocks {
 pub(super) struct LockBatch<'a> {
     locks: &'a HeldLocks,
     txn: TxnId,
-    taken: Vec<HeldLock>,
+    acquired: Vec<HeldLock>,
 }
 
 impl LockBatch<'_> {
     pub(super) fn push(&mut self, held: HeldLock) {
-        self.taken.push(held);
+        self.acquired.push(held);
     }
 }
 
 impl Drop for LockBatch<'_> {
     fn drop(&mut self) {
-        if !self.taken.is_empty() {
-            self.locks.shard(self.txn).entry(self.txn).or_default().append(&mut self.taken);
+        if !self.acquired.is_empty() {
+            self.locks.locks_by_transaction(self.txn).entry(self.txn).or_default().append(&mut self.acquired);
         }
     }
 }

@@ -11,18 +11,18 @@
 //!
 //! - `mode.rs`: lock modes and their conflicts
 //! - `resource.rs`: lockable resources
-//! - `entry.rs`: state of one resource
+//! - `lock_entry.rs`: state of one resource
 //! - `queue.rs`: holders and waiters of a contended resource
 //! - `wait.rs`: the phases of waiting for a lock
 //! - `deadlock.rs`: the waits-for graph
 //! - `held_locks.rs`: the locks of each transaction, for their release
-//! - `list.rs`: listing for `pg_locks`
+//! - `lock_listing.rs`: listing for `pg_locks`
 
 mod deadlock;
-mod entry;
 mod error;
 mod held_locks;
-mod list;
+mod lock_entry;
+mod lock_listing;
 mod mode;
 mod queue;
 mod resource;
@@ -40,16 +40,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadlock::WaitsForGraph;
-use entry::{Attempt, LockEntry};
 use held_locks::{HeldLock, HeldLocks};
+use lock_entry::{Attempt, LockEntry};
 use mode::ModeBits;
 use parking_lot::{Mutex, MutexGuard};
 use types::{Clock, Oid, RowId};
 
 pub use deadlock::WaitEdge;
 pub use error::LockError;
-pub use held_locks::LockMark;
-pub use list::LockInfo;
+pub use held_locks::LockPosition;
+pub use lock_listing::LockInfo;
 pub use mode::{KeyLock, LockMode, RowLock, TableLock};
 pub use resource::{LockedKey, Resource};
 
@@ -80,10 +80,10 @@ pub struct LockOutcome {
 /// Lock manager of an instance. Each transaction has at most one request in progress.
 #[derive(Debug)]
 pub struct LockManager {
-    entries: Box<[Mutex<HashMap<Resource, LockEntry>>]>,
-    held: HeldLocks,
+    lock_maps: Box<[Mutex<HashMap<Resource, LockEntry>>]>,
+    held_locks: HeldLocks,
     /// The waits-for graph. Taken before the map of a contended resource: waiting never changes without it.
-    graph: Mutex<WaitsForGraph>,
+    waits_for_graph: Mutex<WaitsForGraph>,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
 }
@@ -98,9 +98,9 @@ impl LockManager {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> LockManager {
         LockManager {
-            entries: (0..MAP_COUNT).map(|_| Mutex::default()).collect(),
-            held: HeldLocks::default(),
-            graph: Mutex::default(),
+            lock_maps: (0..MAP_COUNT).map(|_| Mutex::default()).collect(),
+            held_locks: HeldLocks::default(),
+            waits_for_graph: Mutex::default(),
             hasher: RandomState::new(),
             clock,
         }
@@ -145,21 +145,21 @@ impl LockManager {
 
     /// Returns the current position in the transaction's list of locks, for [`Self::release_to`].
     #[must_use]
-    pub fn mark(&self, txn: TxnId) -> LockMark {
-        self.held.mark(txn)
+    pub fn current_position(&self, txn: TxnId) -> LockPosition {
+        self.held_locks.current_position(txn)
     }
 
     /// Releases locks, and undoes upgrades of locks, that were acquired since the mark. The transaction must not be
     /// waiting.
-    pub fn release_to(&self, txn: TxnId, mark: LockMark) {
-        for HeldLock { resource, before } in self.held.take_since(txn, mark).into_iter().rev() {
-            self.restore_modes(txn, &resource, before);
+    pub fn release_to(&self, txn: TxnId, mark: LockPosition) {
+        for HeldLock { resource, modes_before } in self.held_locks.take_acquired_since(txn, mark).into_iter().rev() {
+            self.restore_modes(txn, &resource, modes_before);
         }
     }
 
     /// Releases all locks of a transaction that has ended. It must not be waiting.
     pub fn release_all(&self, txn: TxnId) {
-        let held = self.held.take_all(txn);
+        let held = self.held_locks.take_all(txn);
         let are_many = SHRINK_THRESHOLD <= held.len();
         for HeldLock { resource, .. } in held {
             self.restore_modes(txn, &resource, 0);
@@ -171,7 +171,7 @@ impl LockManager {
 
     /// Returns unused capacity of the maps to the allocator.
     fn shrink(&self) {
-        for shard in &self.entries {
+        for shard in &self.lock_maps {
             let mut shard = shard.lock();
             let used = shard.len().max(SHRINK_THRESHOLD / MAP_COUNT);
             shard.shrink_to(2 * used);
@@ -186,17 +186,17 @@ impl LockManager {
         wait: LockWait,
     ) -> Result<LockOutcome, LockError> {
         let mut locked = LockOutcome::default();
-        let mut held = self.held.batch(txn);
+        let mut held = self.held_locks.start_batch(txn);
         for (position, resource) in resources.enumerate() {
             match (self.try_lock(txn, &resource, request), wait) {
                 (Attempt::AlreadyHeld, _) => {}
-                (Attempt::Granted { before }, _) => held.push(HeldLock { resource, before }),
+                (Attempt::Granted { modes_before }, _) => held.push(HeldLock { resource, modes_before }),
                 (Attempt::Blocked, LockWait::NoWait) => return Err(LockError::NotAvailable { resource }),
                 (Attempt::Blocked, LockWait::SkipLocked) => locked.skipped.push(position),
                 (Attempt::Blocked, LockWait::Block { timeout }) => {
                     locked.waited = true;
-                    if let Some(before) = Box::pin(self.wait_for(txn, &resource, request, timeout)).await? {
-                        held.push(HeldLock { resource, before });
+                    if let Some(modes_before) = Box::pin(self.wait_for(txn, &resource, request, timeout)).await? {
+                        held.push(HeldLock { resource, modes_before });
                     }
                 }
             }
@@ -206,29 +206,29 @@ impl LockManager {
 
     /// Acquires the lock unless another transaction is in the way.
     fn try_lock(&self, txn: TxnId, resource: &Resource, request: ModeBits) -> Attempt {
-        match self.shard(resource).entry(resource.clone()) {
+        match self.lock_map(resource).entry(resource.clone()) {
             hash_map::Entry::Occupied(mut entry) => entry.get_mut().try_lock(txn, request),
             hash_map::Entry::Vacant(entry) => {
-                entry.insert(LockEntry::Sole { txn, modes: request.bit });
-                Attempt::Granted { before: 0 }
+                entry.insert(LockEntry::SingleHolder { txn, modes: request.bit });
+                Attempt::Granted { modes_before: 0 }
             }
         }
     }
 
-    /// Resets the modes that a transaction holds of a resource to `before`; 0 means none.
-    fn restore_modes(&self, txn: TxnId, resource: &Resource, before: u8) {
+    /// Resets the modes that a transaction holds of a resource to `modes_before`; 0 means none.
+    fn restore_modes(&self, txn: TxnId, resource: &Resource, modes_before: u8) {
         {
-            let mut shard = self.shard(resource);
+            let mut shard = self.lock_map(resource);
             let Some(entry) = shard.get_mut(resource) else { return };
             if !entry.has_waiters() {
-                if entry.restore(txn, before).is_free {
+                if entry.restore(txn, modes_before).is_free {
                     shard.remove(resource);
                 }
                 return;
             }
         }
-        let mut graph = self.graph.lock();
-        self.change_entry(&mut graph, resource, |entry| entry.restore(txn, before));
+        let mut graph = self.waits_for_graph.lock();
+        self.change_entry(&mut graph, resource, |entry| entry.restore(txn, modes_before));
     }
 
     /// Changes a contended resource and wakes the waiters that acquire their locks by it.
@@ -236,9 +236,9 @@ impl LockManager {
         &self,
         graph: &mut WaitsForGraph,
         resource: &Resource,
-        change: impl FnOnce(&mut LockEntry) -> entry::ChangeEffect,
+        change: impl FnOnce(&mut LockEntry) -> lock_entry::ChangeEffect,
     ) {
-        let mut shard = self.shard(resource);
+        let mut shard = self.lock_map(resource);
         let Some(entry) = shard.get_mut(resource) else { return };
         let outcome = change(entry);
         if outcome.is_free {
@@ -246,13 +246,13 @@ impl LockManager {
         }
         drop(shard);
         for waiter in outcome.granted {
-            graph.leave(waiter.txn);
+            graph.remove_wait(waiter.txn);
             waiter.wake();
         }
     }
 
-    fn shard(&self, resource: &Resource) -> MutexGuard<'_, HashMap<Resource, LockEntry>> {
+    fn lock_map(&self, resource: &Resource) -> MutexGuard<'_, HashMap<Resource, LockEntry>> {
         let hash = self.hasher.hash_one(resource).to_le_bytes();
-        self.entries[usize::from(hash[0]) % MAP_COUNT].lock()
+        self.lock_maps[usize::from(hash[0]) % MAP_COUNT].lock()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
 use super::TxnId;
-use super::entry::Attempt;
+use super::lock_entry::Attempt;
 use super::mode::ModeBits;
 
 /// Queue of a resource. No request overtakes another that it conflicts with, except that a holder that requests a
@@ -40,27 +40,27 @@ impl LockQueue {
     }
 
     pub(super) fn try_lock(&mut self, txn: TxnId, request: ModeBits) -> Attempt {
-        let before = self.modes_of(txn);
-        if before & request.covered_by != 0 {
+        let modes_before = self.held_modes(txn);
+        if modes_before & request.covered_by != 0 {
             return Attempt::AlreadyHeld;
         }
-        let place = self.position_for(before);
+        let place = self.queue_position(modes_before);
         let is_behind = self.waiters.range(..place).any(|waiter| waiter.request.bit & request.conflicts != 0);
         if is_behind || self.is_blocked_by_holder(txn, request) {
             return Attempt::Blocked;
         }
-        self.set_modes(txn, before | request.bit);
-        Attempt::Granted { before }
+        self.set_modes(txn, modes_before | request.bit);
+        Attempt::Granted { modes_before }
     }
 
     /// Inserts a waiter at its position.
-    pub(super) fn enter(&mut self, waiter: Waiter) {
-        let place = self.position_for(self.modes_of(waiter.txn));
+    pub(super) fn insert_waiter(&mut self, waiter: Waiter) {
+        let place = self.queue_position(self.held_modes(waiter.txn));
         self.waiters.insert(place, waiter);
     }
 
     /// Removes a waiter; `None` if its request has been granted.
-    pub(super) fn leave(&mut self, ticket: u64) -> Option<Waiter> {
+    pub(super) fn remove_waiter(&mut self, ticket: u64) -> Option<Waiter> {
         let position = self.waiters.iter().position(|waiter| waiter.ticket == ticket)?;
         self.waiters.remove(position)
     }
@@ -75,7 +75,7 @@ impl LockQueue {
                 ahead |= request.bit;
                 position += 1;
             } else {
-                self.set_modes(txn, self.modes_of(txn) | request.bit);
+                self.set_modes(txn, self.held_modes(txn) | request.bit);
                 granted.extend(self.waiters.remove(position));
             }
         }
@@ -99,7 +99,7 @@ impl LockQueue {
         Some(from)
     }
 
-    pub(super) fn modes_of(&self, txn: TxnId) -> u8 {
+    pub(super) fn held_modes(&self, txn: TxnId) -> u8 {
         self.holders.iter().find(|(holder, _)| *holder == txn).map_or(0, |(_, modes)| *modes)
     }
 
@@ -116,7 +116,7 @@ impl LockQueue {
     }
 
     /// Returns the only holder if there is exactly one and nothing waits.
-    pub(super) fn sole(&self) -> Option<(TxnId, u8)> {
+    pub(super) fn only_holder(&self) -> Option<(TxnId, u8)> {
         match self.holders[..] {
             [sole] if self.waiters.is_empty() => Some(sole),
             _ => None,
@@ -131,7 +131,7 @@ impl LockQueue {
     }
 
     /// Returns the queue position of a request by a holder of `modes`: ahead of the first waiter that `modes` blocks.
-    fn position_for(&self, modes: u8) -> usize {
+    fn queue_position(&self, modes: u8) -> usize {
         let first = self.waiters.iter().position(|waiter| waiter.request.conflicts & modes != 0);
         first.unwrap_or(self.waiters.len())
     }

@@ -20,13 +20,13 @@ struct Session {
     steps_left: u64,
     /// Locks that the transaction should hold.
     held: BTreeMap<Resource, u8>,
-    savepoints: Vec<(LockMark, BTreeMap<Resource, u8>)>,
+    savepoints: Vec<(LockPosition, BTreeMap<Resource, u8>)>,
     statement: Option<Statement>,
 }
 
 struct Statement {
     future: LockFuture,
-    mark: LockMark,
+    mark: LockPosition,
     resources: Vec<Resource>,
     request: ModeBits,
 }
@@ -127,7 +127,7 @@ impl Simulation {
         match self.below(8) {
             0 => {
                 let session = &mut self.sessions[at];
-                session.savepoints.push((self.locks.mark(txn), session.held.clone()));
+                session.savepoints.push((self.locks.current_position(txn), session.held.clone()));
             }
             1 => {
                 if let Some((mark, held)) = self.sessions[at].savepoints.pop() {
@@ -148,7 +148,7 @@ impl Simulation {
             _ => LockWait::Block { timeout: None },
         };
         let pick = |bound: usize| usize::try_from(self.below(bound as u64)).unwrap();
-        let (locks, mark, table) = (Arc::clone(&self.locks), self.locks.mark(txn), Oid(1));
+        let (locks, mark, table) = (Arc::clone(&self.locks), self.locks.current_position(txn), Oid(1));
         let (asked, resources, request): (LockFuture, Vec<_>, _) = match pick(3) {
             0 => {
                 let mode = TableLock::ALL[pick(8)];
@@ -310,14 +310,14 @@ impl Simulation {
     /// Returns holders and waiters of all resources.
     #[expect(clippy::type_complexity, reason = "spelled out once")]
     fn contents(&self) -> BTreeMap<Resource, (BTreeMap<TxnId, u8>, Vec<(TxnId, ModeBits)>)> {
-        let shards = self.locks.entries.iter().map(|shard| shard.lock());
+        let shards = self.locks.lock_maps.iter().map(|shard| shard.lock());
         shards
             .flat_map(|shard| {
                 shard
                     .iter()
                     .map(|(resource, entry)| {
                         let contents = match entry {
-                            LockEntry::Sole { txn, modes } => (BTreeMap::from([(*txn, *modes)]), Vec::new()),
+                            LockEntry::SingleHolder { txn, modes } => (BTreeMap::from([(*txn, *modes)]), Vec::new()),
                             LockEntry::Queued(queue) => (
                                 queue.holders().iter().copied().collect(),
                                 queue.waiters().iter().map(|waiter| (waiter.txn, waiter.request)).collect(),

@@ -51,7 +51,9 @@ fn granted(request: &mut LockRequest<'_>) {
 impl LockManager {
     /// Returns whether no lock is held or awaited and no bookkeeping remains.
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.iter().all(|shard| shard.lock().is_empty()) && self.held.is_empty() && self.graph.lock().is_empty()
+        self.lock_maps.iter().all(|shard| shard.lock().is_empty())
+            && self.held_locks.is_empty()
+            && self.waits_for_graph.lock().is_empty()
     }
 }
 
@@ -271,7 +273,7 @@ fn a_lock_granted_to_one_who_has_gone_goes_to_the_next() {
 fn savepoints_give_back_what_was_locked_after_them() {
     let locks = manager();
     at_once(row(&locks, 1, 5, RowLock::KeyShare));
-    let mark = locks.mark(TxnId(1));
+    let mark = locks.current_position(TxnId(1));
     at_once(row(&locks, 1, 5, RowLock::Update));
     at_once(row(&locks, 1, 6, RowLock::Update));
     let mut stronger = blocked(row(&locks, 2, 5, RowLock::NoKeyUpdate));
@@ -279,7 +281,7 @@ fn savepoints_give_back_what_was_locked_after_them() {
     locks.release_to(TxnId(1), mark);
     granted(&mut stronger);
     granted(&mut fresh);
-    assert_eq!(locks.mark(TxnId(1)), mark);
+    assert_eq!(locks.current_position(TxnId(1)), mark);
     let weaker =
         locks.lock_rows(TxnId(4), TABLE, &[RowId(5)], RowLock::Update, LockWait::NoWait).now_or_never().unwrap();
     assert!(weaker.is_err(), "the share from before the mark is still held");

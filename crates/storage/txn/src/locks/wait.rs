@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::deadlock::WaitsForGraph;
-use super::entry::{Attempt, ChangeEffect, LockEntry};
+use super::lock_entry::{Attempt, ChangeEffect, LockEntry};
 use super::mode::ModeBits;
 use super::queue::Waiter;
 use super::{LockError, LockManager, Resource, TxnId};
@@ -17,12 +17,12 @@ struct QueuePosition<'a> {
     resource: &'a Resource,
     ticket: u64,
     /// Modes that the transaction held before.
-    before: u8,
-    is_done: bool,
+    modes_before: u8,
+    has_left_queue: bool,
 }
 
 enum EnterResult<'a> {
-    /// Acquired without waiting: `before` as in [`Attempt::Granted`], `None` as in [`Attempt::AlreadyHeld`].
+    /// Acquired without waiting: `modes_before` as in [`Attempt::Granted`], `None` as in [`Attempt::AlreadyHeld`].
     Granted(Option<u8>),
     Waiting(QueuePosition<'a>, oneshot::Receiver<()>),
 }
@@ -38,7 +38,7 @@ impl LockManager {
         timeout: Option<Duration>,
     ) -> Result<Option<u8>, LockError> {
         let (mut place, granted) = match self.enter(txn, resource, request)? {
-            EnterResult::Granted(before) => return Ok(before),
+            EnterResult::Granted(modes_before) => return Ok(modes_before),
             EnterResult::Waiting(place, granted) => (place, granted),
         };
         match timeout {
@@ -53,8 +53,8 @@ impl LockManager {
                 }
             },
         }
-        place.is_done = true;
-        Ok(Some(place.before))
+        place.has_left_queue = true;
+        Ok(Some(place.modes_before))
     }
 
     /// Enters the queue; fails with [`LockError::Deadlock`] if the wait would never end.
@@ -66,25 +66,25 @@ impl LockManager {
     ) -> Result<EnterResult<'a>, LockError> {
         let (wake, granted) = oneshot::channel();
         let since_us = self.clock.now_us();
-        let mut graph = self.graph.lock();
-        let ticket = graph.ticket();
-        let before = {
-            let mut shard = self.shard(resource);
-            let entry = shard.entry(resource.clone()).or_insert(LockEntry::Sole { txn, modes: 0 });
+        let mut graph = self.waits_for_graph.lock();
+        let ticket = graph.next_ticket();
+        let modes_before = {
+            let mut shard = self.lock_map(resource);
+            let entry = shard.entry(resource.clone()).or_insert(LockEntry::SingleHolder { txn, modes: 0 });
             match entry.try_lock(txn, request) {
                 Attempt::AlreadyHeld => return Ok(EnterResult::Granted(None)),
-                Attempt::Granted { before } => return Ok(EnterResult::Granted(Some(before))),
+                Attempt::Granted { modes_before } => return Ok(EnterResult::Granted(Some(modes_before))),
                 Attempt::Blocked => {}
             }
             let queue = entry.queue();
-            queue.enter(Waiter { txn, ticket, request, since_us, wake });
-            queue.modes_of(txn)
+            queue.insert_waiter(Waiter { txn, ticket, request, since_us, wake });
+            queue.held_modes(txn)
         };
-        graph.enter(txn, resource, request);
-        let mut place = QueuePosition { locks: self, txn, resource, ticket, before, is_done: false };
+        graph.add_wait(txn, resource, request);
+        let mut place = QueuePosition { locks: self, txn, resource, ticket, modes_before, has_left_queue: false };
         if let Some(circle) = self.resolve_deadlock(&mut graph, txn) {
             place.leave_graph(&mut graph);
-            place.is_done = true;
+            place.has_left_queue = true;
             return Err(LockError::Deadlock { cycle: circle });
         }
         Ok(EnterResult::Waiting(place, granted))
@@ -95,19 +95,19 @@ impl QueuePosition<'_> {
     /// Leaves the queue. Returns false if the lock has been granted: the transaction holds it then.
     fn leave(&mut self) -> bool {
         let locks = self.locks;
-        self.is_done = true;
-        self.leave_graph(&mut locks.graph.lock())
+        self.has_left_queue = true;
+        self.leave_graph(&mut locks.waits_for_graph.lock())
     }
 
     fn leave_graph(&self, graph: &mut WaitsForGraph) -> bool {
         let mut was_waiting = false;
         self.locks.change_entry(graph, self.resource, |entry| {
             let LockEntry::Queued(queue) = entry else { return ChangeEffect::default() };
-            was_waiting = queue.leave(self.ticket).is_some();
+            was_waiting = queue.remove_waiter(self.ticket).is_some();
             entry.grant_waiting()
         });
         if was_waiting {
-            graph.leave(self.txn);
+            graph.remove_wait(self.txn);
         }
         was_waiting
     }
@@ -115,13 +115,13 @@ impl QueuePosition<'_> {
 
 impl Drop for QueuePosition<'_> {
     fn drop(&mut self) {
-        if self.is_done {
+        if self.has_left_queue {
             return;
         }
-        let mut graph = self.locks.graph.lock();
+        let mut graph = self.locks.waits_for_graph.lock();
         if !self.leave_graph(&mut graph) {
             // Granted, but cancelled before the waiter has noticed.
-            self.locks.change_entry(&mut graph, self.resource, |entry| entry.restore(self.txn, self.before));
+            self.locks.change_entry(&mut graph, self.resource, |entry| entry.restore(self.txn, self.modes_before));
         }
     }
 }

@@ -7,14 +7,14 @@
 //!
 //! - `transaction_token.rs`: the token of a transaction and the statements that ran under it
 //! - `statement_digest.rs`: digests that identify a statement and its data
-//! - `running.rs`: tokens of running transactions
-//! - `stored.rs`: outcomes in the store
+//! - `running_tokens.rs`: tokens of running transactions
+//! - `outcome_format.rs`: outcomes in the store
 //! - `expiry.rs`: removal of expired outcomes
 
 mod expiry;
-mod running;
+mod outcome_format;
+mod running_tokens;
 mod statement_digest;
-mod stored;
 #[cfg(test)]
 mod tests;
 mod transaction_token;
@@ -26,12 +26,12 @@ use std::time::Duration;
 use kv::TxKv;
 use types::{CommitTs, Oid};
 
-use running::{RunningToken, RunningTokens};
+pub use outcome_format::TOKEN_BYTES_MAX;
+pub(crate) use outcome_format::{max_stored_bytes as stored_bytes, put};
+use running_tokens::{RunningToken, RunningTokens};
 pub use statement_digest::{StatementDigest, StatementHasher};
-pub use stored::TOKEN_BYTES_MAX;
-pub(crate) use stored::{max_stored_bytes as stored_bytes, put};
 pub use transaction_token::{Claim, ClaimError, STATEMENTS_MAX};
-pub(crate) use transaction_token::{TransactionToken, TransactionTokenMark};
+pub(crate) use transaction_token::{TokenRollbackPoint, TransactionToken};
 
 use crate::locks::LockWait;
 use crate::transactions::Core;
@@ -52,7 +52,7 @@ pub struct StatementOutcome {
     /// Digest of the data of COPY FROM STDIN, if the client sent any.
     pub data_digest: Option<StatementDigest>,
     /// The command tag: `INSERT 0 5`.
-    pub tag: String,
+    pub command_tag: String,
     pub rows: u64,
     /// True if the statement returned rows, which are not stored.
     pub returned_rows: bool,
@@ -106,7 +106,7 @@ impl OutcomeRegistry {
     pub(crate) fn recover(kv: &dyn TxKv) -> Result<Self> {
         let outcomes = Self {
             running: RunningTokens::default(),
-            count: AtomicI64::new(i64::try_from(stored::count(kv)?).expect("a disk holds fewer")),
+            count: AtomicI64::new(i64::try_from(outcome_format::count(kv)?).expect("a disk holds fewer")),
             retention_us: AtomicI64::default(),
             max_outcomes: AtomicU64::default(),
         };
@@ -126,9 +126,9 @@ impl OutcomeRegistry {
 
     /// Returns the maximum number of outcomes if it is reached.
     fn reached_limit(&self) -> Option<u64> {
-        let most = self.max_outcomes.load(Ordering::Relaxed);
+        let limit = self.max_outcomes.load(Ordering::Relaxed);
         let count = u64::try_from(self.count.load(Ordering::Relaxed)).unwrap_or_default();
-        (most <= count).then_some(most)
+        (limit <= count).then_some(limit)
     }
 }
 
@@ -153,7 +153,7 @@ impl Transactions {
         // The order matters: a transaction that began before this and is not in the store afterwards has not committed
         // before the call.
         let running = self.core.outcomes.running.list();
-        let stored = stored::list(&*self.core.kv, role, token)?;
+        let stored = outcome_format::list(&*self.core.kv, role, token)?;
         // A durable transaction that is not visible yet still counts as running.
         let later = self.core.outcomes.running.list();
         let mut known: Vec<TokenStatus> = (stored.into_iter())
@@ -182,12 +182,12 @@ impl Transaction {
     pub async fn claim(&mut self, token: &Token, work: StatementDigest, wait: LockWait) -> Result<Claim, ClaimError> {
         if !self.token.has_token(token)? {
             let core = Arc::clone(self.core());
-            self.lock_token(&stored::key(token), wait).await.map_err(ClaimError::Lock)?;
+            self.lock_token(&outcome_format::key(token), wait).await.map_err(ClaimError::Lock)?;
             let known = core.outcome(token).await?.map(Arc::new);
             if known.is_none()
-                && let Some(most) = core.outcomes.reached_limit()
+                && let Some(limit) = core.outcomes.reached_limit()
             {
-                return Err(ClaimError::TooManyTokens { most });
+                return Err(ClaimError::TooManyTokens { limit });
             }
             let running = known.is_none().then(|| core.outcomes.running.begin(token));
             self.token.set_claimed(token, known, running);
@@ -227,7 +227,7 @@ impl Transaction {
 impl Core {
     /// Reads the stored outcome of a token.
     async fn outcome(&self, token: &Token) -> Result<Option<Outcome>> {
-        let key = stored::key(token);
-        self.blocking(move |kv| stored::read(kv, &key)).await
+        let key = outcome_format::key(token);
+        self.blocking(move |kv| outcome_format::read(kv, &key)).await
     }
 }

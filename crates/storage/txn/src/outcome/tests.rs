@@ -17,7 +17,13 @@ fn work(text: &str) -> StatementDigest {
 }
 
 fn written(text: &str, tag: &str) -> StatementOutcome {
-    StatementOutcome { digest: work(text), data_digest: None, tag: tag.to_owned(), rows: 1, returned_rows: false }
+    StatementOutcome {
+        digest: work(text),
+        data_digest: None,
+        command_tag: tag.to_owned(),
+        rows: 1,
+        returned_rows: false,
+    }
 }
 
 /// Runs a statement that adds a shard under a token; returns the claim.
@@ -33,7 +39,7 @@ async fn run(transaction: &mut Transaction, text: &str, shard: u128) -> Result<C
 fn tag(claim: &Claim) -> Option<&str> {
     match claim {
         Claim::Run => None,
-        Claim::Repeat { written, .. } => Some(&written.tag),
+        Claim::Repeat { written, .. } => Some(&written.command_tag),
     }
 }
 
@@ -209,7 +215,7 @@ async fn outcomes_go_when_their_time_is_over_and_not_before() {
         transaction.commit().await.expect("nothing is in the way");
     }
     let mut third = begin(&transactions);
-    assert!(matches!(run(&mut third, "insert", 3).await, Err(ClaimError::TooManyTokens { most: 2 })));
+    assert!(matches!(run(&mut third, "insert", 3).await, Err(ClaimError::TooManyTokens { limit: 2 })));
     drop(third);
     transactions.clean_once().await.expect("nothing fails");
     assert_eq!(transactions.outcomes(None, None).expect("the store reads").len(), 2);
@@ -227,7 +233,10 @@ async fn outcomes_go_when_their_time_is_over_and_not_before() {
     transactions.set_outcome_settings(OutcomeSettings { max_outcomes: 1, ..OutcomeSettings::default() });
     let mut fourth = begin(&transactions);
     let refused = fourth.claim(&token("u"), work("insert"), NOW).await;
-    assert!(matches!(refused, Err(ClaimError::TooManyTokens { most: 1 })), "a start counts what is there: {refused:?}");
+    assert!(
+        matches!(refused, Err(ClaimError::TooManyTokens { limit: 1 })),
+        "a start counts what is there: {refused:?}"
+    );
 }
 
 #[test]

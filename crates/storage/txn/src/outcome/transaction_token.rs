@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use types::CommitTs;
 
-use super::{Outcome, RunningToken, StatementDigest, StatementOutcome, Token, stored};
+use super::{Outcome, RunningToken, StatementDigest, StatementOutcome, Token, outcome_format};
 use crate::Error;
 use crate::locks::LockError;
 
@@ -25,19 +25,19 @@ pub enum Claim {
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// A token other than the transaction's, or a statement without token in a transaction that has one.
-    #[error("the transaction runs under another token")]
+    #[error("the transaction runs under another idempotency token")]
     OtherToken,
     /// A transaction that has already written without a token.
-    #[error("the transaction has written without a token")]
+    #[error("the transaction has already written without an idempotency token")]
     WrittenWithoutToken,
     /// A token that was committed with other statements.
-    #[error("the token was committed with other statements")]
+    #[error("the idempotency token was committed with other statements")]
     OtherStatements { committed: usize, number: usize },
-    #[error("a transaction with a token can have at most {most} writing statements")]
-    TooManyStatements { most: usize },
-    #[error("the maximum of {most} stored tokens is reached")]
-    TooManyTokens { most: u64 },
-    #[error("could not lock the token")]
+    #[error("a transaction with an idempotency token can have at most {limit} writing statements")]
+    TooManyStatements { limit: usize },
+    #[error("the maximum of {limit} stored idempotency tokens is reached")]
+    TooManyTokens { limit: u64 },
+    #[error("could not lock the idempotency token")]
     Lock(LockError),
     #[error(transparent)]
     Failed(#[from] Error),
@@ -55,20 +55,20 @@ pub(crate) struct TransactionToken {
 struct ClaimedToken {
     token: Token,
     /// The outcome committed under the token before; if there is one, no statement runs.
-    stored: Option<Arc<Outcome>>,
+    stored_outcome: Option<Arc<Outcome>>,
     /// Number of statements of `known` that were repeated.
-    repeated: usize,
+    repeated_count: usize,
     /// Statements that have run.
     written: Vec<StatementOutcome>,
-    running: Option<Arc<RunningToken>>,
+    running_guard: Option<Arc<RunningToken>>,
 }
 
 /// Position of the token state, for savepoints.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TransactionTokenMark {
+pub(crate) struct TokenRollbackPoint {
     /// Numbers of statements that were repeated and that ran; `None` without a token.
-    named: Option<(usize, usize)>,
-    is_unnamed: bool,
+    statement_counts: Option<(usize, usize)>,
+    had_written_without_token: bool,
 }
 
 impl TransactionToken {
@@ -86,27 +86,34 @@ impl TransactionToken {
         &mut self,
         token: &Token,
         known: Option<Arc<Outcome>>,
-        running: Option<Arc<RunningToken>>,
+        running_guard: Option<Arc<RunningToken>>,
     ) {
-        self.claimed =
-            Some(ClaimedToken { token: token.clone(), stored: known, repeated: 0, written: Vec::new(), running });
+        self.claimed = Some(ClaimedToken {
+            token: token.clone(),
+            stored_outcome: known,
+            repeated_count: 0,
+            written: Vec::new(),
+            running_guard,
+        });
     }
 
     /// Decides whether the next writing statement runs; a repeated statement counts as executed.
     pub(super) fn next_statement(&mut self, work: StatementDigest) -> Result<Claim, ClaimError> {
         let named = self.claimed.as_mut().expect("invariant of Naming: the token is claimed before a statement runs");
-        let Some(known) = &named.stored else {
+        let Some(known) = &named.stored_outcome else {
             if STATEMENTS_MAX <= named.written.len() {
-                return Err(ClaimError::TooManyStatements { most: STATEMENTS_MAX });
+                return Err(ClaimError::TooManyStatements { limit: STATEMENTS_MAX });
             }
             return Ok(Claim::Run);
         };
-        match known.statements.get(named.repeated).filter(|written| written.digest == work) {
+        match known.statements.get(named.repeated_count).filter(|written| written.digest == work) {
             Some(written) => {
-                named.repeated += 1;
+                named.repeated_count += 1;
                 Ok(Claim::Repeat { written: written.clone(), commit: known.commit })
             }
-            None => Err(ClaimError::OtherStatements { committed: known.statements.len(), number: named.repeated + 1 }),
+            None => {
+                Err(ClaimError::OtherStatements { committed: known.statements.len(), number: named.repeated_count + 1 })
+            }
         }
     }
 
@@ -114,7 +121,7 @@ impl TransactionToken {
     pub(super) fn would_repeat(&self, token: &Token, work: StatementDigest) -> Option<bool> {
         match &self.claimed {
             Some(named) if named.token == *token => {
-                let next = named.stored.as_ref().and_then(|known| known.statements.get(named.repeated));
+                let next = named.stored_outcome.as_ref().and_then(|known| known.statements.get(named.repeated_count));
                 Some(next.is_some_and(|next| next.digest == work))
             }
             Some(_) => Some(false),
@@ -124,7 +131,7 @@ impl TransactionToken {
 
     pub(super) fn record_statement(&mut self, written: StatementOutcome) {
         if let Some(named) = &mut self.claimed {
-            debug_assert!(named.stored.is_none(), "invariant of Naming: repeated statements do not run");
+            debug_assert!(named.stored_outcome.is_none(), "invariant of Naming: repeated statements do not run");
             named.written.push(written);
         }
     }
@@ -144,20 +151,20 @@ impl TransactionToken {
 
     /// Returns an upper bound of the bytes that the outcome takes in the store.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        self.claimed.as_ref().map_or(0, |named| stored::max_stored_bytes(&named.written))
+        self.claimed.as_ref().map_or(0, |named| outcome_format::max_stored_bytes(&named.written))
     }
 
-    pub(crate) fn mark(&self) -> TransactionTokenMark {
-        let named = self.claimed.as_ref().map(|named| (named.repeated, named.written.len()));
-        TransactionTokenMark { named, is_unnamed: self.has_written_without_token }
+    pub(crate) fn rollback_point(&self) -> TokenRollbackPoint {
+        let named = self.claimed.as_ref().map(|named| (named.repeated_count, named.written.len()));
+        TokenRollbackPoint { statement_counts: named, had_written_without_token: self.has_written_without_token }
     }
 
     /// Rolls back to the mark.
-    pub(crate) fn rollback_to(&mut self, mark: TransactionTokenMark) {
-        self.has_written_without_token = mark.is_unnamed;
-        match (&mut self.claimed, mark.named) {
+    pub(crate) fn rollback_to(&mut self, mark: TokenRollbackPoint) {
+        self.has_written_without_token = mark.had_written_without_token;
+        match (&mut self.claimed, mark.statement_counts) {
             (Some(named), Some((repeated, written))) => {
-                named.repeated = repeated;
+                named.repeated_count = repeated;
                 named.written.truncate(written);
             }
             // The token was claimed after the mark; its lock is released with the later locks.
@@ -168,6 +175,6 @@ impl TransactionToken {
     /// Takes the outcome to be committed, with the guard that registers the token as running.
     pub(crate) fn take(&mut self) -> Option<(Token, Vec<StatementOutcome>, Option<Arc<RunningToken>>)> {
         let named = self.claimed.take().filter(|named| !named.written.is_empty())?;
-        Some((named.token, named.written, named.running))
+        Some((named.token, named.written, named.running_guard))
     }
 }

@@ -16,7 +16,14 @@ fn read(from: u8, to: u8, rows: &[u64]) -> ReadSet {
     let rows = rows.iter().map(|row| RowId(*row)).collect();
     let places = HashSet::from([(shard(9), 4)]);
     let mut set = ReadSet::default();
-    set.add_key(KeyRead { table: TABLE, index: INDEX, from: vec![from], to: vec![to], rows, positions: places });
+    set.add_key(KeyRead {
+        table: TABLE,
+        index: INDEX,
+        from_key: vec![from],
+        to_key: vec![to],
+        rows,
+        positions: places,
+    });
     set
 }
 
@@ -35,8 +42,8 @@ fn changed(set: &ReadSet, table: Oid, write: impl Fn(&mut UncommittedRows)) -> b
     writes.begin_reader();
     write(&mut own);
     writes.record(CommitTs(5), &[], [(table, &own)].into_iter());
-    assert!(writes.first_changed(set, CommitTs(5)).is_none(), "what was seen is not new");
-    writes.first_changed(set, CommitTs(4)).is_some()
+    assert!(writes.first_changed_table(set, CommitTs(5)).is_none(), "what was seen is not new");
+    writes.first_changed_table(set, CommitTs(4)).is_some()
 }
 
 #[test]
@@ -66,28 +73,28 @@ fn rows_of_shards_are_not_told_apart_once_they_have_moved() {
     let writes = WriteLog::default();
     writes.begin_reader();
     writes.record(CommitTs(3), &[Change::RemoveAllRows { table: Oid(8) }], std::iter::empty());
-    assert!(writes.first_changed(&set, CommitTs(0)).is_none());
+    assert!(writes.first_changed_table(&set, CommitTs(0)).is_none());
     let mut own = UncommittedRows::default();
     own.delete_from_shard(shard(10), 0);
     writes.writes.lock().push(TableWrite { commit: CommitTs(4), table: TABLE, kind: WriteKind::RowsMoved });
-    assert!(writes.first_changed(&set, CommitTs(0)).is_none(), "a move is no change");
+    assert!(writes.first_changed_table(&set, CommitTs(0)).is_none(), "a move is no change");
     writes.record(CommitTs(5), &[], [(TABLE, &own)].into_iter());
-    assert!(writes.first_changed(&set, CommitTs(0)).is_some());
+    assert!(writes.first_changed_table(&set, CommitTs(0)).is_some());
 }
 
 #[test]
 fn a_row_that_was_fresh_may_be_deleted_from_a_shard() {
     let mut set = ReadSet::default();
     let (rows, places) = (HashSet::from([RowId(7)]), HashSet::new());
-    set.add_key(KeyRead { table: TABLE, index: INDEX, from: vec![10], to: vec![20], rows, positions: places });
+    set.add_key(KeyRead { table: TABLE, index: INDEX, from_key: vec![10], to_key: vec![20], rows, positions: places });
     let writes = WriteLog::default();
     writes.begin_reader();
     writes.writes.lock().push(TableWrite { commit: CommitTs(4), table: TABLE, kind: WriteKind::RowsMoved });
     let mut own = UncommittedRows::default();
     own.delete_from_shard(shard(10), 0);
     writes.record(CommitTs(5), &[], [(TABLE, &own)].into_iter());
-    assert!(writes.first_changed(&set, CommitTs(3)).is_some(), "it settled, and may be the one");
-    assert!(writes.first_changed(&set, CommitTs(4)).is_none(), "it was fresh when it was read: this is another");
+    assert!(writes.first_changed_table(&set, CommitTs(3)).is_some(), "it flushed, and may be the one");
+    assert!(writes.first_changed_table(&set, CommitTs(4)).is_none(), "it was fresh when it was read: this is another");
 }
 
 #[test]

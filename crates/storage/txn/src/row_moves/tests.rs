@@ -43,9 +43,9 @@ async fn settle(transactions: &Arc<Transactions>, generation: u64, id: u128) {
 }
 
 async fn finish(transactions: &Arc<Transactions>, generation: u64, id: u128) {
-    let settled =
+    let flushed =
         FlushedRows { generation, shards: vec![shard(TABLE.0, id)], positions: vec![(ROW, 0, 3)], sample: None };
-    commit(transactions, vec![Change::Flush { table: TABLE, settled: Arc::new(settled) }]).await;
+    commit(transactions, vec![Change::Flush { table: TABLE, flushed: Arc::new(flushed) }]).await;
 }
 
 /// Replaces a shard by one in which the row is the sixth.

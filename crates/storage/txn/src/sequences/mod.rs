@@ -15,10 +15,10 @@ use crate::{Error, Result};
 mod tests;
 
 /// Numbers that one durable write reserves beyond the requested ones, as in PostgreSQL; a crash skips at most as many.
-const NUMBERS_AHEAD: i64 = 32;
+const NUMBERS_PER_RESERVATION: i64 = 32;
 
 /// Prefix of the counters' keys, which share the space with the marks of id allocators.
-const PREFIX: &[u8] = b"counter";
+const COUNTER_KEY_PREFIX: &[u8] = b"counter";
 
 /// The end of a sequence that does not cycle.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +46,10 @@ impl SequenceCounters {
         let known: HashSet<Oid> = state.sequences().map(|sequence| sequence.counter).collect();
         let mut counters = HashMap::new();
         // UNDROP restores a table's sequences with it.
-        let may_come_back = kv.scan(Space::Dropped, KeyRange::all(), Direction::Forward)?.next().transpose()?.is_some();
+        let may_come_back =
+            kv.scan(Space::DroppedTables, KeyRange::all(), Direction::Forward)?.next().transpose()?.is_some();
         let mut forgotten = Batch::new();
-        for entry in kv.scan(Space::Sequences, KeyRange::prefix(PREFIX), Direction::Forward)? {
+        for entry in kv.scan(Space::Sequences, KeyRange::prefix(COUNTER_KEY_PREFIX), Direction::Forward)? {
             let (key, value) = entry?;
             let oid = read_key(&key)?;
             if !known.contains(&oid) && !may_come_back {
@@ -89,7 +90,7 @@ impl SequenceCounters {
         }
         let is_paid = after.prepaid >= 0 && counter.prepaid_for.as_deref() == Some(&**sequence);
         if !is_paid && after != counter.position {
-            let ahead = NUMBERS_AHEAD.max(sequence.cache - 1);
+            let ahead = NUMBERS_PER_RESERVATION.max(sequence.cache - 1);
             let mut mark = after;
             for _ in 0..ahead {
                 let Some(number) = next_value(sequence, &mark) else { break };
@@ -133,7 +134,7 @@ fn next_value(sequence: &Sequence, position: &SequencePosition) -> Option<i64> {
 }
 
 fn counter_batch(counter: Oid, last_value: i64, is_called: bool) -> Batch {
-    let key = [PREFIX, &counter.0.to_be_bytes()].concat();
+    let key = [COUNTER_KEY_PREFIX, &counter.0.to_be_bytes()].concat();
     let mut value = vec![u8::from(is_called)];
     value.extend(last_value.to_be_bytes());
     let mut batch = Batch::new();
@@ -142,7 +143,7 @@ fn counter_batch(counter: Oid, last_value: i64, is_called: bool) -> Batch {
 }
 
 fn read_key(key: &[u8]) -> Result<Oid> {
-    let number = key.strip_prefix(PREFIX).and_then(|number| <[u8; 4]>::try_from(number).ok());
+    let number = key.strip_prefix(COUNTER_KEY_PREFIX).and_then(|number| <[u8; 4]>::try_from(number).ok());
     number.map(|number| Oid(u32::from_be_bytes(number))).ok_or(Error::Damaged { what: "counter of a sequence" })
 }
 

@@ -31,7 +31,7 @@ fn sequence() -> Arc<Sequence> {
 #[track_caller]
 fn next(transactions: &Transactions, sequence: &Arc<Sequence>, count: usize) -> Vec<i64> {
     let mut numbers = Vec::new();
-    transactions.next_numbers(sequence, count, &mut numbers).unwrap();
+    transactions.next_sequence_numbers(sequence, count, &mut numbers).unwrap();
     numbers
 }
 
@@ -94,7 +94,7 @@ async fn setting_a_value_survives_and_a_new_counter_begins_again() {
     let kv = disk.open().unwrap();
     let transactions = SequenceCounters::recover(&kv, &CatalogState::new_warehouse()).unwrap();
     assert_eq!(transactions.counters.lock().len(), 0);
-    let left = kv.scan(Space::Sequences, KeyRange::prefix(PREFIX), Direction::Forward).unwrap().count();
+    let left = kv.scan(Space::Sequences, KeyRange::prefix(COUNTER_KEY_PREFIX), Direction::Forward).unwrap().count();
     assert_eq!(left, 0, "counters of no sequence are forgotten");
 }
 
@@ -103,9 +103,9 @@ async fn the_end_is_told_and_a_cycle_has_none() {
     let transactions = open(&SimDisk::new(1), &bucket());
     let short = Arc::new(Sequence { max: 3, ..Sequence::clone(&sequence()) });
     let mut numbers = Vec::new();
-    transactions.next_numbers(&short, 5, &mut numbers).unwrap_err();
+    transactions.next_sequence_numbers(&short, 5, &mut numbers).unwrap_err();
     assert_eq!(numbers, [1, 2, 3]);
-    transactions.next_numbers(&short, 1, &mut numbers).unwrap_err();
+    transactions.next_sequence_numbers(&short, 1, &mut numbers).unwrap_err();
     let longer = Arc::new(Sequence { max: 4, ..Sequence::clone(&sequence()) });
     assert_eq!(next(&transactions, &longer, 1), [4]);
     let round = Arc::new(Sequence { max: 3, cycle: true, ..Sequence::clone(&sequence()) });
@@ -119,7 +119,7 @@ async fn the_end_is_told_and_a_cycle_has_none() {
 fn a_damaged_counter_is_refused() {
     let kv = SimDisk::new(1).open().unwrap();
     let mut batch = counter_batch(Oid(7), 5, true);
-    batch.put(Space::Sequences, [PREFIX, &7_u32.to_be_bytes()].concat(), vec![1, 2]);
+    batch.put(Space::Sequences, [COUNTER_KEY_PREFIX, &7_u32.to_be_bytes()].concat(), vec![1, 2]);
     kv.write(batch).unwrap();
     let state = CatalogState::new_warehouse()
         .apply(&Change::PutSequence(Arc::new(Sequence { counter: Oid(7), ..Sequence::clone(&sequence()) })));

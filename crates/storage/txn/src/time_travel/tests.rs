@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use catalog::{CatalogState, Change, stored};
+use catalog::{CatalogState, Change, persistence};
 use history::{
     CHECKPOINTS, HistorySettings, LOG, NEWER_VERSION, RestoredStore, begin_timeline, compare_with_storage,
     fork_root_timeline, lacks_first_checkpoint, restore,
 };
 use kv::TxKv;
-use kv::record_log::RecordingStore;
+use kv::logical_log::RecordingStore;
 use kv::sim::SimDisk;
 use objects::Objects;
 use types::{Clock, CommitTs, Oid};
@@ -106,7 +106,7 @@ impl House {
 }
 
 fn read(file: &std::path::Path) -> CatalogState {
-    stored::read(&kv::redb::open(file).unwrap()).unwrap().unwrap().0
+    persistence::read(&kv::redb::open(file).unwrap()).unwrap().unwrap().0
 }
 
 fn history(transactions: &Transactions) -> &History {
@@ -226,7 +226,7 @@ async fn missing_objects_are_told() {
     let refused = house.restore(TimeTravelTarget::Newest, false).await;
     assert!(matches!(refused, Err(HistoryError::MissingObjects { count: 1, .. })), "{refused:?}");
     let (_, restored) = house.restore(TimeTravelTarget::Newest, true).await.unwrap();
-    assert_eq!(restored.missing, [object_name(100, 2)]);
+    assert_eq!(restored.missing_objects, [object_name(100, 2)]);
 }
 
 #[tokio::test]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Change, RowPosition, TableRows};
 use rowstore::{RowVersion, Tuple, UncommittedRows};
-use types::{CommitTs, Mutation, Oid, RowId, ShardId};
+use types::{CommitTs, InjectedBug, Oid, RowId, ShardId};
 
-use crate::bind::rebind_rows;
+use crate::commit_group::{DeletionGuard, Proposal, ROW_BYTES_MAX, TokenWrites};
 use crate::disk_space::SpaceDemand;
-use crate::group::{DeletionGuard, Proposal, ROW_BYTES_MAX, TokenWrites};
-use crate::locks::{KeyLock, LockError, LockMark, LockOutcome, LockWait, RowLock, TableLock};
-use crate::outcome::{TransactionToken, TransactionTokenMark};
+use crate::locks::{KeyLock, LockError, LockOutcome, LockPosition, LockWait, RowLock, TableLock};
+use crate::outcome::{TokenRollbackPoint, TransactionToken};
 use crate::read_validation::{KeyRead, ReadSet};
+use crate::rebind_own_rows::rebind_rows;
 use crate::transaction_locks::TransactionLocks;
 use crate::transactions::Core;
 use crate::{Error, Result, Snapshot, Transactions, UploadAnnouncer, catalog_conflict};
@@ -52,21 +52,21 @@ pub struct Transaction {
     transactions: Arc<Transactions>,
     isolation: Isolation,
     /// The snapshot that `staged` was applied to.
-    base: Snapshot,
+    base_snapshot: Snapshot,
     /// The state of `base` with the staged changes and own rows applied.
     view: Arc<CatalogState>,
-    staged: Vec<Change>,
+    staged_changes: Vec<Change>,
     /// The rows that the transaction has written, by table.
     own_rows: BTreeMap<Oid, OwnTableRows>,
     /// The oldest snapshot that rows of `own` were located in; keeps the record of later moves in memory.
-    anchor: Option<Snapshot>,
+    moves_pin: Option<Snapshot>,
     /// Guards of states that the staged changes copy from.
-    guards: Vec<DeletionGuard>,
+    deletion_guards: Vec<DeletionGuard>,
     savepoints: Vec<Savepoint>,
     uploads: UploadAnnouncer,
     locks: TransactionLocks,
     /// The read set; `None` unless the isolation level is serializable.
-    reads: Option<ReadSet>,
+    read_set: Option<ReadSet>,
     /// The idempotency token and the statements that ran under it.
     pub(crate) token: TransactionToken,
 }
@@ -75,23 +75,23 @@ pub struct Transaction {
 struct OwnTableRows {
     rows: UncommittedRows,
     /// The table's number of row moves when `rows` was bound to its positions.
-    moved: u64,
+    moves_when_bound: u64,
 }
 
 #[derive(Debug)]
 struct Savepoint {
     name: String,
-    mark: TransactionMark,
+    rollback_point: RollbackPoint,
 }
 
 /// Position within a transaction that it can be rolled back to.
 #[derive(Debug)]
-pub struct TransactionMark {
+pub struct RollbackPoint {
     /// Number of staged changes.
-    staged: usize,
+    staged_changes: usize,
     own_rows: BTreeMap<Oid, OwnTableRows>,
-    locks: LockMark,
-    token: TransactionTokenMark,
+    locks: LockPosition,
+    token: TokenRollbackPoint,
     /// Number of savepoints.
     savepoints: usize,
 }
@@ -99,7 +99,7 @@ pub struct TransactionMark {
 impl Transaction {
     pub(crate) fn new(transactions: Arc<Transactions>, isolation: Isolation) -> Self {
         let reads = (isolation == Isolation::Serializable).then(|| {
-            transactions.core.writes.begin_reader();
+            transactions.core.write_log.begin_reader();
             ReadSet::default()
         });
         let base = transactions.current();
@@ -109,16 +109,16 @@ impl Transaction {
         Self {
             transactions,
             isolation,
-            base,
+            base_snapshot: base,
             view,
-            staged: Vec::new(),
+            staged_changes: Vec::new(),
             own_rows: BTreeMap::new(),
-            anchor: None,
-            guards: Vec::new(),
+            moves_pin: None,
+            deletion_guards: Vec::new(),
             savepoints: Vec::new(),
             uploads,
             locks: holder,
-            reads,
+            read_set: reads,
             token: TransactionToken::default(),
         }
     }
@@ -126,7 +126,7 @@ impl Transaction {
     /// Returns the snapshot that the next statement sees: committed data with the transaction's own changes.
     #[must_use]
     pub fn view(&self) -> Snapshot {
-        self.base.with_state(Arc::clone(&self.view))
+        self.base_snapshot.with_state(Arc::clone(&self.view))
     }
 
     #[must_use]
@@ -143,25 +143,27 @@ impl Transaction {
         }
         let newest = self.transactions.current();
         for table in self.own_rows.keys() {
-            catalog_conflict::check_written_rows(&self.base.state, &newest.state, *table).map_err(Error::Conflict)?;
+            catalog_conflict::check_written_rows(&self.base_snapshot.state, &newest.state, *table)
+                .map_err(Error::Conflict)?;
         }
-        if self.staged.is_empty() && self.own_rows.is_empty() {
+        if self.staged_changes.is_empty() && self.own_rows.is_empty() {
             self.view = Arc::clone(&newest.state);
-            self.base = newest;
+            self.base_snapshot = newest;
             return Ok(());
         }
-        let rebased = if self.staged.is_empty() {
+        let rebased = if self.staged_changes.is_empty() {
             CatalogState::clone(&newest.state)
         } else {
-            let rebased = catalog_conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ());
+            let rebased =
+                catalog_conflict::rebase(&self.base_snapshot.state, &newest.state, &self.staged_changes, |_, _| ());
             rebased.map_err(Error::Conflict)?
         };
-        self.base = newest;
+        self.base_snapshot = newest;
         let indexed_for = Arc::clone(&self.view);
         self.view = Arc::new(self.apply_own_rows(rebased, Some(&indexed_for))?);
-        if self.anchor.is_some() && self.savepoints.is_empty() {
+        if self.moves_pin.is_some() && self.savepoints.is_empty() {
             // The rows are bound to positions as of this commit now, and no savepoint needs the older ones.
-            self.anchor = Some(self.base.clone());
+            self.moves_pin = Some(self.base_snapshot.clone());
         }
         Ok(())
     }
@@ -172,10 +174,10 @@ impl Transaction {
         let moves = &self.transactions.core.moves;
         for (table, own) in self.own_rows.iter_mut() {
             let mut rows = TableRows::clone(state.rows(*table));
-            if rows.counters.moves != own.moved {
+            if rows.counters.moves != own.moves_when_bound {
                 *own = OwnTableRows {
-                    rows: rebind_rows(&own.rows, &rows, &moves.until(*table, self.base.ts)),
-                    moved: rows.counters.moves,
+                    rows: rebind_rows(&own.rows, &rows, &moves.until(*table, self.base_snapshot.ts)),
+                    moves_when_bound: rows.counters.moves,
                 };
             }
             if let Some(definition) = state.table(*table)
@@ -217,7 +219,7 @@ impl Transaction {
                 Some(tuple) => {
                     let bytes = tuple.as_bytes().len();
                     if TUPLE_BYTES_MAX < bytes {
-                        return Err(Error::RowTooBig { bytes, most: TUPLE_BYTES_MAX });
+                        return Err(Error::RowTooBig { bytes, limit: TUPLE_BYTES_MAX });
                     }
                     let keys = definition.index_entries(id, &tuple)?;
                     own.layer.put(
@@ -233,12 +235,13 @@ impl Transaction {
         let bytes =
             own.layer.stored_bytes_max() + others.map(|(_, own)| own.rows.layer.stored_bytes_max()).sum::<u64>();
         if ROW_BYTES_MAX < bytes {
-            return Err(Error::CommitTooBig { bytes, most: ROW_BYTES_MAX });
+            return Err(Error::CommitTooBig { bytes, limit: ROW_BYTES_MAX });
         }
-        if self.anchor.is_none() {
-            self.anchor = Some(self.base.clone());
+        if self.moves_pin.is_none() {
+            self.moves_pin = Some(self.base_snapshot.clone());
         }
-        self.own_rows.insert(table, OwnTableRows { rows: rows.own_rows.clone(), moved: rows.counters.moves });
+        self.own_rows
+            .insert(table, OwnTableRows { rows: rows.own_rows.clone(), moves_when_bound: rows.counters.moves });
         view.set_rows(table, rows);
         self.view = Arc::new(view);
         Ok(())
@@ -292,14 +295,14 @@ impl Transaction {
 
     /// Adds a whole table to the read set of a serializable transaction.
     pub fn record_table_read(&mut self, table: Oid) {
-        if let Some(reads) = &mut self.reads {
+        if let Some(reads) = &mut self.read_set {
             reads.add_table(table);
         }
     }
 
     /// Adds a key lookup to the read set of a serializable transaction.
     pub fn record_key_read(&mut self, read: impl FnOnce() -> KeyRead) {
-        if let Some(reads) = &mut self.reads {
+        if let Some(reads) = &mut self.read_set {
             reads.add_key(read());
         }
     }
@@ -307,7 +310,7 @@ impl Transaction {
     /// Returns whether nothing was committed since the transaction's base snapshot.
     #[must_use]
     pub fn sees_newest(&self) -> bool {
-        self.transactions.core.snapshots.newest() == self.base.ts
+        self.transactions.core.snapshots.newest() == self.base_snapshot.ts
     }
 
     /// Returns a snapshot of the newest commit, whatever the transaction itself sees.
@@ -319,7 +322,7 @@ impl Transaction {
     /// Returns the change counters of a table as of the base snapshot; the transaction's own changes do not count.
     #[must_use]
     pub fn row_counters(&self, table: Oid) -> catalog::RowCounters {
-        self.base.state.rows(table).counters
+        self.base_snapshot.state.rows(table).counters
     }
 
     /// Returns the newest committed rows of a table with the transaction's own rows applied.
@@ -332,11 +335,12 @@ impl Transaction {
         }
         let newest = self.newest();
         let rebased;
-        let now = if self.staged.is_empty() {
+        let now = if self.staged_changes.is_empty() {
             newest.state.rows(table)
         } else {
-            rebased = catalog_conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ())
-                .map_err(Error::Conflict)?;
+            rebased =
+                catalog_conflict::rebase(&self.base_snapshot.state, &newest.state, &self.staged_changes, |_, _| ())
+                    .map_err(Error::Conflict)?;
             rebased.rows(table)
         };
         let Some(own) = self.own_rows.get(&table) else { return Ok(Arc::clone(now)) };
@@ -372,7 +376,7 @@ impl Transaction {
 
     /// Returns whether this transaction has staged the shard.
     fn has_staged_shard(&self, table: Oid, shard: ShardId) -> bool {
-        self.staged.iter().any(|change| match change {
+        self.staged_changes.iter().any(|change| match change {
             Change::AddShards { table: of, shards, .. } => *of == table && shards.iter().any(|added| added.id == shard),
             _ => false,
         })
@@ -396,36 +400,36 @@ impl Transaction {
             }
         }
         if changes.iter().any(|change| matches!(change, Change::CloneRows { .. })) {
-            self.guards.push(Arc::new(self.base.clone()));
+            self.deletion_guards.push(Arc::new(self.base_snapshot.clone()));
         }
         self.own_rows = (self.own_rows.keys().copied())
             .filter(|table| view.table(*table).is_some())
             .map(|table| {
                 let rows = view.rows(table);
-                (table, OwnTableRows { rows: rows.own_rows.clone(), moved: rows.counters.moves })
+                (table, OwnTableRows { rows: rows.own_rows.clone(), moves_when_bound: rows.counters.moves })
             })
             .filter(|(_, own)| !own.rows.is_empty())
             .collect();
         self.view = Arc::new(view);
-        self.staged.extend(changes);
+        self.staged_changes.extend(changes);
         Ok(())
     }
 
     /// Holds a guard until the transaction has committed or is rolled back.
     pub fn hold_guard(&mut self, held: DeletionGuard) {
-        self.guards.push(held);
+        self.deletion_guards.push(held);
     }
 
     /// Returns whether there is anything to commit.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        !self.staged.is_empty() || !self.own_rows.is_empty() || self.token.has_written()
+        !self.staged_changes.is_empty() || !self.own_rows.is_empty() || self.token.has_written()
     }
 
     /// Returns whether the transaction holds a lock that others may have to wait for.
     #[must_use]
     pub fn holds_locks(&self) -> bool {
-        self.locks.mark() != LockMark::default()
+        self.locks.current_position() != LockPosition::default()
     }
 
     /// Announces an object that is about to be written, see [`UploadAnnouncer::announce`].
@@ -441,38 +445,44 @@ impl Transaction {
 
     /// Sets a savepoint; an older one of the same name remains, hidden by the new one.
     pub fn set_savepoint(&mut self, name: &str) {
-        let mark = self.mark();
-        self.savepoints.push(Savepoint { name: name.to_owned(), mark });
+        let mark = self.rollback_point();
+        self.savepoints.push(Savepoint { name: name.to_owned(), rollback_point: mark });
     }
 
     /// Rolls back to the savepoint, which remains.
     pub fn rollback_to_savepoint(&mut self, name: &str) -> Result<()> {
         let index = self.find_savepoint(name)?;
         let savepoint = self.savepoints.drain(index..).next().ok_or_else(|| unknown_savepoint(name))?;
-        let outcome = self.rollback_to_mark(&savepoint.mark);
+        let outcome = self.rollback_to_point(&savepoint.rollback_point);
         self.savepoints.push(savepoint);
         outcome
     }
 
     /// Returns the current position.
     #[must_use]
-    pub fn mark(&self) -> TransactionMark {
-        let (locks, naming) = (self.locks.mark(), self.token.mark());
+    pub fn rollback_point(&self) -> RollbackPoint {
+        let (locks, naming) = (self.locks.current_position(), self.token.rollback_point());
         let savepoints = self.savepoints.len();
-        TransactionMark { staged: self.staged.len(), own_rows: self.own_rows.clone(), locks, token: naming, savepoints }
+        RollbackPoint {
+            staged_changes: self.staged_changes.len(),
+            own_rows: self.own_rows.clone(),
+            locks,
+            token: naming,
+            savepoints,
+        }
     }
 
     /// Rolls back to a position and discards later savepoints.
-    pub fn rollback_to_mark(&mut self, mark: &TransactionMark) -> Result<()> {
+    pub fn rollback_to_point(&mut self, mark: &RollbackPoint) -> Result<()> {
         self.savepoints.truncate(mark.savepoints);
-        self.staged.truncate(mark.staged);
-        if !Mutation::SavepointKeepsRows.is_active() {
+        self.staged_changes.truncate(mark.staged_changes);
+        if !InjectedBug::RollbackToSavepointKeepsRows.is_active() {
             self.own_rows = mark.own_rows.clone();
         }
         self.token.rollback_to(mark.token);
         self.locks.release_to(mark.locks);
-        let mut view = CatalogState::clone(&self.base.state);
-        for change in &self.staged {
+        let mut view = CatalogState::clone(&self.base_snapshot.state);
+        for change in &self.staged_changes {
             view = view.apply(change)?;
         }
         // The own rows are those of the mark, while the tables' definitions may have changed since.
@@ -495,28 +505,28 @@ impl Transaction {
         }
         if !self.is_dirty() {
             // Objects that it may have announced are deleted after the drop.
-            return Ok(self.base.ts);
+            return Ok(self.base_snapshot.ts);
         }
         let core = &self.transactions.core;
         let rows = self.own_rows.iter().map(|(table, own)| (table, &own.rows));
         core.disk_space.reserve_space(
-            SpaceDemand::from_changes(&self.staged, rows).with_bytes(self.token.stored_bytes()),
+            SpaceDemand::from_changes(&self.staged_changes, rows).with_bytes(self.token.stored_bytes()),
             &*core.clock,
         )?;
         let (named, running) = match self.token.take() {
             Some((token, written, running)) => (Some(Box::new(TokenWrites { token, written })), running),
             None => (None, None),
         };
-        self.guards.extend(running.map(|running| running as DeletionGuard));
+        self.deletion_guards.extend(running.map(|running| running as DeletionGuard));
         let proposal = Proposal {
-            base: Arc::clone(&self.base.state),
-            changes: std::mem::take(&mut self.staged),
+            base: Arc::clone(&self.base_snapshot.state),
+            changes: std::mem::take(&mut self.staged_changes),
             rows: std::mem::take(&mut self.own_rows).into_iter().map(|(table, own)| (table, own.rows)).collect(),
             uploads: self.uploads.take(),
-            reads: self.reads.clone().map(|reads| (self.base.ts, reads)),
-            guards: std::mem::take(&mut self.guards),
+            reads: self.read_set.clone().map(|reads| (self.base_snapshot.ts, reads)),
+            guards: std::mem::take(&mut self.deletion_guards),
             token_writes: named,
-            _anchor: self.anchor.take(),
+            _moves_pin: self.moves_pin.take(),
         };
         // The locks travel with the commit: dropping this future releases none before the commit is visible.
         let transactions = Arc::clone(&self.transactions);
@@ -544,8 +554,8 @@ fn unknown_savepoint(name: &str) -> Error {
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.uploads.end();
-        if self.reads.take().is_some() {
-            self.transactions.core.writes.end_reader();
+        if self.read_set.take().is_some() {
+            self.transactions.core.write_log.end_reader();
         }
     }
 }

@@ -110,7 +110,7 @@ async fn an_ended_transaction_announces_nothing_more() {
     let transaction = begin(&transactions);
     let uploads = transaction.uploads();
     transaction.rollback();
-    assert!(matches!(uploads.announce("tables/1/x").await, Err(Error::Ended { .. })));
+    assert!(matches!(uploads.announce("tables/1/x").await, Err(Error::TransactionEnded { .. })));
 }
 
 fn indexed(unique: bool) -> Change {
@@ -183,12 +183,12 @@ async fn rows_that_no_write_could_hold_are_refused_and_leave_nothing_behind() {
     let mut writer = begin(&transactions);
     let (small, long) = (tuple(1), tuple(TUPLE_BYTES_MAX - 100));
     let refused = writer.write_rows(Oid(100), [new(1, &small), new(2, &tuple(TUPLE_BYTES_MAX))]);
-    assert!(matches!(refused, Err(Error::RowTooBig { bytes, most: TUPLE_BYTES_MAX }) if TUPLE_BYTES_MAX < bytes));
+    assert!(matches!(refused, Err(Error::RowTooBig { bytes, limit: TUPLE_BYTES_MAX }) if TUPLE_BYTES_MAX < bytes));
     assert!(!writer.is_dirty());
     let fit = ROW_BYTES_MAX / TUPLE_BYTES_MAX as u64;
     writer.write_rows(Oid(100), (0..fit).map(|row| new(row, &long))).unwrap();
     let refused = writer.write_rows(Oid(100), [new(fit, &long)]);
-    assert!(matches!(refused, Err(Error::CommitTooBig { most: ROW_BYTES_MAX, .. })));
+    assert!(matches!(refused, Err(Error::CommitTooBig { limit: ROW_BYTES_MAX, .. })));
     assert_eq!(writer.view().state.rows(Oid(100)).own_rows.layer.len(), fit as usize);
 }
 

@@ -6,26 +6,26 @@ use std::thread::JoinHandle;
 
 use catalog::{Sequence, SequencePosition};
 use history::{History, HistorySettings, RecentStates, WriteAuthority};
-use kv::record_log::RecordingStore;
+use kv::logical_log::RecordingStore;
 use kv::{Batch, TxKv};
 use objects::Objects;
 use tokio::sync::oneshot;
 use types::{Clock, CommitTs, Oid, RowId};
 
-use crate::announcements::UploadRegistry;
+use crate::commit_group::Proposal;
 use crate::committer::{Committer, Request};
 use crate::disk_space::DiskSpace;
-use crate::group::Proposal;
 use crate::locks::{LockManager, TxnId};
 use crate::oid_allocator::OidAllocator;
 use crate::outcome::OutcomeRegistry;
 use crate::read_validation::WriteLog;
 use crate::recover::{Recovered, recover};
 use crate::row_id_allocator::RowIdAllocator;
-use crate::row_moves::Moves;
+use crate::row_moves::RecordedMoves;
 use crate::sequences::{SequenceCounters, SequenceExhausted};
 use crate::snapshot_registry::SnapshotRegistry;
 use crate::transaction_locks::TransactionLocks;
+use crate::upload_announcements::UploadRegistry;
 use crate::{Error, Isolation, Result, Snapshot, Transaction};
 
 #[cfg(test)]
@@ -50,25 +50,25 @@ pub(crate) struct Core {
     pub(crate) snapshots: Arc<SnapshotRegistry>,
     pub(crate) uploads: UploadRegistry,
     /// Held during a cleaning, so that only one runs at a time.
-    pub(crate) cleaning: tokio::sync::Mutex<()>,
-    pub(crate) moves: Moves,
-    pub(crate) writes: WriteLog,
+    pub(crate) cleaning_lock: tokio::sync::Mutex<()>,
+    pub(crate) moves: RecordedMoves,
+    pub(crate) write_log: WriteLog,
     pub(crate) locks: LockManager,
     pub(crate) outcomes: OutcomeRegistry,
-    oids: OidAllocator,
-    row_ids: RowIdAllocator,
+    oid_allocator: OidAllocator,
+    row_id_allocator: RowIdAllocator,
     next_transaction: AtomicU64,
     sequences: SequenceCounters,
     /// History of the warehouse; `None` if it has none.
     pub(crate) history: Option<History>,
-    pub(crate) recent: RecentStates,
+    pub(crate) recent_states: RecentStates,
     pub(crate) disk_space: DiskSpace,
-    pub(crate) tenure: WriteAuthority,
+    pub(crate) write_authority: WriteAuthority,
 }
 
 impl Core {
     pub(crate) fn is_poisoned(&self) -> bool {
-        self.tenure.is_over()
+        self.write_authority.is_over()
     }
 
     /// Writes a batch of commits durably; returns its time in microseconds since 1970.
@@ -85,7 +85,7 @@ impl Core {
             error = error as &dyn std::error::Error,
             "could not write to the catalog store; the server must stop and restart"
         );
-        self.tenure.end();
+        self.write_authority.end();
     }
 }
 
@@ -119,7 +119,7 @@ impl Transactions {
     ) -> Result<Arc<Self>> {
         let (mut transactions, committer) = Self::recover(kv, objects, clock, history)?;
         let thread = std::thread::Builder::new().name("committer".to_owned()).spawn(move || committer.run());
-        transactions.committer = Some(thread.map_err(Error::Committer)?);
+        transactions.committer = Some(thread.map_err(Error::StartCommitter)?);
         Ok(Arc::new(transactions))
     }
 
@@ -146,28 +146,28 @@ impl Transactions {
         clock: Arc<dyn Clock>,
         history: Option<History>,
     ) -> Result<(Self, Committer)> {
-        let Recovered { ts, catalog, floor, uploads } = recover(&*kv)?;
+        let Recovered { ts, catalog, snapshot_floor, uploads } = recover(&*kv)?;
         tracing::info!(commit = ts.0, uploads = uploads.len(), "opened the catalog");
         let sequences = SequenceCounters::recover(&*kv, &catalog)?;
         let catalog = Arc::new(catalog);
-        let tenure = history.as_ref().map_or_else(|| WriteAuthority::new(None), History::tenure);
-        let since_us = history.as_ref().map_or_else(|| clock.now_us(), History::newest_us);
+        let write_authority = history.as_ref().map_or_else(|| WriteAuthority::new(None), History::write_authority);
+        let since_us = history.as_ref().map_or_else(|| clock.now_us(), History::newest_record_us);
         let core = Arc::new(Core {
-            recent: RecentStates::new(ts, Arc::clone(&catalog), since_us),
-            snapshots: SnapshotRegistry::new(ts, catalog, floor),
+            recent_states: RecentStates::new(ts, Arc::clone(&catalog), since_us),
+            snapshots: SnapshotRegistry::new(ts, catalog, snapshot_floor),
             history,
             uploads: UploadRegistry::with_failed(uploads),
-            cleaning: tokio::sync::Mutex::new(()),
-            moves: Moves::default(),
-            writes: WriteLog::default(),
+            cleaning_lock: tokio::sync::Mutex::new(()),
+            moves: RecordedMoves::default(),
+            write_log: WriteLog::default(),
             disk_space: DiskSpace::default(),
             locks: LockManager::new(Arc::clone(&clock)),
             outcomes: OutcomeRegistry::recover(&*kv)?,
-            oids: OidAllocator::recover(&*kv)?,
-            row_ids: RowIdAllocator::recover(&*kv)?,
+            oid_allocator: OidAllocator::recover(&*kv)?,
+            row_id_allocator: RowIdAllocator::recover(&*kv)?,
             next_transaction: AtomicU64::new(1),
             sequences,
-            tenure,
+            write_authority,
             kv,
             objects,
             clock,
@@ -192,7 +192,7 @@ impl Transactions {
     /// Allocates an id that no object has or ever had. One of 1,024 calls waits for a durable write.
     #[must_use]
     pub fn allocate_oid(&self) -> Oid {
-        let (oid, reserved) = self.core.oids.allocate(&*self.core.kv);
+        let (oid, reserved) = self.core.oid_allocator.allocate(&*self.core.kv);
         if let Err(error) = reserved {
             // No further commit is possible, so it does not matter which id is returned.
             self.core.poison(&error);
@@ -204,7 +204,7 @@ impl Transactions {
     /// waits for a durable write.
     #[must_use]
     pub fn allocate_row_ids(&self, count: u64) -> RowId {
-        let (first, reserved) = self.core.row_ids.allocate(count, &*self.core.kv);
+        let (first, reserved) = self.core.row_id_allocator.allocate(count, &*self.core.kv);
         if let Err(error) = reserved {
             self.core.poison(&error);
         }
@@ -221,7 +221,7 @@ impl Transactions {
     ///
     /// # Errors
     /// [`SequenceExhausted`] at the end of the sequence; the numbers up to it are consumed then.
-    pub fn next_numbers(
+    pub fn next_sequence_numbers(
         &self,
         sequence: &Arc<Sequence>,
         count: usize,
@@ -253,7 +253,7 @@ impl Transactions {
     pub fn forget_moves(&self, under_memory_pressure: bool) {
         self.core.moves.forget(self.core.snapshots.horizon());
         if under_memory_pressure {
-            self.core.recent.drop_older();
+            self.core.recent_states.drop_older();
         }
     }
 
@@ -272,22 +272,23 @@ impl Transactions {
 
     /// Waits until [`Self::is_poisoned`].
     pub async fn wait_until_poisoned(&self) {
-        self.core.tenure.wait_for_end().await;
+        self.core.write_authority.wait_for_end().await;
     }
 
     pub(crate) async fn commit(&self, proposal: Proposal, holder: TransactionLocks) -> Result<CommitTs> {
-        self.send_request(|answer| Request::Commit { proposal: Box::new(proposal), holder, answer }).await
+        self.send_request(|reply_sender| Request::Commit { proposal: Box::new(proposal), locks: holder, reply_sender })
+            .await
     }
 
     pub(crate) async fn announce(&self, object: String) -> Result<()> {
-        self.send_request(|answer| Request::Announce { object, answer }).await
+        self.send_request(|reply_sender| Request::Announce { object, reply_sender }).await
     }
 
     async fn send_request<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
-        let (answer, answered) = oneshot::channel();
+        let (reply_sender, answered) = oneshot::channel();
         let requests = self.requests.as_ref().expect("invariant of Transactions: the queue exists until the drop");
         // If the committer has ended nothing can be committed, as after a failed write.
-        requests.send(request(answer)).map_err(|_| Error::Poisoned)?;
+        requests.send(request(reply_sender)).map_err(|_| Error::Poisoned)?;
         answered.await.map_err(|_| Error::Poisoned)?
     }
 }

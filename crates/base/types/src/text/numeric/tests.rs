@@ -72,39 +72,39 @@ fn exact_reading_keeps_every_digit() {
 
 #[test]
 fn a_number_of_any_digits_has_a_place_among_those_of_a_scale() {
-    use NumericPosition::{Above, After, At, Below};
+    use NumericPosition::{Above, Below, Between, EqualTo};
     let most = 9_999;
     let cases = [
-        ("5.12", At(512)),
-        ("5.1200", At(512)),
-        ("5.125", After(512)),
-        ("-5.125", After(-513)),
-        ("-5.12", At(-512)),
-        ("0", At(0)),
-        ("-0.001", After(-1)),
-        ("0.001", After(0)),
-        ("1e-400", After(0)),
-        ("-1e-400", After(-1)),
-        ("99.99", At(9_999)),
+        ("5.12", EqualTo(512)),
+        ("5.1200", EqualTo(512)),
+        ("5.125", Between(512)),
+        ("-5.125", Between(-513)),
+        ("-5.12", EqualTo(-512)),
+        ("0", EqualTo(0)),
+        ("-0.001", Between(-1)),
+        ("0.001", Between(0)),
+        ("1e-400", Between(0)),
+        ("-1e-400", Between(-1)),
+        ("99.99", EqualTo(9_999)),
         ("99.991", Above),
         ("100", Above),
         ("1e33", Above),
         ("1e400", Above),
         ("-99.991", Below),
         ("-1e400", Below),
-        ("0e400", At(0)),
-        ("0.00000000000000000000000000000000000000000000000000000001", After(0)),
-        ("12.340000000000000000000000000000000000000000000000000000", At(1_234)),
-        ("12.340000000000000000000000000000000000000000000000000001", After(1_234)),
-        ("0000000000000000000000000000000000000000000000000000012.3", At(1_230)),
-        ("1.2e1", At(1_200)),
-        (".5", At(50)),
+        ("0e400", EqualTo(0)),
+        ("0.00000000000000000000000000000000000000000000000000000001", Between(0)),
+        ("12.340000000000000000000000000000000000000000000000000000", EqualTo(1_234)),
+        ("12.340000000000000000000000000000000000000000000000000001", Between(1_234)),
+        ("0000000000000000000000000000000000000000000000000000012.3", EqualTo(1_230)),
+        ("1.2e1", EqualTo(1_200)),
+        (".5", EqualTo(50)),
     ];
     for (text, position) in cases {
         assert_eq!(numeric_position(text, 2, -most, most), Ok(position), "{text}");
     }
     let all = numeric::power_of_ten(38) - 1;
-    assert_eq!(numeric_position(&"9".repeat(38), 0, -all, all), Ok(At(all)));
+    assert_eq!(numeric_position(&"9".repeat(38), 0, -all, all), Ok(EqualTo(all)));
     assert_eq!(numeric_position(&"9".repeat(39), 0, -all, all), Ok(Above));
     assert_eq!(numeric_position("40000", 0, i128::from(i16::MIN), i128::from(i16::MAX)), Ok(Above));
     assert_eq!(numeric_position("x", 2, -most, most).unwrap_err().condition, Condition::InvalidTextRepresentation);

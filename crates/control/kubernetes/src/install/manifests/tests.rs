@@ -1,5 +1,5 @@
 use super::*;
-use crate::object::{assert_golden, to_yaml};
+use crate::desired_object::{assert_golden, to_yaml};
 
 fn install() -> Installation {
     Installation { namespace: "warehouses".to_owned(), image: "registry.example/kiln:1".to_owned(), instance: None }

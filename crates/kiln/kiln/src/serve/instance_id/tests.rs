@@ -14,7 +14,7 @@ fn the_id_is_drawn_once() {
 #[test]
 fn a_damaged_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join(NAME), "not an id").unwrap();
+    fs::write(folder.path().join(FILE_NAME), "not an id").unwrap();
     let error = load_or_create(folder.path(), &SeededRandom::new(1)).unwrap_err();
     assert!(error.to_string().contains("no UUID"), "{error:#}");
 }

@@ -14,7 +14,7 @@ use engine::pipeline::{Sink, Source, Step};
 use engine::{Bitmap, Column, ColumnData, PhysicalType};
 
 use super::super::{OpenPipeline, OpenPipelines, ProgramBuilder};
-use super::states::{AggregateStates, DistinctArgument, State};
+use super::aggregate_states::{AggregateStates, DistinctArgument, State};
 
 impl ProgramBuilder<'_> {
     /// Appends both levels of grouping to a chain with the columns of `states`. `spec` describes the grouping without
@@ -30,18 +30,19 @@ impl ProgramBuilder<'_> {
         if 1 < count {
             chain.push(&Step::Expand(repeated_columns(plain, &states.distinct, &mut of_rows)));
         }
-        let AggregateSpec { keys, key_forms, carried, mut sets, clustered, .. } = spec;
-        let total = sets.iter().find(|set| set.absent.iter().all(|absent| *absent)).map(|set| set.id);
+        let AggregateSpec { keys, key_types, carried, mut sets, clustered, .. } = spec;
+        let total = sets.iter().find(|set| set.absent_keys.iter().all(|absent_keys| *absent_keys)).map(|set| set.id);
         let (key_count, carried_count, set_numbers) = (keys.len(), carried.len(), usize::from(!sets.is_empty()));
         // Values are distinct within each grouping set.
-        sets.iter_mut().for_each(|set| set.absent.extend(vec![false; count]));
-        let with_values = key_forms.iter().copied().chain(states.distinct.iter().map(|distinct| distinct.form));
+        sets.iter_mut().for_each(|set| set.absent_keys.extend(vec![false; count]));
+        let with_values =
+            key_types.iter().copied().chain(states.distinct.iter().map(|distinct| distinct.physical_type));
         let forms_with_values: Vec<PhysicalType> = with_values.collect();
         let keys = keys.into_iter().chain(plain..plain + count).collect();
         let state_count = of_rows.len();
         let spec = AggregateSpec {
             keys,
-            key_forms: forms_with_values,
+            key_types: forms_with_values,
             carried,
             states: of_rows.clone(),
             sets,
@@ -60,17 +61,17 @@ impl ProgramBuilder<'_> {
         for state in &states.all {
             all.extend(match state {
                 State::Rows(_) => of_rows.next().map(|(spec, column)| spec.merge_spec(column)),
-                State::Distinct { kept, distinct } => {
+                State::Distinct { kind, distinct } => {
                     columns.push(Expression::Column(key_count + distinct));
-                    Some(StateSpec { kind: *kept, column: Some(columns.len() - 1), filter: None })
+                    Some(StateSpec { kind: *kind, column: Some(columns.len() - 1), filter: None })
                 }
             });
         }
         let keys = key_count + set_numbers;
-        let key_forms = key_forms.into_iter().chain(std::iter::repeat_n(PhysicalType::Ints, set_numbers)).collect();
+        let key_types = key_types.into_iter().chain(std::iter::repeat_n(PhysicalType::Ints, set_numbers)).collect();
         let spec = AggregateSpec {
             keys: (0..keys).collect(),
-            key_forms,
+            key_types,
             carried: (keys..keys + carried_count).collect(),
             states: all,
             sets: Vec::new(),
@@ -101,7 +102,7 @@ fn repeated_columns(plain: usize, values: &[DistinctArgument], of_rows: &mut [St
     let of_value =
         |column: usize| if filters.contains(&column) { bool_constant(false) } else { Expression::Column(column) };
     let value = |number: usize| Expression::Column(plain + number);
-    let none = |number: usize| Expression::Constant(values[number].form.null_column(1));
+    let none = |number: usize| Expression::Constant(values[number].physical_type.null_column(1));
     let all = 0..values.len();
     let mut lists: Vec<Vec<Expression>> = Vec::with_capacity(values.len() + 1);
     if !of_rows.is_empty() {

@@ -1,16 +1,16 @@
 //! Compiles aggregations.
 //!
-//! - `function.rs` defines the states of each aggregate and its final value.
-//! - `states.rs` collects the states of all aggregates of an operator and the columns that they read.
+//! - `aggregate_functions.rs` defines the states of each aggregate and its final value.
+//! - `aggregate_states.rs` collects the states of all aggregates of an operator and the columns that they read.
 //! - `distinct.rs` compiles DISTINCT aggregates.
-//! - `sets.rs` compiles grouping sets.
-//! - `partial.rs` compiles partial and final aggregation in different processes.
+//! - `grouping_sets.rs` compiles grouping sets.
+//! - `partial_aggregation.rs` compiles partial and final aggregation in different processes.
 
+mod aggregate_functions;
+mod aggregate_states;
 mod distinct;
-mod function;
-mod partial;
-mod sets;
-mod states;
+mod grouping_sets;
+mod partial_aggregation;
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
 use scan::ShardScanExec;
 
-pub(super) use self::function::{AggregateFunction, total_value, variance_states, variance_value};
-use self::sets::grouping_sets;
-use self::states::AggregateStates;
+pub(super) use self::aggregate_functions::{AggregateFunction, total_value, variance_states, variance_value};
+use self::aggregate_states::AggregateStates;
+use self::grouping_sets::grouping_sets;
 use super::{Input, OpenPipeline, OpenPipelines, ProgramBuilder, SourceColumn, skip_exchanges};
 use crate::expression;
 
@@ -121,16 +121,16 @@ impl ProgramBuilder<'_> {
             [branch] => (of_keys(&branch.filterable_sources), of_keys(&chain.value_sources)),
             _ => (of_keys(&[]), of_keys(&[])),
         };
-        let key_forms: Vec<PhysicalType> =
+        let key_types: Vec<PhysicalType> =
             keys.iter().filter_map(|key| physical_type(schema.field(*key).data_type())).collect();
         let pipeline = if states.distinct.is_empty() {
             let states = states.row_states();
-            let spec = AggregateSpec { keys, key_forms, carried, states, sets, grand_total_id: None, clustered };
+            let spec = AggregateSpec { keys, key_types, carried, states, sets, grand_total_id: None, clustered };
             self.end_pipelines(chain, &Sink::Aggregate(Arc::new(spec)))
         } else {
             // Its states follow from those of the rows.
             let spec =
-                AggregateSpec { keys, key_forms, carried, states: Vec::new(), sets, grand_total_id: None, clustered };
+                AggregateSpec { keys, key_types, carried, states: Vec::new(), sets, grand_total_id: None, clustered };
             self.add_distinct_grouping(chain, &states, spec)
         };
         let (source, steps) = (Source::Groups(pipeline), vec![Step::Project(output)]);

@@ -18,7 +18,8 @@ fn quotes_open_anywhere_and_doubled_quotes_are_one() {
 
 #[test]
 fn an_escape_other_than_the_quote_only_escapes_itself_and_the_quote() {
-    let copy = Copy::new(RecordFormat::Csv { marks: marks(b',', ""), quote: b'\'', escape: b'\\' }, &[TEXT, TEXT]);
+    let copy =
+        Copy::new(RecordFormat::Csv { delimited: delimited(b',', ""), quote: b'\'', escape: b'\\' }, &[TEXT, TEXT]);
     copy.gives("'it\\'s','a\\\\'\n", &["it's|a\\"]);
     copy.gives("'a\\nb','\\'\\''\n", &["a\\nb|''"]);
     copy.gives("a\\b,'c\nd'\n'e\\'\nf',g\n", &["a\\b|c\nd", "e'\nf|g"]);
@@ -26,14 +27,14 @@ fn an_escape_other_than_the_quote_only_escapes_itself_and_the_quote() {
 
 #[test]
 fn null_marker_default_marker_and_force_options() {
-    let copy = Copy::csv(&[TEXT, TEXT]).marks(|marks| marks.null = "nil".to_owned());
+    let copy = Copy::csv(&[TEXT, TEXT]).delimited(|delimited| delimited.null = "nil".to_owned());
     copy.gives("nil,\"nil\"\n,x\n", &["NULL|nil", "|x"]);
     let forced = Copy::csv(&[TEXT, TEXT]).column(0, |column| column.force_not_null = true).column(1, |column| {
         column.force_null = true;
     });
     forced.gives(",\"\"\n", &["|NULL"]);
     let with_default = Copy::csv(&[TEXT, INT])
-        .marks(|marks| marks.default = Some("\\D".to_owned()))
+        .delimited(|delimited| delimited.default = Some("\\D".to_owned()))
         .column(1, |column| column.default = Some(Some("42".to_owned())));
     with_default.gives("x,\\D\ny,1\n", &["x|42", "y|1"]);
     with_default.fails("\\D,1\n", "unexpected default marker in COPY data", "COPY t, line 1, column a: null input");
@@ -115,11 +116,11 @@ fn the_end_marker_ends_a_clients_data_and_is_data_in_a_file() {
 
 #[test]
 fn a_header_is_skipped_or_must_match() {
-    let skip = Copy::csv(&[INT, TEXT]).marks(|marks| marks.header = HeaderMode::Skip);
+    let skip = Copy::csv(&[INT, TEXT]).delimited(|delimited| delimited.header = HeaderMode::Skip);
     skip.gives("any,\"thing\nat all\",here\n1,a\n", &["1|a"]);
     skip.gives("", &[]);
     skip.fails("h\n1\n", "missing data for column \"b\"", "COPY t, line 2: \"1\"");
-    let matching = Copy::csv(&[INT, TEXT]).marks(|marks| marks.header = HeaderMode::Match);
+    let matching = Copy::csv(&[INT, TEXT]).delimited(|delimited| delimited.header = HeaderMode::Match);
     matching.gives("a,\"b\"\n1,x\n", &["1|x"]);
     matching.fails(
         "a,c\n1,x\n",

@@ -10,7 +10,7 @@ proptest! {
     /// Checks that sizes of pieces and chunks do not change the outcome, and that nothing panics.
     #[test]
     fn cutting_changes_nothing(input in "[a1,\"\\\\.\t\n\r]{0,24}", escape in prop::sample::select(vec![b'"', b'\\'])) {
-        let csv = Copy::new(RecordFormat::Csv { marks: marks(b',', ""), quote: b'"', escape }, &[TEXT, TEXT]);
+        let csv = Copy::new(RecordFormat::Csv { delimited: delimited(b',', ""), quote: b'"', escape }, &[TEXT, TEXT]);
         let _ = csv.run(&input);
         let _ = Copy::text(&[TEXT, TEXT]).run(&input);
     }
@@ -25,7 +25,7 @@ proptest! {
 
 #[test]
 fn rows_know_where_they_stand() {
-    let headed = Copy::csv(&[INT, TEXT]).file("/a.csv").marks(|marks| marks.header = HeaderMode::Skip);
+    let headed = Copy::csv(&[INT, TEXT]).file("/a.csv").delimited(|delimited| delimited.header = HeaderMode::Skip);
     let places = headed.places("a,b\n1,\"two\nlines\"\n2,x\n");
     assert_eq!(
         places,

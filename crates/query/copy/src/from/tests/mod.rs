@@ -10,7 +10,7 @@ mod text;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use executor::progress::StatementProgress;
+use executor::statement_progress::StatementProgress;
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -20,11 +20,11 @@ use value_codec::encode::TextEncoder;
 
 use super::*;
 use crate::fixtures::text_style;
-use crate::from::parallel::parse_rows;
+use crate::from::parallel_parse::parse_rows;
 
 /// COPY FROM under test.
 pub(super) struct Copy {
-    dialect: RecordFormat,
+    record_format: RecordFormat,
     columns: Vec<TargetColumn>,
     input: Option<String>,
     ignores_errors: bool,
@@ -40,7 +40,7 @@ pub(super) struct Outcome {
 }
 
 impl Copy {
-    pub(super) fn new(dialect: RecordFormat, types: &[SqlType]) -> Copy {
+    pub(super) fn new(record_format: RecordFormat, types: &[SqlType]) -> Copy {
         let columns = types
             .iter()
             .zip(["a", "b", "c", "d"])
@@ -52,21 +52,21 @@ impl Copy {
                 default: None,
             })
             .collect();
-        Copy { dialect, columns, input: None, ignores_errors: false, tolerance: ErrorPolicy::default() }
+        Copy { record_format, columns, input: None, ignores_errors: false, tolerance: ErrorPolicy::default() }
     }
 
     pub(super) fn csv(types: &[SqlType]) -> Copy {
-        Copy::new(RecordFormat::Csv { marks: marks(b',', ""), quote: b'"', escape: b'"' }, types)
+        Copy::new(RecordFormat::Csv { delimited: delimited(b',', ""), quote: b'"', escape: b'"' }, types)
     }
 
     pub(super) fn text(types: &[SqlType]) -> Copy {
-        Copy::new(RecordFormat::Text(marks(b'\t', "\\N")), types)
+        Copy::new(RecordFormat::Text(delimited(b'\t', "\\N")), types)
     }
 
-    pub(super) fn marks(mut self, change: impl FnOnce(&mut DelimitedOptions)) -> Copy {
-        match &mut self.dialect {
-            RecordFormat::Text(marks) | RecordFormat::Csv { marks, .. } => change(marks),
-            RecordFormat::Binary => unreachable!("binary has no marks"),
+    pub(super) fn delimited(mut self, change: impl FnOnce(&mut DelimitedOptions)) -> Copy {
+        match &mut self.record_format {
+            RecordFormat::Text(delimited) | RecordFormat::Csv { delimited, .. } => change(delimited),
+            RecordFormat::Binary => unreachable!("binary has no delimited options"),
         }
         self
     }
@@ -129,7 +129,7 @@ impl Copy {
             table: "t".to_owned(),
             schema: InputLayout::batch_schema(&self.columns),
             columns: self.columns.clone(),
-            dialect: self.dialect.clone(),
+            record_format: self.record_format.clone(),
             dates: DateContext::default(),
             skips_bad_records: self.ignores_errors,
             chunk_bytes,
@@ -187,7 +187,7 @@ impl Copy {
     }
 }
 
-fn marks(delimiter: u8, null: &str) -> DelimitedOptions {
+fn delimited(delimiter: u8, null: &str) -> DelimitedOptions {
     DelimitedOptions { delimiter, null: null.to_owned(), default: None, header: HeaderMode::Absent }
 }
 

@@ -2,8 +2,8 @@
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
-use rowstore::samples::all_samples;
-use types::samples::all_types;
+use rowstore::sample_values::all_samples;
+use types::sample_values::all_types;
 
 use super::*;
 use crate::to::{Column, EncodedRows, RowFormat, RowStyle};

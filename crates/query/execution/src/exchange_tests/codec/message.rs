@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use exchange::codec::{KILN, record};
+use exchange::codec::{KILN, checksummed_record};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -258,10 +258,10 @@ fn clear_form(
     is_wanted: &dyn Fn(&str) -> bool,
     found: &mut dyn FnMut(String, Vec<u8>),
 ) {
-    let value: MessagePackValue = record::read_record(bytes).unwrap();
+    let value: MessagePackValue = checksummed_record::read_record(bytes).unwrap();
     let mut changed = |key: String, value: MessagePackValue| {
         let mut whole = before.to_vec();
-        record::write_record(&value, &mut whole).unwrap();
+        checksummed_record::write_record(&value, &mut whole).unwrap();
         found(key, whole);
     };
     clear_value(name, &value, is_wanted, &mut changed);

@@ -6,24 +6,32 @@ mod queries;
 
 use std::sync::Arc;
 
+use arrow::array::Array;
+use arrow::datatypes::Schema;
 use binder::StatementPlan;
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
 };
-use exchange::codec::{Codec, Converter, record};
+use exchange::codec::{Codec, Converter, checksummed_record};
 use functions::function_codec::SerializedScalar;
 use operators::{Threading, plan_operators};
 use plan::cancellation::unwrap_condition;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use rowstore::sample_values::all_samples;
 use scan::{FragmentCache, PortableScan, ScanPlanner, block_cache};
 use scheduler::ResourceConfig;
 use tokio_util::sync::CancellationToken;
-use types::stack::with_planning_stack;
+use types::sample_values::all_types;
+use types::stack_limit::with_planning_stack;
 
 use crate::sql_fixture::Sql;
 
@@ -125,6 +133,29 @@ async fn operators_and_functions_of_kilns_own_come_back() {
 }
 
 #[tokio::test]
+async fn literals_of_every_type_come_back() {
+    let sql = Sql::new();
+    for sql_type in all_types() {
+        let column = all_samples(&sql_type);
+        let literal = |row| {
+            let value = ScalarValue::try_from_array(&column, row).expect("the row is one of the column");
+            (Arc::new(Literal::new(value)) as Arc<dyn PhysicalExpr>, format!("value{row}"))
+        };
+        let literals: Vec<_> = (0..column.len()).map(literal).collect();
+        let row = Arc::new(PlaceholderRowExec::new(Arc::new(Schema::empty())));
+        let plan: Arc<dyn ExecutionPlan> =
+            Arc::new(ProjectionExec::try_new(literals, row).expect("literals need no column"));
+        let again = decode(&sql, &encode(&plan)).unwrap_or_else(|error| panic!("{sql_type}: {error}"));
+        let values = |plan: &Arc<dyn ExecutionPlan>| -> Vec<ScalarValue> {
+            let literals = expressions(plan).into_iter();
+            literals.map(|it| it.downcast_ref::<Literal>().expect("it was a literal").value().clone()).collect()
+        };
+        assert_eq!(values(&again), values(&plan), "{sql_type}");
+        assert_eq!(again.schema(), plan.schema(), "{sql_type}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_nested_deeply_comes_back() {
     let sql = table().await;
     let nested = |open: &str, core: &str, close: &str| open.repeat(150) + core + &close.repeat(150);
@@ -174,7 +205,7 @@ async fn forms_whose_checksum_nobody_checks_are_refused_too() {
     let execution = &sql.warehouse.execution;
     let scans = execution.scans();
     let made = |bytes: &[u8]| {
-        let form = record::read_unchecked::<PortableScan>(bytes).ok()?;
+        let form = checksummed_record::read_unchecked::<PortableScan>(bytes).ok()?;
         scan::ShardScanExec::try_from_portable(form, scans, Vec::new()).ok()
     };
     assert!(made(&bytes).is_some());

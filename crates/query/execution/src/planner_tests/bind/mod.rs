@@ -1,8 +1,8 @@
 mod fixture;
-mod interrupted;
 mod named_columns;
 mod names;
 mod parameters;
+mod planning_interruption;
 mod queries;
 mod tpc;
-mod worker;
+mod worker_requirement;

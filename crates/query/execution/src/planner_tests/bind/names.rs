@@ -73,7 +73,10 @@ fn names_that_mean_nothing_or_too_much_are_refused_as_postgresql_does() {
             "GroupingError: column \"t.b\" must appear in the GROUP BY clause or be used in an aggregate function",
         ),
         ("SELECT a FROM t WHERE sum(a) > 1", "GroupingError: aggregate functions are not allowed in WHERE"),
-        ("SELECT a FROM (SELECT a FROM t FOR SHARE) s", "FeatureNotSupported: FOR SHARE here is not supported"),
+        (
+            "SELECT a FROM (SELECT a FROM t FOR SHARE) s",
+            "FeatureNotSupported: FOR SHARE in a query other than a top-level SELECT is not supported",
+        ),
         ("SELECT t FROM t", "FeatureNotSupported: the whole-row reference \"t\" is not supported"),
         (
             "SELECT nothing(1, 'x')",

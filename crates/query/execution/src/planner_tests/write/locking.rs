@@ -69,11 +69,26 @@ async fn rows_that_are_none_of_a_table_are_not_locked() {
         ("SELECT 1 FROM v FOR UPDATE", "FOR UPDATE of a view is not supported"),
         ("SELECT 1 FROM (TABLE t) s FOR UPDATE", "FOR UPDATE of a subquery or a function is not supported"),
         ("WITH c AS (TABLE t) SELECT 1 FROM c FOR UPDATE OF c", "FOR UPDATE cannot be applied to a WITH query"),
-        ("CREATE TABLE x AS SELECT id FROM t FOR UPDATE", "FOR UPDATE here is not supported"),
-        ("INSERT INTO t SELECT id FROM u FOR UPDATE", "FOR UPDATE here is not supported"),
-        ("CREATE VIEW x AS SELECT id FROM t FOR UPDATE", "FOR UPDATE here is not supported"),
-        ("COPY (SELECT id FROM t FOR UPDATE) TO STDOUT", "FOR UPDATE here is not supported"),
-        ("DECLARE c CURSOR FOR SELECT id FROM t FOR UPDATE", "FOR UPDATE here is not supported"),
+        (
+            "CREATE TABLE x AS SELECT id FROM t FOR UPDATE",
+            "FOR UPDATE in a query other than a top-level SELECT is not supported",
+        ),
+        (
+            "INSERT INTO t SELECT id FROM u FOR UPDATE",
+            "FOR UPDATE in a query other than a top-level SELECT is not supported",
+        ),
+        (
+            "CREATE VIEW x AS SELECT id FROM t FOR UPDATE",
+            "FOR UPDATE in a query other than a top-level SELECT is not supported",
+        ),
+        (
+            "COPY (SELECT id FROM t FOR UPDATE) TO STDOUT",
+            "FOR UPDATE in a query other than a top-level SELECT is not supported",
+        ),
+        (
+            "DECLARE c CURSOR FOR SELECT id FROM t FOR UPDATE",
+            "FOR UPDATE in a query other than a top-level SELECT is not supported",
+        ),
     ] {
         assert_eq!(fixture.plan(sql).unwrap_err().message, message, "{sql}");
     }

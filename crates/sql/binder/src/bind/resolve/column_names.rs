@@ -13,7 +13,7 @@ use session_context::StatementContext;
 use syntax::Walk;
 use system_catalog::SEQUENCE_COLUMNS;
 
-use crate::bind::relation::{RelationName, ResolvedRelation, find_relation};
+use crate::bind::relation_lookup::{RelationName, ResolvedRelation, find_relation};
 use crate::bind::relation_source::{RelationSource, RelationSources};
 use crate::bind::time_travel;
 

@@ -46,19 +46,19 @@ impl Resolver<'_> {
 
     fn column(&self, expr: &mut Expr) -> SqlResult<()> {
         let resolved = match expr {
-            Expr::Identifier(name) => match scope::resolve_unqualified(&self.levels, &name.value) {
+            Expr::Identifier(name) => match scope::resolve_unqualified(&self.scopes, &name.value) {
                 Err(_) if is_call_without_parentheses(name) => call_without_parentheses(name.clone()),
                 found => found?,
             },
             Expr::CompoundIdentifier(parts) => {
                 let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
                 match parts.as_slice() {
-                    [relation, column] => scope::resolve_qualified(&self.levels, None, relation, column)?,
+                    [relation, column] => scope::resolve_qualified(&self.scopes, None, relation, column)?,
                     [schema, relation, column] => {
-                        scope::resolve_qualified(&self.levels, Some(schema), relation, column)?
+                        scope::resolve_qualified(&self.scopes, Some(schema), relation, column)?
                     }
                     [database, schema, relation, column] if *database == self.context.database => {
-                        scope::resolve_qualified(&self.levels, Some(schema), relation, column)?
+                        scope::resolve_qualified(&self.scopes, Some(schema), relation, column)?
                     }
                     _ => {
                         let message = format!("cross-database references are not implemented: {}", parts.join("."));
@@ -101,7 +101,7 @@ impl Visitor<'_, '_> {
             return Ok(());
         }
         let Some(RowMembership { nulls, volatile_ctes_read }) = self.row_memberships.pop() else {
-            return Err(SqlError::internal("a test `row IN (query)` is left without having been entered"));
+            return Err(SqlError::internal("the visitor left a test `row IN (query)` that it had not entered"));
         };
         // The query is evaluated twice to distinguish NULL from false.
         if nulls == NullHandling::Distinguish && volatile_ctes_read < self.resolver.volatile_ctes_read() {

@@ -13,9 +13,9 @@ use system_catalog::SEQUENCE_COLUMNS;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, TimeTravelTarget};
 
 use super::Resolver;
-use super::placement::{self, Clause};
+use super::aggregate_placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
-use crate::bind::relation::{self, RelationName, ResolvedRelation};
+use crate::bind::relation_lookup::{self, RelationName, ResolvedRelation};
 use crate::bind::relation_source::RelationSource;
 use crate::bind::time_travel;
 
@@ -32,17 +32,17 @@ impl Resolver<'_> {
 
     /// Resolves an item; `earlier` is the scope that LATERAL items may refer to.
     fn table_with_joins(&mut self, table: &mut TableWithJoins, earlier: &Scope) -> SqlResult<Scope> {
-        let mut left = self.factor(&mut table.relation, earlier)?;
+        let mut left = self.resolve_table_factor(&mut table.relation, earlier)?;
         for join in &mut table.joins {
             let mut lateral = earlier.clone();
             lateral.extend(left.clone())?;
-            let right = self.factor(&mut join.relation, &lateral)?;
-            left = self.join(left, right, &mut join.join_operator)?;
+            let right = self.resolve_table_factor(&mut join.relation, &lateral)?;
+            left = self.resolve_join(left, right, &mut join.join_operator)?;
         }
         Ok(left)
     }
 
-    fn factor(&mut self, factor: &mut TableFactor, earlier: &Scope) -> SqlResult<Scope> {
+    fn resolve_table_factor(&mut self, factor: &mut TableFactor, earlier: &Scope) -> SqlResult<Scope> {
         match factor {
             TableFactor::Table {
                 name,
@@ -62,15 +62,17 @@ impl Resolver<'_> {
                 let moment = match version.as_ref().map(|version| self.sources.get(version)) {
                     None => None,
                     Some(Some(RelationSource::Snapshot(moment))) => Some(moment),
-                    Some(_) => return Err(SqlError::internal("an AS OF clause is resolved before it is evaluated")),
+                    Some(_) => {
+                        return Err(SqlError::internal("an AS OF clause was not evaluated before name resolution"));
+                    }
                 };
-                self.table(name, alias, moment)
+                self.resolve_table(name, alias, moment)
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
                 let outputs = if *lateral {
-                    self.levels.push(earlier.clone());
+                    self.scopes.push(earlier.clone());
                     let outputs = self.query(subquery);
-                    self.levels.pop();
+                    self.scopes.pop();
                     outputs?
                 } else {
                     self.query(subquery)?
@@ -90,14 +92,14 @@ impl Resolver<'_> {
                 );
                 let subquery = Box::new(select_all(table)?);
                 *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
-                self.factor(factor, earlier)
+                self.resolve_table_factor(factor, earlier)
             }
             other => Err(SqlError::unsupported(format_args!("{other} in FROM"))),
         }
     }
 
     /// Resolves a relation by name, as of `moment` if there is one.
-    fn table(
+    fn resolve_table(
         &mut self,
         name: &mut ObjectName,
         alias: &mut Option<TableAlias>,
@@ -124,14 +126,14 @@ impl Resolver<'_> {
         }
         let past = moment.map(|moment| time_travel::context_at_snapshot(self.context, moment)).transpose()?;
         let context = past.as_ref().map_or(self.context, |(context, _)| context);
-        let found = relation::find_relation(context, &wanted).map_err(|error| {
+        let found = relation_lookup::find_relation(context, &wanted).map_err(|error| {
             let first = name.0.first().and_then(|part| part.as_ident());
             self.text.with_span(error, first.map_or_else(Span::empty, |first| first.span))
         })?;
         if moment.is_some()
             && matches!(found, ResolvedRelation::Catalog(Stored::Sequence(_)) | ResolvedRelation::System(..))
         {
-            return Err(SqlError::unsupported("AS OF of what is neither a table nor a view"));
+            return Err(SqlError::unsupported("AS OF of a relation that is neither a table nor a view"));
         }
         if moment.is_some()
             && matches!(&found, ResolvedRelation::Catalog(Stored::Table(table)) if table.external.is_some())
@@ -174,8 +176,11 @@ impl Resolver<'_> {
                 (schema_name(context, sequence.schema), columns)
             }
             ResolvedRelation::System(schema, name) => {
-                let table = system_catalog::table(schema, name, self.context)
-                    .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone")))?;
+                let table = system_catalog::table(schema, name, self.context).ok_or_else(|| {
+                    SqlError::internal(format!(
+                        "system table {schema}.{name} was resolved, but does not exist in the system catalog"
+                    ))
+                })?;
                 let fields = table.schema();
                 let shown = fields.fields().len() - system_catalog::hidden_column_count(schema, name);
                 let (given, others) = fields.fields().split_at(shown);
@@ -230,7 +235,7 @@ impl Resolver<'_> {
         Ok(Scope::from_relation(Relation { name, schema, columns, hidden: Vec::new() }))
     }
 
-    fn join(&mut self, left: Scope, right: Scope, operator: &mut JoinOperator) -> SqlResult<Scope> {
+    fn resolve_join(&mut self, left: Scope, right: Scope, operator: &mut JoinOperator) -> SqlResult<Scope> {
         use JoinOperator as J;
         let (constraint, side) = match operator {
             J::Join(constraint) | J::Inner(constraint) => (constraint, PreservedSide::Left),
@@ -242,16 +247,16 @@ impl Resolver<'_> {
                 both.extend(right)?;
                 return Ok(both);
             }
-            other => return Err(SqlError::unsupported(format_args!("the join {other:?}"))),
+            other => return Err(SqlError::unsupported(format_args!("the join type {other:?}"))),
         };
         match constraint {
             JoinConstraint::On(condition) => {
-                placement::check_calls(condition, Clause::Join)?;
+                aggregate_placement::check_calls(condition, Clause::Join)?;
                 let mut both = left;
                 both.extend(right)?;
-                self.levels.push(both);
+                self.scopes.push(both);
                 let resolved = self.resolve_expr(condition);
-                let both = self.levels.pop().unwrap_or_default();
+                let both = self.scopes.pop().unwrap_or_default();
                 resolved?;
                 Ok(both)
             }

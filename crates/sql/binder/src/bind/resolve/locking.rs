@@ -8,14 +8,14 @@ use datafusion::sql::sqlparser::ast::{
 };
 use plan::{ROW_ID, ROW_POSITION};
 use session_context::StatementContext;
-use syntax::statement::{LockedRelation, lock_words};
+use syntax::statement::{LockedRelation, lock_mode_keywords};
 use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
 
-use super::placement::{self, Clause};
+use super::aggregate_placement::{self, Clause};
 use super::scope::{column_expr, quoted};
 use super::{ResolvedColumn, ResolvedQuery, Resolver, column_names};
 use crate::bind::error_position::StatementText;
-use crate::bind::relation::{self, RelationName, ResolvedRelation};
+use crate::bind::relation_lookup::{self, RelationName, ResolvedRelation};
 use crate::bind::relation_source::{RelationSource, RelationSources};
 
 /// Table whose rows a query locks; `column` is the index of `__row_id` in the query's output, and `__place` follows.
@@ -34,11 +34,13 @@ pub(in crate::bind) fn resolve_locking_query(
     mut query: Query,
 ) -> SqlResult<(ResolvedQuery, Vec<LockedTable>)> {
     let clauses = std::mem::take(&mut query.locks);
-    let clauses = clauses.iter().map(LockedRelation::from_clause);
+    let clauses = clauses.iter().map(LockedRelation::from_lock_clause);
     let clauses = clauses.collect::<SqlResult<Vec<_>>>()?;
-    let clause = lock_words(clauses.first().map_or(LockMode::Update, |clause| clause.mode));
+    let clause = lock_mode_keywords(clauses.first().map_or(LockMode::Update, |clause| clause.mode));
     refuse(&query, &clause)?;
-    let SetExpr::Select(written) = query.body.as_ref() else { return Err(SqlError::internal("a SELECT locks rows")) };
+    let SetExpr::Select(written) = query.body.as_ref() else {
+        return Err(SqlError::internal("the body of a query that locks rows is not a SELECT"));
+    };
     let mut names = Vec::new();
     written.from.iter().for_each(|table| collect_written_names(table, &mut names));
     let mut nullable = Vec::new();
@@ -46,11 +48,15 @@ pub(in crate::bind) fn resolve_locking_query(
     let mut resolver = Resolver::new(context, sources, text);
     resolver.column_names = column_names::collect_column_names(&query, context, sources);
     let outputs = resolver.query(&mut query)?;
-    let SetExpr::Select(select) = query.body.as_mut() else { return Err(SqlError::internal("a SELECT locks rows")) };
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return Err(SqlError::internal("the body of a query that locks rows is not a SELECT"));
+    };
     let mut factors = Vec::new();
     select.from.iter_mut().for_each(|table| collect_resolved_factors(table, &mut factors));
     if factors.len() != names.len() {
-        return Err(SqlError::internal("FROM has another number of relations after resolution"));
+        return Err(SqlError::internal(
+            "name resolution changed the number of relations in FROM of a query that locks rows",
+        ));
     }
     let mut locked = Vec::new();
     let mut items = Vec::new();
@@ -61,11 +67,12 @@ pub(in crate::bind) fn resolve_locking_query(
         let has = |wait| wanted.iter().any(|it| it.wait == wait);
         let wait = [LockWait::NoWait, LockWait::SkipLocked].into_iter().find(|it| has(*it)).unwrap_or_default();
         let is_named = wanted.iter().any(|it| it.name.is_some());
-        let Some((table, alias)) = lock_target(context, sources, factor, is_named, &lock_words(mode))? else {
+        let Some((table, alias)) = lock_target(context, sources, factor, is_named, &lock_mode_keywords(mode))? else {
             continue;
         };
         if is_nullable {
-            let message = format!("{} cannot be applied to the nullable side of an outer join", lock_words(mode));
+            let message =
+                format!("{} cannot be applied to the nullable side of an outer join", lock_mode_keywords(mode));
             return Err(SqlError::new(Condition::FeatureNotSupported, message));
         }
         locked.push(LockedTable { table, mode, wait, column: outputs.len() + items.len() });
@@ -78,7 +85,8 @@ pub(in crate::bind) fn resolve_locking_query(
         if let Some(name) = &clause.name
             && !names.contains(&clause.name)
         {
-            let message = format!("relation \"{name}\" in {} clause not found in FROM clause", lock_words(clause.mode));
+            let message =
+                format!("relation \"{name}\" in {} clause not found in FROM clause", lock_mode_keywords(clause.mode));
             return Err(SqlError::new(Condition::UndefinedTable, message));
         }
     }
@@ -112,7 +120,7 @@ fn refuse(query: &Query, clause: &str) -> SqlResult<()> {
     }
     for item in projection {
         let (SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)) = item else { continue };
-        let Err(error) = placement::check_calls(expr, Clause::Returning) else { continue };
+        let Err(error) = aggregate_placement::check_calls(expr, Clause::Returning) else { continue };
         match error.condition {
             Condition::GroupingError => return refused("is not allowed with aggregate functions"),
             Condition::WindowingError => return refused("is not allowed with window functions"),
@@ -198,7 +206,7 @@ fn lock_target(
     if version.is_some() {
         return Err(SqlError::unsupported(format_args!("{clause} with AS OF")));
     }
-    match relation::find_relation(context, &RelationName::parse(name, context)?)? {
+    match relation_lookup::find_relation(context, &RelationName::parse(name, context)?)? {
         ResolvedRelation::Catalog(Stored::Table(table)) if table.external.is_some() => {
             let message = format!("cannot lock rows in external table \"{}\"", table.name);
             Err(SqlError::new(Condition::WrongObjectType, message))

@@ -8,22 +8,22 @@
 //! - `scope.rs`: the meaning of a name at one query level; `from.rs`: scopes of FROM clauses,
 //! - `select.rs`: the clauses of a SELECT in PostgreSQL's order; `expr.rs`: names within expressions,
 //! - `row_in_subquery.rs`: `(a, b) IN (SELECT …)`,
-//! - `placement.rs`: checks where aggregates and window functions are allowed,
-//! - `multiset.rs` (INTERSECT ALL and EXCEPT ALL), `ties.rs` (WITH TIES), `locking.rs` (FOR UPDATE),
-//!   `modification.rs` (UPDATE and the like),
+//! - `aggregate_placement.rs`: checks where aggregates and window functions are allowed,
+//! - `intersect_except_all.rs` (INTERSECT ALL and EXCEPT ALL), `fetch_with_ties.rs` (WITH TIES), `locking.rs` (FOR
+//!   UPDATE), `modification.rs` (UPDATE and the like),
 //! - `column_names.rs`: names that relations must not get.
 
+mod aggregate_placement;
 mod column_names;
 mod expr;
+mod fetch_with_ties;
 mod from;
+mod intersect_except_all;
 mod locking;
 mod modification;
-mod multiset;
-mod placement;
 mod row_in_subquery;
 mod scope;
 mod select;
-mod ties;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -34,16 +34,16 @@ use datafusion::sql::sqlparser::ast::{
 };
 use plan::{take_unique_name, unique_name};
 use session_context::StatementContext;
-use syntax::statement::{LockedRelation, lock_words};
-use types::stack::{PLAN_DEPTH_MAX, too_complex_error};
+use syntax::statement::{LockedRelation, lock_mode_keywords};
+use types::stack_limit::{PLAN_DEPTH_MAX, too_complex_error};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
+pub(crate) use self::aggregate_placement::Clause;
 pub(in crate::bind) use self::locking::{LockedTable, resolve_locking_query};
 pub(crate) use self::modification::{MergeComposition, ReturningRow, RowColumn, RowPresence, ValueKind};
 pub(in crate::bind) use self::modification::{
     ResolvedReturning, WrittenModification, WrittenReturning, resolve_modification, resolve_returning,
 };
-pub(crate) use self::placement::Clause;
 pub(in crate::bind) use self::scope::quoted;
 use self::scope::{Origin, Scope};
 use crate::bind::error_position::StatementText;
@@ -93,7 +93,7 @@ pub(super) fn resolve_expression(
         .iter()
         .map(|name| scope::Column { name: name.clone(), expr: Expr::Identifier(quoted(name)), origin: None })
         .collect();
-    resolver.levels.push(Scope { relations: Vec::new(), columns });
+    resolver.scopes.push(Scope { relations: Vec::new(), columns });
     resolver.resolve_expr(expr)
 }
 
@@ -106,7 +106,7 @@ struct Resolver<'a> {
     sources: &'a RelationSources,
     text: StatementText<'a>,
     /// Scopes of the enclosing FROM clauses, outermost first.
-    levels: Vec<Scope>,
+    scopes: Vec<Scope>,
     /// Visible WITH queries, innermost last.
     ctes: Vec<Cte>,
     relation_names: HashSet<String>,
@@ -149,7 +149,7 @@ impl<'a> Resolver<'a> {
             context,
             sources,
             text,
-            levels: Vec::new(),
+            scopes: Vec::new(),
             ctes: Vec::new(),
             relation_names: HashSet::new(),
             column_names: HashSet::new(),
@@ -182,7 +182,7 @@ impl<'a> Resolver<'a> {
         reject_clauses(query)?;
         let known_ctes = self.ctes.len();
         if let Some(with) = &mut query.with {
-            self.with(with)?;
+            self.resolve_with(with)?;
         }
         if let SetExpr::Table(table) = query.body.as_ref() {
             let parts = [&table.schema_name, &table.table_name].into_iter().flatten().map(|part| quoted(part));
@@ -200,7 +200,7 @@ impl<'a> Resolver<'a> {
             }
         };
         if let Some(clause) = &mut query.limit_clause {
-            self.limit(clause)?;
+            self.resolve_limit(clause)?;
         }
         if let Some(Fetch { quantity, .. }) = query.fetch.take() {
             self.with_ties(query, quantity, &outputs)?;
@@ -213,7 +213,7 @@ impl<'a> Resolver<'a> {
         match body {
             SetExpr::Select(select) => self.select(select, None),
             SetExpr::Query(query) => self.query(query),
-            SetExpr::Values(values) => self.values(values),
+            SetExpr::Values(values) => self.resolve_values_clause(values),
             SetExpr::SetOperation { left, right, op, set_quantifier } => {
                 let is_all = match set_quantifier {
                     SetQuantifier::All => true,
@@ -245,14 +245,14 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn values(&mut self, values: &mut Values) -> SqlResult<Vec<Output>> {
+    fn resolve_values_clause(&mut self, values: &mut Values) -> SqlResult<Vec<Output>> {
         let width = values.rows.first().map_or(0, |row| row.content.len());
         if values.rows.iter().any(|row| row.content.len() != width) {
             return Err(SqlError::new(Condition::SyntaxError, "VALUES lists must all be the same length"));
         }
         for row in &mut values.rows {
             for expr in &mut row.content {
-                placement::check_calls(expr, Clause::Values)?;
+                aggregate_placement::check_calls(expr, Clause::Values)?;
                 self.resolve_expr(expr)?;
             }
         }
@@ -260,7 +260,7 @@ impl<'a> Resolver<'a> {
         Ok((1..=width).map(|number| Output { name: name(number), plan_name: name(number), origin: None }).collect())
     }
 
-    fn with(&mut self, with: &mut With) -> SqlResult<()> {
+    fn resolve_with(&mut self, with: &mut With) -> SqlResult<()> {
         let first = self.ctes.len();
         for cte in &mut with.cte_tables {
             let name = cte.alias.name.value.clone();
@@ -280,7 +280,7 @@ impl<'a> Resolver<'a> {
             } else {
                 rename(self.query(&mut cte.query)?, &renamed, &name)?
             };
-            let is_volatile = placement::is_volatile(&cte.query) || read < self.volatile_ctes_read();
+            let is_volatile = aggregate_placement::is_volatile(&cte.query) || read < self.volatile_ctes_read();
             let is_materialized = cte.materialized == Some(CteAsMaterialized::Materialized);
             let levels = self.cte_levels + 1;
             if levels > CTE_LEVELS_MAX {
@@ -336,7 +336,7 @@ impl<'a> Resolver<'a> {
         Ok(columns.into_iter().map(|column| Output { origin: None, ..column }).collect())
     }
 
-    fn limit(&mut self, clause: &mut LimitClause) -> SqlResult<()> {
+    fn resolve_limit(&mut self, clause: &mut LimitClause) -> SqlResult<()> {
         let LimitClause::LimitOffset { limit, offset, limit_by } = clause else {
             return Err(SqlError::new(Condition::SyntaxError, "LIMIT #,# syntax is not supported")
                 .with_hint("Use separate LIMIT and OFFSET clauses."));
@@ -344,16 +344,16 @@ impl<'a> Resolver<'a> {
         if !limit_by.is_empty() {
             return Err(SqlError::unsupported("LIMIT BY"));
         }
-        let levels = std::mem::take(&mut self.levels);
+        let levels = std::mem::take(&mut self.scopes);
         if let Some(limit) = limit {
-            placement::check_calls(limit, Clause::Limit)?;
+            aggregate_placement::check_calls(limit, Clause::Limit)?;
             self.row_count(limit, "LIMIT", Condition::InvalidRowCountInLimit)?;
         }
         if let Some(offset) = offset {
-            placement::check_calls(&offset.value, Clause::Offset)?;
+            aggregate_placement::check_calls(&offset.value, Clause::Offset)?;
             self.row_count(&mut offset.value, "OFFSET", Condition::InvalidRowCountInOffset)?;
         }
-        self.levels = levels;
+        self.scopes = levels;
         if limit.as_ref().is_some_and(is_null) {
             *limit = None;
         }
@@ -390,15 +390,15 @@ fn is_null(expr: &Expr) -> bool {
 /// Rejects clauses that no query may have.
 fn reject_clauses(query: &Query) -> SqlResult<()> {
     if let Some(lock) = query.locks.first() {
-        let words = lock_words(LockedRelation::from_clause(lock)?.mode);
-        return Err(SqlError::unsupported(format_args!("{words} here")));
+        let words = lock_mode_keywords(LockedRelation::from_lock_clause(lock)?.mode);
+        return Err(SqlError::unsupported(format_args!("{words} in a query other than a top-level SELECT")));
     }
     if query.for_clause.is_some()
         || query.settings.is_some()
         || query.format_clause.is_some()
         || !query.pipe_operators.is_empty()
     {
-        return Err(SqlError::unsupported("this clause of a query"));
+        return Err(SqlError::unsupported("a FOR XML, FOR JSON, SETTINGS, FORMAT or pipe clause"));
     }
     Ok(())
 }

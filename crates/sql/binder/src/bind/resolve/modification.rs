@@ -14,7 +14,7 @@ use syntax::Walk;
 use syntax::statement::column_count_mismatch;
 use types::{SqlError, SqlResult};
 
-use super::placement::{self, Clause};
+use super::aggregate_placement::{self, Clause};
 use super::scope::{Column, Relation, Scope, column_expr, quoted};
 use super::{ResolvedColumn, Resolver, column_names, from, select, table_factor};
 use crate::bind::error_position::StatementText;
@@ -59,13 +59,13 @@ pub(crate) struct MergeComposition<'a> {
     /// Builds the values to compute from resolved expressions.
     pub(crate) compose: &'a dyn Fn(Vec<Expr>, &RowPresence) -> Vec<Expr>,
     /// Whether [`RowPresence::source`] is needed.
-    pub(crate) marks_source: bool,
+    pub(crate) needs_source_presence: bool,
 }
 
 /// Expressions that are NULL in joined rows without a row of one side.
 pub(crate) struct RowPresence {
     pub(crate) target: Expr,
-    /// `None` unless [`MergeComposition::marks_source`].
+    /// `None` unless [`MergeComposition::needs_source_presence`].
     pub(crate) source: Option<Expr>,
 }
 
@@ -135,15 +135,17 @@ pub(in crate::bind) fn resolve_modification(
     let mut resolver = Resolver::new(context, sources, text);
     resolver.reserve_names(changed, [Some(&query), returning.as_ref().map(|returning| &returning.query)]);
     if let Some(with) = &mut query.with {
-        resolver.with(with)?;
+        resolver.resolve_with(with)?;
     }
-    let SetExpr::Select(select) = query.body.as_mut() else { return Err(SqlError::internal("rows are selected")) };
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return Err(SqlError::internal("the query for the rows of a modification is not a SELECT"));
+    };
     let (relation, scope, presence) = if is_met {
         let (relation, scope) = resolver.resolve_conflicting_rows(changed, select)?;
         let target = column_expr(&relation, ROW_ID);
         (relation, scope, RowPresence { target, source: None })
     } else {
-        resolver.resolve_target_and_joins(select, merge.as_ref().is_some_and(|merge| merge.marks_source))?
+        resolver.resolve_target_and_joins(select, merge.as_ref().is_some_and(|merge| merge.needs_source_presence))?
     };
     let values = resolver.resolve_values(select, &kinds, scope.clone())?;
     let values = match &merge {
@@ -181,7 +183,7 @@ pub(in crate::bind) fn resolve_returning(
     resolver.reserve_names(changed, [Some(&written.query), None]);
     let mut with = written.query.with.take();
     if let Some(with) = &mut with {
-        resolver.with(with)?;
+        resolver.resolve_with(with)?;
     }
     // The inserted rows may come from these WITH queries.
     resolver.ctes.iter_mut().for_each(|cte| cte.is_referenced = true);
@@ -225,25 +227,27 @@ impl Resolver<'_> {
     fn resolve_target_and_joins(
         &mut self,
         select: &mut Select,
-        marks_source: bool,
+        needs_source_presence: bool,
     ) -> SqlResult<(String, Scope, RowPresence)> {
         let scope = self.resolve_from(&mut select.from)?;
         let Some(first) = select.from.first_mut() else {
-            return Err(SqlError::internal("a modification has a target"));
+            return Err(SqlError::internal("the query for the rows of a modification has no target table in FROM"));
         };
         let TableFactor::Table { alias: Some(alias), version, .. } = &mut first.relation else {
             return Err(SqlError::internal("first relation of a modification is not a table"));
         };
         *version = Some(self.sources.refer_to(RelationSource::RowIdentity));
         let relation = alias.name.value.clone();
-        let source = if marks_source { Some(self.mark_source(&mut first.joins)?) } else { None };
+        let source = if needs_source_presence { Some(self.mark_source(&mut first.joins)?) } else { None };
         let presence = RowPresence { target: column_expr(&relation, ROW_ID), source };
         Ok((relation, scope, presence))
     }
 
     /// Adds a column that is true to the relation that the target is joined to; returns the column.
     fn mark_source(&mut self, joins: &mut [Join]) -> SqlResult<Expr> {
-        let [Join { relation, .. }] = joins else { return Err(SqlError::internal("MERGE joins one source")) };
+        let [Join { relation, .. }] = joins else {
+            return Err(SqlError::internal("the query of a MERGE does not join exactly one source to the target"));
+        };
         let column = self.unique_column("source_is_present", &[]);
         let subquery = Box::new(from::parse_query(&format!("SELECT true AS {}", quoted(&column)))?);
         let name = self.unique_relation("source_mark");
@@ -265,7 +269,7 @@ impl Resolver<'_> {
         select: &mut Select,
     ) -> SqlResult<(String, Scope)> {
         let internal = self.unique_relation(changed.name());
-        select.from = vec![self.statement_rows(RelationSource::ConflictingRows, &internal)];
+        select.from = vec![self.from_statement_rows(RelationSource::ConflictingRows, &internal)];
         let names = changed.added_columns();
         let mut scope = Scope::from_relation(changed.relation(|_, name| column_expr(&internal, name)));
         let excluded = changed.relation(|at, _| column_expr(&internal, &names.other(at)));
@@ -274,7 +278,7 @@ impl Resolver<'_> {
     }
 
     /// Builds FROM of a query over rows of the statement, under the alias `alias`.
-    fn statement_rows(&self, source: RelationSource, alias: &str) -> TableWithJoins {
+    fn from_statement_rows(&self, source: RelationSource, alias: &str) -> TableWithJoins {
         let mut table = table_factor(ObjectName::from(vec![quoted("statement"), quoted(alias)]));
         if let TableFactor::Table { alias: place, version, .. } = &mut table {
             *place = Some(TableAlias { explicit: true, name: quoted(alias), columns: Vec::new(), at: None });
@@ -285,25 +289,25 @@ impl Resolver<'_> {
 
     /// Resolves the condition and the values in `scope`.
     fn resolve_values(&mut self, select: &mut Select, kinds: &[ValueKind], scope: Scope) -> SqlResult<Vec<Expr>> {
-        self.levels.push(scope);
+        self.scopes.push(scope);
         if let Some(condition) = &mut select.selection {
-            placement::check_calls(condition, Clause::Where)?;
+            aggregate_placement::check_calls(condition, Clause::Where)?;
             self.resolve_expr(condition)?;
             select::as_boolean(condition);
         }
         let mut values = Vec::with_capacity(kinds.len());
         for (item, kind) in std::mem::take(&mut select.projection).into_iter().zip(kinds) {
             let (SelectItem::ExprWithAlias { expr: value, .. } | SelectItem::UnnamedExpr(value)) = item else {
-                return Err(SqlError::internal("values are expressions"));
+                return Err(SqlError::internal("a new value of a modification is not an expression"));
             };
-            placement::check_calls(&value, kind.clause)?;
+            aggregate_placement::check_calls(&value, kind.clause)?;
             let volatile_ctes_read = self.volatile_ctes_read();
             if kind.hides_target {
-                let all = self.levels.pop().unwrap_or_default();
-                self.levels.push(without_first(&all));
+                let all = self.scopes.pop().unwrap_or_default();
+                self.scopes.push(without_first(&all));
                 let resolved = self.resolve_value(value, kind.row_column);
-                self.levels.pop();
-                self.levels.push(all);
+                self.scopes.pop();
+                self.scopes.push(all);
                 values.push(resolved?);
             } else {
                 values.push(self.resolve_value(value, kind.row_column)?);
@@ -313,7 +317,7 @@ impl Resolver<'_> {
                 return Err(from::volatile_reread_error());
             }
         }
-        self.levels.pop();
+        self.scopes.pop();
         Ok(values)
     }
 
@@ -322,7 +326,9 @@ impl Resolver<'_> {
             self.resolve_expr(&mut value)?;
             return Ok(value);
         };
-        let Expr::Subquery(mut query) = value else { return Err(SqlError::internal("a row is assigned from a query")) };
+        let Expr::Subquery(mut query) = value else {
+            return Err(SqlError::internal("a row is assigned from something other than a subquery"));
+        };
         let outputs = self.query(&mut query)?;
         if outputs.len() != width {
             return Err(column_count_mismatch());
@@ -364,23 +370,25 @@ impl Resolver<'_> {
             scope.extend(Scope { relations: vec![version], columns: Vec::new() })?;
         }
         let mut query = written.query;
-        let SetExpr::Select(select) = query.body.as_mut() else { return Err(SqlError::internal("items are selected")) };
+        let SetExpr::Select(select) = query.body.as_mut() else {
+            return Err(SqlError::internal("the query for RETURNING is not a SELECT"));
+        };
         self.merge_action = tells_action.then(|| column_expr(&relation, &names.merge_action()));
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { expr, .. } = item {
-                placement::check_calls(expr, Clause::Returning)?;
+                aggregate_placement::check_calls(expr, Clause::Returning)?;
             }
         }
-        self.levels.push(scope);
+        self.scopes.push(scope);
         let items = self.resolve_items(std::mem::take(&mut select.projection), false)?;
-        self.levels.pop();
+        self.scopes.pop();
         self.merge_action = None;
         let (mut projection, mut columns) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
         for (at, item) in items.into_iter().enumerate() {
             projection.push(SelectItem::ExprWithAlias { expr: item.expr, alias: quoted(&names.returning(at)) });
             columns.push(ResolvedColumn { name: item.output.name, origin: item.output.origin });
         }
-        select.from = vec![self.statement_rows(RelationSource::NewRows, &relation)];
+        select.from = vec![self.from_statement_rows(RelationSource::NewRows, &relation)];
         select.projection = projection;
         query.with = with.filter(|_| has_subquery(select)).cloned();
         Ok(ResolvedReturning { query, relation, columns })

@@ -6,7 +6,7 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::scope::column_expr;
 use super::{Output, Resolver, from};
-use crate::rewrite::row::{joined, negated_if};
+use crate::rewrite::row_comparison::{joined, negated_if};
 
 /// Handling of NULL by a membership test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

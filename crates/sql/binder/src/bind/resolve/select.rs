@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
-use super::placement::{self, Clause};
+use super::aggregate_placement::{self, Clause};
 use super::scope::{self, Column, Scope, quoted};
 use super::{Output, Resolver};
 
@@ -24,16 +24,16 @@ impl Resolver<'_> {
     pub(super) fn select(&mut self, select: &mut Select, order_by: Option<&mut OrderBy>) -> SqlResult<Vec<Output>> {
         reject_clauses(select)?;
         let scope = self.resolve_from(&mut select.from)?;
-        self.levels.push(scope);
+        self.scopes.push(scope);
         if let Some(condition) = &mut select.selection {
-            placement::check_calls(condition, Clause::Where)?;
+            aggregate_placement::check_calls(condition, Clause::Where)?;
             self.resolve_expr(condition)?;
             as_boolean(condition);
         }
         let items = self.resolve_items(std::mem::take(&mut select.projection), select.from.is_empty())?;
         self.group_by(&mut select.group_by, &items)?;
         if let Some(condition) = &mut select.having {
-            placement::check_calls(condition, Clause::Having)?;
+            aggregate_placement::check_calls(condition, Clause::Having)?;
             self.resolve_expr(condition)?;
             as_boolean(condition);
         }
@@ -59,7 +59,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        self.levels.pop();
+        self.scopes.pop();
         let (projection, outputs) = items
             .into_iter()
             .map(|item| {
@@ -71,8 +71,8 @@ impl Resolver<'_> {
         Ok(outputs)
     }
 
-    fn level(&self) -> &Scope {
-        self.levels.last().expect("a SELECT has pushed its level")
+    fn current_scope(&self) -> &Scope {
+        self.scopes.last().expect("a SELECT has pushed its scope")
     }
 
     /// Resolves a SELECT list: expands `*` and gives every output a unique name.
@@ -82,7 +82,7 @@ impl Resolver<'_> {
         for item in written {
             match item {
                 SelectItem::ExprWithAlias { mut expr, alias } => {
-                    placement::check_calls(&expr, Clause::Select)?;
+                    aggregate_placement::check_calls(&expr, Clause::Select)?;
                     self.resolve_expr(&mut expr)?;
                     let origin = self.origin(&expr);
                     items.push((alias.value, expr, origin));
@@ -93,7 +93,7 @@ impl Resolver<'_> {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(SqlError::new(Condition::SyntaxError, message));
                     }
-                    items.extend(self.level().columns.iter().map(of_column));
+                    items.extend(self.current_scope().columns.iter().map(of_column));
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     reject_wildcard_options(&options)?;
@@ -115,8 +115,8 @@ impl Resolver<'_> {
         let parts: Vec<&str> =
             name.0.iter().filter_map(|part| part.as_ident()).map(|part| part.value.as_str()).collect();
         match parts.as_slice() {
-            [relation] => scope::find_relation(&self.levels, None, relation),
-            [schema, relation] | [_, schema, relation] => scope::find_relation(&self.levels, Some(schema), relation),
+            [relation] => scope::find_relation(&self.scopes, None, relation),
+            [schema, relation] | [_, schema, relation] => scope::find_relation(&self.scopes, Some(schema), relation),
             _ => Err(SqlError::new(Condition::SyntaxError, "improper qualified name (too many dotted names)")),
         }
     }
@@ -126,16 +126,16 @@ impl Resolver<'_> {
         if !matches!(expr, Expr::CompoundIdentifier(_)) {
             return None;
         }
-        let mut columns = self.levels.iter().rev().flat_map(|level| &level.relations).flat_map(|it| &it.columns);
+        let mut columns = self.scopes.iter().rev().flat_map(|level| &level.relations).flat_map(|it| &it.columns);
         columns.find(|column| column.expr == *expr)?.origin
     }
 
     /// Collects the column names of this level's FROM in the plan, and those that occur more than once.
     fn plan_names(&self) -> OutputNames {
         let mut names = OutputNames::default();
-        for column in self.level().relations.iter().flat_map(|relation| &relation.columns) {
+        for column in self.current_scope().relations.iter().flat_map(|relation| &relation.columns) {
             if let Some(name) = plan_name(&column.expr)
-                && !names.from.insert(name.to_owned())
+                && !names.from_columns.insert(name.to_owned())
             {
                 names.duplicates.insert(name.to_owned());
             }
@@ -147,7 +147,7 @@ impl Resolver<'_> {
     fn internal_name(&self, name: &str, expr: &Expr, names: &mut OutputNames) -> String {
         let is_itself = plan_name(expr) == Some(name)
             && !names.duplicates.contains(name)
-            && self.level().relations.iter().flat_map(|it| &it.columns).any(|column| column.expr == *expr);
+            && self.current_scope().relations.iter().flat_map(|it| &it.columns).any(|column| column.expr == *expr);
         if is_itself && names.outputs.insert(name.to_owned()) {
             return name.to_owned();
         }
@@ -170,7 +170,7 @@ impl Resolver<'_> {
 
     /// Returns whether the keys contain all columns of a table's primary key.
     fn has_primary_key(&self, keys: &[Expr]) -> bool {
-        self.level().relations.iter().any(|relation| {
+        self.current_scope().relations.iter().any(|relation| {
             let origins: Vec<(Oid, ColumnId)> =
                 relation.columns.iter().filter(|it| keys.contains(&it.expr)).filter_map(|it| it.origin).collect();
             let table = origins.first().and_then(|(table, _)| self.context.snapshot.table(*table));
@@ -193,17 +193,17 @@ impl Resolver<'_> {
             Expr::Tuple(keys) => {
                 return keys.iter_mut().try_for_each(|key| self.group_key(key, items, false));
             }
-            Expr::Identifier(name) if self.level().column(&name.value)?.is_none() => {
+            Expr::Identifier(name) if self.current_scope().column(&name.value)?.is_none() => {
                 output_named(items, &name.value, "GROUP BY")?
             }
             Expr::Value(_) => output_position(key, items.len(), "GROUP BY")?,
             _ => None,
         };
         let Some(at) = at else {
-            placement::check_calls(key, Clause::GroupBy)?;
+            aggregate_placement::check_calls(key, Clause::GroupBy)?;
             return self.resolve_expr(key);
         };
-        placement::check_calls(&items[at].expr, Clause::GroupBy)?;
+        aggregate_placement::check_calls(&items[at].expr, Clause::GroupBy)?;
         // DataFusion interprets a number as a position.
         *key = match &items[at].expr {
             expr if is_outermost && is_constant(expr) => Expr::Value(Value::Number((at + 1).to_string(), false).into()),
@@ -222,7 +222,7 @@ impl Resolver<'_> {
         let at = match at {
             Some(at) => Some(at),
             None => {
-                placement::check_calls(key, Clause::Select)?;
+                aggregate_placement::check_calls(key, Clause::Select)?;
                 self.resolve_expr(key)?;
                 items.iter().position(|item| item.expr == *key)
             }
@@ -256,22 +256,22 @@ pub(super) fn as_boolean(condition: &mut Expr) {
 /// Names in use while outputs are named.
 #[derive(Default)]
 struct OutputNames {
-    from: HashSet<String>,
+    from_columns: HashSet<String>,
     /// Names that several relations have.
     duplicates: HashSet<String>,
     outputs: HashSet<String>,
     /// Suffix to try for the next output of a name: lists may have thousands of unnamed outputs.
-    numbers: HashMap<String, u64>,
+    next_suffixes: HashMap<String, u64>,
 }
 
 impl OutputNames {
     /// Reserves and returns `name`, or `name_1`, `name_2`, … if it is taken.
     fn reserve_unique(&mut self, name: &str) -> String {
-        let number = self.numbers.entry(name.to_owned()).or_default();
+        let number = self.next_suffixes.entry(name.to_owned()).or_default();
         loop {
             let candidate = if *number == 0 { name.to_owned() } else { format!("{name}_{number}") };
             *number += 1;
-            if !self.from.contains(&candidate) && self.outputs.insert(candidate.clone()) {
+            if !self.from_columns.contains(&candidate) && self.outputs.insert(candidate.clone()) {
                 return candidate;
             }
         }

@@ -1,4 +1,4 @@
-use NumericPosition::{Above, After, At, Below};
+use NumericPosition::{Above, Below, Between, EqualTo};
 use SimplifiedComparison::{Always, Comparison, Constant, Never};
 
 use super::*;
@@ -45,8 +45,8 @@ fn every_comparison_says_of_every_value_what_the_number_itself_says() {
         let position = match tenths.rem_euclid(10) {
             _ if floor < range.least => Below,
             _ if tenths > range.greatest * 10 => Above,
-            0 => At(floor),
-            _ => After(floor),
+            0 => EqualTo(floor),
+            _ => Between(floor),
         };
         for operator in OPERATORS {
             let outcome = simplify(operator, position, &range).expect("a comparison");
@@ -60,6 +60,6 @@ fn every_comparison_says_of_every_value_what_the_number_itself_says() {
 
 #[test]
 fn what_is_no_comparison_has_no_outcome() {
-    assert_eq!(simplify(Operator::Plus, At(1), &NumberRange { least: -3, greatest: 3, scale: 0 }), None);
+    assert_eq!(simplify(Operator::Plus, EqualTo(1), &NumberRange { least: -3, greatest: 3, scale: 0 }), None);
     assert_eq!(simplify(Operator::LikeMatch, Above, &NumberRange { least: -3, greatest: 3, scale: 0 }), None);
 }

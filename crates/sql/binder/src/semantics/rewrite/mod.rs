@@ -1,11 +1,11 @@
 //! Rewrites syntax that DataFusion interprets differently from PostgreSQL, and rejects unsupported syntax.
 //!
-//! - `window.rs`: named windows; `frame.rs`: window frames,
-//! - `values.rs`: types of VALUES.
+//! - `named_window.rs`: named windows; `window_frame.rs`: window frames,
+//! - `values_literal_types.rs`: types of VALUES.
 
-mod frame;
-mod values;
-mod window;
+mod named_window;
+mod values_literal_types;
+mod window_frame;
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ use syntax::Walk;
 use types::text::{IntervalUnits, format_interval, parse_interval_in};
 use types::{Condition, SqlError, SqlResult};
 
-use self::window::NamedWindows;
+use self::named_window::NamedWindows;
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +59,7 @@ impl VisitorMut for SyntaxRewriter {
     type Break = SqlError;
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
-        values::type_literals(query);
+        values_literal_types::type_literals(query);
         ControlFlow::Continue(())
     }
 
@@ -78,7 +78,7 @@ impl VisitorMut for SyntaxRewriter {
             NamedWindowExpr::NamedWindow(_) => None,
         });
         for frame in specs {
-            if let Err(error) = frame::normalize_frame(frame) {
+            if let Err(error) = window_frame::normalize_frame(frame) {
                 return ControlFlow::Break(error);
             }
         }
@@ -97,8 +97,8 @@ impl SyntaxRewriter {
     fn rewrite(&self, expr: &mut Expr) -> SqlResult<()> {
         match expr {
             Expr::UnaryOp { op, expr: operand } => {
-                let operand = std::mem::replace(operand.as_mut(), null());
-                *expr = unary(*op, operand);
+                let operand = std::mem::replace(operand.as_mut(), null_literal());
+                *expr = rewrite_unary(*op, operand);
             }
             Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => {
                 return Err(SqlError::unsupported("LIKE ANY"));
@@ -107,21 +107,25 @@ impl SyntaxRewriter {
                 if let Some(escape) = escape_char.take().and_then(|value| value.value.into_string())
                     && escape != "\\"
                 {
-                    let inner = std::mem::replace(pattern.as_mut(), null());
+                    let inner = std::mem::replace(pattern.as_mut(), null_literal());
                     **pattern = function_call("like_escape", vec![inner, text(escape)]);
                 }
             }
             Expr::SimilarTo { negated, expr: value, pattern, escape_char } => {
-                let mut args =
-                    vec![std::mem::replace(value.as_mut(), null()), std::mem::replace(pattern.as_mut(), null())];
+                let mut args = vec![
+                    std::mem::replace(value.as_mut(), null_literal()),
+                    std::mem::replace(pattern.as_mut(), null_literal()),
+                ];
                 args.extend(escape_char.take().and_then(|value| value.value.into_string()).map(text));
                 let matched = function_call("similar_to", args);
                 *expr =
                     if *negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(matched) } } else { matched };
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
-                let args =
-                    vec![std::mem::replace(time_zone.as_mut(), null()), std::mem::replace(timestamp.as_mut(), null())];
+                let args = vec![
+                    std::mem::replace(time_zone.as_mut(), null_literal()),
+                    std::mem::replace(timestamp.as_mut(), null_literal()),
+                ];
                 *expr = function_call("timezone", args);
             }
             Expr::Interval(interval) => *expr = interval_literal(interval)?,
@@ -140,14 +144,20 @@ impl SyntaxRewriter {
                 if *compare_op != BinaryOperator::Eq {
                     return Err(SqlError::unsupported(format_args!("{compare_op} ANY (array)")));
                 }
-                let args = vec![std::mem::replace(right.as_mut(), null()), std::mem::replace(left.as_mut(), null())];
+                let args = vec![
+                    std::mem::replace(right.as_mut(), null_literal()),
+                    std::mem::replace(left.as_mut(), null_literal()),
+                ];
                 *expr = function_call("any_equal", args);
             }
             Expr::AllOp { left, compare_op, right } if !matches!(**right, Expr::Subquery(_)) => {
                 if *compare_op != BinaryOperator::NotEq {
                     return Err(SqlError::unsupported(format_args!("{compare_op} ALL (array)")));
                 }
-                let args = vec![std::mem::replace(right.as_mut(), null()), std::mem::replace(left.as_mut(), null())];
+                let args = vec![
+                    std::mem::replace(right.as_mut(), null_literal()),
+                    std::mem::replace(left.as_mut(), null_literal()),
+                ];
                 *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(function_call("any_equal", args)) };
             }
             Expr::Value(value)
@@ -193,7 +203,7 @@ impl SyntaxRewriter {
         if let Some(WindowType::WindowSpec(spec)) = &mut function.over
             && let Some(frame) = &mut spec.window_frame
         {
-            frame::normalize_frame(frame)?;
+            window_frame::normalize_frame(frame)?;
         }
         Ok(())
     }
@@ -202,11 +212,13 @@ impl SyntaxRewriter {
 /// Rewrites a unary operator. Minus binds tighter than `^`; PostgreSQL's other prefix operators become functions. So
 /// does minus, except before a value: DataFusion's own minus computes the names of its entire operand, so that n
 /// signs in a row would take n³ steps.
-fn unary(op: UnaryOperator, operand: Expr) -> Expr {
+fn rewrite_unary(op: UnaryOperator, operand: Expr) -> Expr {
     match (op, operand) {
-        (UnaryOperator::Minus, Expr::BinaryOp { left, op: BinaryOperator::PGExp, right }) => {
-            Expr::BinaryOp { left: Box::new(unary(UnaryOperator::Minus, *left)), op: BinaryOperator::PGExp, right }
-        }
+        (UnaryOperator::Minus, Expr::BinaryOp { left, op: BinaryOperator::PGExp, right }) => Expr::BinaryOp {
+            left: Box::new(rewrite_unary(UnaryOperator::Minus, *left)),
+            op: BinaryOperator::PGExp,
+            right,
+        },
         (UnaryOperator::Minus, operand) if !is_value(&operand) => function_call(NEGATE, vec![operand]),
         (UnaryOperator::BitwiseNot, operand) => function_call("bitnot", vec![operand]),
         (UnaryOperator::PGSquareRoot, operand) => function_call("sqrt", vec![operand]),
@@ -227,7 +239,7 @@ fn is_value(expr: &Expr) -> bool {
 /// Normalizes an interval literal to a cast of text without fields.
 fn interval_literal(interval: &ast::Interval) -> SqlResult<Expr> {
     let Expr::Value(value) = interval.value.as_ref() else {
-        return Err(SqlError::unsupported("an interval that is no literal"));
+        return Err(SqlError::unsupported("INTERVAL followed by an expression that is not a literal"));
     };
     let Some(written) = value.value.clone().into_string() else {
         return Err(SqlError::new(Condition::SyntaxError, format!("syntax error at or near \"{}\"", interval.value)));
@@ -291,7 +303,7 @@ fn exponent_number(expr: &Expr) -> Option<String> {
     }
 }
 
-fn null() -> Expr {
+fn null_literal() -> Expr {
     Expr::Value(Value::Null.into())
 }
 

@@ -144,7 +144,7 @@ fn a_list_is_the_same_however_its_shards_came_and_went() {
             };
             let gone: HashSet<usize> = (0..model.len()).filter(|number| goes(*number)).collect();
             let ids: Vec<ShardId> = gone.iter().map(|number| model[*number].id).collect();
-            table = table.without(&ids);
+            table = table.without_shards(&ids);
             let mut number = 0;
             model.retain(|_| {
                 number += 1;
@@ -163,7 +163,7 @@ fn a_list_is_the_same_however_its_shards_came_and_went() {
     assert!(table.shards != shards(0..model.len()).iter().collect::<ShardList>());
     let kept: Vec<ShardId> = model.iter().rev().step_by(500).map(|shard| shard.id).collect();
     let left: Vec<_> = model.iter().filter(|shard| kept.contains(&shard.id)).cloned().collect();
-    check(&table.select(&kept), &left);
+    check(&table.only_shards(&kept), &left);
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn statistics_of_many_shards_are_those_of_all() {
     assert!(!table.append(&shards(7..8), None).is_unique(A));
     // Counts of frequent values are scaled by the remaining rows.
     let gone: Vec<ShardId> = all[..PACK].iter().map(|shard| shard.id).collect();
-    let left = table.without(&gone);
+    let left = table.without_shards(&gone);
     let of_a = left.column(A).expect("all carry it");
     assert!(of_a.unique && of_a.rows == left.rows);
     assert!(of_a.distinct.abs_diff((PACK as u64 + 100) * 3) * 20 < PACK as u64 * 3, "{}", of_a.distinct);
-    let few = table.without(&all[1..PACK].iter().map(|shard| shard.id).collect::<Vec<_>>());
+    let few = table.without_shards(&all[1..PACK].iter().map(|shard| shard.id).collect::<Vec<_>>());
     let of_a = few.column(A).expect("all carry it");
     assert_eq!(of_a.rows, few.rows);
     assert!(of_a.heavy_hitters[0].1.abs_diff(10 * (PACK as u64 + 101)) <= 10, "{:?}", of_a.heavy_hitters);
@@ -215,13 +215,13 @@ fn who_asks_again_gets_what_was_found() {
     assert!(Arc::ptr_eq(&found, &table.prune(&asked, &columns(None))));
     // Deleted rows do not exclude a shard.
     let mut deleted = table.clone();
-    deleted.delete(found[0].1.id, &RoaringBitmap::from_iter([1, 2, 3]));
+    deleted.mark_deleted(found[0].1.id, &RoaringBitmap::from_iter([1, 2, 3]));
     assert!(Arc::ptr_eq(&found, &deleted.prune(&asked, &columns(None))));
     // Other predicates give other shards.
     assert_eq!(table.prune(&[between(A, 1_000_000, 1_000_000)], &columns(None)).len(), 1);
     let more = table.append(&[shard(1_005)], None);
     assert_eq!(more.prune(&asked, &columns(None)).len(), 12);
-    assert_eq!(table.without(&[found[0].1.id]).prune(&asked, &columns(None)).len(), 10);
+    assert_eq!(table.without_shards(&[found[0].1.id]).prune(&asked, &columns(None)).len(), 10);
     assert!(Arc::ptr_eq(&found, &table.prune(&asked, &columns(None))));
     // Another value for rows older than the column: the column was added with it, or was given another.
     let of_b = [equals(B, -7)];

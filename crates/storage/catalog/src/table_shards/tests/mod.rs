@@ -28,10 +28,10 @@ fn asking_does_not_look_at_earlier_shards_again() {
     let first = TableShards::default().append(&[shard(100, 1, 0..10)], None);
     assert!(first.column(A).is_some());
     let second = first.append(&[shard(100, 2, 10..20)], None);
-    assert_eq!(second.statistics.prefix.as_ref().map(|(_, done)| *done), Some(1));
+    assert_eq!(second.statistics.prefix_statistics.as_ref().map(|(_, done)| *done), Some(1));
     // The statistics of the second state were never computed, so the third's continue those of the first.
     let third = second.append(&[shard(100, 3, 20..30)], None);
-    assert_eq!(third.statistics.prefix.as_ref().map(|(_, done)| *done), Some(1));
+    assert_eq!(third.statistics.prefix_statistics.as_ref().map(|(_, done)| *done), Some(1));
     assert_eq!(third.column(A).expect("all shards carry it").rows, 30);
 }
 

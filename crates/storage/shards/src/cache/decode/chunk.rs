@@ -16,8 +16,8 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use types::SqlType;
 
 use super::dictionary::ChunkDictionary;
-use super::form::PageForm;
-use super::page::{Failure, PageValues};
+use super::page::{PageDecodeError, PageValues};
+use super::supported_columns::PageForm;
 use crate::cache::block::ColumnBlock;
 use crate::reader::{FileKind, OpenFile, catch_decoder_panic};
 use crate::{Error, Result};
@@ -36,7 +36,7 @@ pub(in crate::cache) struct ChunkPageReader {
     dictionary_pending: bool,
     dictionary: Option<ChunkDictionary>,
     /// Rows and byte range of each remaining page.
-    left: VecDeque<(Range<usize>, Range<u64>)>,
+    remaining_pages: VecDeque<(Range<usize>, Range<u64>)>,
 }
 
 impl ChunkPageReader {
@@ -52,7 +52,7 @@ impl ChunkPageReader {
         let chunk = metadata.row_group(row_group).column(leaf);
         let root = file.metadata.parquet_schema().get_column_root_idx(leaf);
         let field = file.metadata.schema().fields().get(root)?;
-        let is_ours = matches!(file.origin, FileKind::Shard { .. }) && *field.data_type() == sql_type.arrow_type();
+        let is_ours = matches!(file.file_kind, FileKind::Shard { .. }) && *field.data_type() == sql_type.arrow_type();
         let form = PageForm::from_chunk(chunk, field.data_type()).filter(|_| is_ours)?;
         let locations = metadata.offset_index()?.get(row_group)?.get(leaf)?.page_locations();
         let rows = file.page_rows(row_group, leaf);
@@ -63,7 +63,7 @@ impl ChunkPageReader {
             if rows[place] != *block {
                 return None;
             }
-            left.push_back((block.clone(), bytes_of(&locations[place])?));
+            left.push_back((block.clone(), page_byte_range(&locations[place])?));
             wanted.push(locations[place].clone());
         }
         let first = u64::try_from(locations.first()?.offset).ok()?;
@@ -92,19 +92,20 @@ impl ChunkPageReader {
             dictionary_pending: dictionary.is_some(),
             dictionary_bytes: dictionary,
             dictionary: None,
-            left,
+            remaining_pages: left,
         })
     }
 
     /// Returns true if the next page has these rows.
     pub(in crate::cache) fn is_next(&self, rows: &Range<usize>) -> bool {
-        self.left.front().is_some_and(|(next, _)| next == rows)
+        self.remaining_pages.front().is_some_and(|(next, _)| next == rows)
     }
 
     /// Returns the byte ranges of the pages that start within `rows`, with the dictionary page if it was not requested
     /// yet.
     pub(in crate::cache) fn ranges(&mut self, rows: &Range<usize>) -> Vec<Range<u64>> {
-        let pages = self.left.iter().filter(|(page, _)| rows.contains(&page.start)).map(|(_, bytes)| bytes.clone());
+        let pages =
+            self.remaining_pages.iter().filter(|(page, _)| rows.contains(&page.start)).map(|(_, bytes)| bytes.clone());
         let pages: Vec<_> = pages.collect();
         if pages.is_empty() { pages } else { self.dictionary_bytes.take().into_iter().chain(pages).collect() }
     }
@@ -117,7 +118,9 @@ impl ChunkPageReader {
     /// Decodes the next page; `None` if it would be too large for a block. It is packed for sure only if `is_hot`.
     /// `lanes` is scratch space.
     pub(in crate::cache) fn next(&mut self, will_cache: bool, lanes: &mut Vec<i64>) -> Result<Option<ColumnBlock>> {
-        let Some((rows, _)) = self.left.pop_front() else { return Err(self.damaged("a column chunk lacks pages")) };
+        let Some((rows, _)) = self.remaining_pages.pop_front() else {
+            return Err(self.damaged("a column chunk lacks pages"));
+        };
         if std::mem::take(&mut self.dictionary_pending) {
             let Page::DictionaryPage { buf, num_values, encoding, .. } = self.read_page()? else {
                 return Err(self.damaged("a column chunk lacks its dictionary page"));
@@ -133,7 +136,7 @@ impl ChunkPageReader {
         lanes.resize(rows.len(), 0);
         let values = PageValues::parse(&page, rows.len(), self.is_nullable, lanes);
         let dictionary = self.dictionary.as_ref();
-        let block = values.map_err(Failure::from).and_then(|values| {
+        let block = values.map_err(PageDecodeError::from).and_then(|values| {
             let passing = if will_cache { None } else { values.to_uncached(self.form, dictionary)? };
             passing
                 .map_or_else(|| values.to_block(self.form, dictionary, lanes), |page| Ok(ColumnBlock::Uncached(page)))
@@ -141,11 +144,12 @@ impl ChunkPageReader {
         match block {
             Ok(block) => Ok(Some(block)),
             Err(
-                Failure::Block(blocks::Error::TooLarge(_)) | Failure::Other(Error::Block(blocks::Error::TooLarge(_))),
+                PageDecodeError::Block(blocks::Error::TooLarge(_))
+                | PageDecodeError::Other(Error::Block(blocks::Error::TooLarge(_))),
             ) => Ok(None),
-            Err(Failure::Malformed(malformed)) => Err(self.damaged(malformed.0)),
-            Err(Failure::Block(error)) => Err(error.into()),
-            Err(Failure::Other(error)) => Err(error),
+            Err(PageDecodeError::Malformed(malformed)) => Err(self.damaged(malformed.0)),
+            Err(PageDecodeError::Block(error)) => Err(error.into()),
+            Err(PageDecodeError::Other(error)) => Err(error),
         }
     }
 
@@ -162,7 +166,7 @@ impl ChunkPageReader {
 }
 
 /// Returns the byte range of a page.
-fn bytes_of(page: &PageLocation) -> Option<Range<u64>> {
+fn page_byte_range(page: &PageLocation) -> Option<Range<u64>> {
     let start = u64::try_from(page.offset).ok()?;
     Some(start..start.checked_add(u64::try_from(page.compressed_page_size).ok()?)?)
 }

@@ -6,9 +6,9 @@ use arrow::buffer::Buffer;
 use blocks::Dictionary;
 
 use super::Malformed;
-use super::form::PageForm;
 use super::page::{decode_plain_numbers, decode_plain_strings};
-use crate::cache::block::views_of;
+use super::supported_columns::PageForm;
+use crate::cache::block::dictionary_views;
 use crate::cache::uncached_page;
 
 /// Decoded dictionary page.
@@ -26,7 +26,7 @@ pub(super) struct StringDictionary {
     /// Rank of each string: the number of distinct lesser ones.
     pub(super) ranks: Vec<u32>,
     /// Index of a string of each rank.
-    by_rank: Vec<u32>,
+    entry_at_rank: Vec<u32>,
     /// Form for uncached pages, built on first use.
     sorted: OnceLock<Arc<uncached_page::SortedStrings>>,
 }
@@ -74,7 +74,7 @@ impl StringDictionary {
             }
             ranks[number as usize] = u32::try_from(by_rank.len() - 1).expect("there are no more ranks than strings");
         }
-        Ok(Self { heap: page.clone(), ranges: places, ranks, by_rank, sorted: OnceLock::new() })
+        Ok(Self { heap: page.clone(), ranges: places, ranks, entry_at_rank: by_rank, sorted: OnceLock::new() })
     }
 
     /// Returns the dictionary in the form for uncached pages.
@@ -83,20 +83,20 @@ impl StringDictionary {
             return Ok(Arc::clone(known));
         }
         // NULL rows have code 0, which is the empty string.
-        let has_nothing = self.by_rank.first().is_some_and(|number| self.get(*number as usize).is_empty());
+        let has_nothing = self.entry_at_rank.first().is_some_and(|number| self.get(*number as usize).is_empty());
         let nothing = (!has_nothing).then_some([].as_slice());
         let first = u32::from(nothing.is_some());
-        let strings = nothing.into_iter().chain((0..self.distinct()).map(|rank| self.by_rank(rank)));
+        let strings = nothing.into_iter().chain((0..self.distinct()).map(|rank| self.get_by_rank(rank)));
         let strings = Dictionary::from_sorted(&strings.collect::<Vec<_>>())?;
         let places = self.ranks.iter().map(|rank| rank + first).collect();
-        let (views, heap) = views_of(&strings);
+        let (views, heap) = dictionary_views(&strings);
         let words = uncached_page::SortedStrings { strings, sorted_codes: places, views, heap: Buffer::from_vec(heap) };
         Ok(Arc::clone(self.sorted.get_or_init(|| Arc::new(words))))
     }
 
     /// Returns the number of distinct strings.
     pub(super) fn distinct(&self) -> usize {
-        self.by_rank.len()
+        self.entry_at_rank.len()
     }
 
     /// Returns the number of entries.
@@ -111,7 +111,7 @@ impl StringDictionary {
     }
 
     /// Returns the string of a rank.
-    pub(super) fn by_rank(&self, rank: usize) -> &[u8] {
-        self.get(self.by_rank[rank] as usize)
+    pub(super) fn get_by_rank(&self, rank: usize) -> &[u8] {
+        self.get(self.entry_at_rank[rank] as usize)
     }
 }

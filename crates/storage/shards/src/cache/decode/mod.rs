@@ -1,17 +1,17 @@
 //! Decodes Parquet pages directly into blocks, without Arrow arrays in between; pages that cannot be decoded here go
 //! through Arrow.
 //!
-//! - `form.rs`: which columns can be decoded here.
+//! - `supported_columns.rs`: which columns can be decoded here.
 //! - `chunk.rs`: iterates over the pages of a column chunk; `page.rs`: decodes one of them.
-//! - `hybrid.rs`, `delta.rs`, `unpack.rs`, `varint.rs`: Parquet's encodings.
+//! - `rle_bit_packed.rs`, `delta.rs`, `unpack.rs`, `varint.rs`: Parquet's encodings.
 //! - `dictionary.rs`: dictionary pages.
 
 mod chunk;
 mod delta;
 mod dictionary;
-mod form;
-mod hybrid;
 mod page;
+mod rle_bit_packed;
+mod supported_columns;
 mod unpack;
 mod varint;
 

@@ -7,9 +7,9 @@ use parquet::basic::Encoding;
 use parquet::column::page::Page;
 
 use super::dictionary::{ChunkDictionary, StringDictionary};
-use super::form::{PageForm, PlainWidth};
+use super::supported_columns::{PageForm, PlainWidth};
 use super::unpack::{Lane, unpack};
-use super::{Malformed, delta, hybrid};
+use super::{Malformed, delta, rle_bit_packed};
 use crate::cache::block::{ColumnBlock, DICTIONARY_REPEATS_MIN};
 use crate::cache::uncached_page::UncachedPage;
 use crate::{Error, Result};
@@ -48,9 +48,9 @@ impl<'a> PageValues<'a> {
             Page::DictionaryPage { .. } => return Err(Malformed("a dictionary page in place of a data page")),
         };
         let mut values = Self { rows, valid_count: rows, validity: None, encoding: page.encoding(), bytes, page };
-        let are_all = || hybrid::first_run(levels, 1).is_some_and(|(count, level)| rows <= count && level == 1);
+        let are_all = || rle_bit_packed::first_run(levels, 1).is_some_and(|(count, level)| rows <= count && level == 1);
         if is_nullable && rows != 0 && !are_all() {
-            hybrid::decode(levels, 1, lanes)?;
+            rle_bit_packed::decode(levels, 1, lanes)?;
             let bits = lanes.chunks(8).map(|levels| {
                 levels.iter().enumerate().fold(0, |byte, (row, level)| byte | u8::from(*level != 0) << row)
             });
@@ -67,7 +67,7 @@ impl<'a> PageValues<'a> {
         form: PageForm,
         dictionary: Option<&ChunkDictionary>,
         lanes: &mut [i64],
-    ) -> Result<ColumnBlock, Failure> {
+    ) -> Result<ColumnBlock, PageDecodeError> {
         let validity = self.validity.as_deref().map(|bits| ValidityBitmap::new(bits, 0));
         let bytes = match form {
             PageForm::Text => return self.strings_to_block(dictionary, lanes, validity),
@@ -79,7 +79,7 @@ impl<'a> PageValues<'a> {
                     return Err(Malformed("booleans that end early").into());
                 }
                 unpack(self.bytes, 1, &mut lanes[..self.valid_count]);
-                self.spread(lanes);
+                self.spread_over_nulls(lanes);
                 blocks::encode_lanes(blocks::ValueKind::Boolean, lanes, validity)?
             }
             PageForm::Numbers(kind, width) => {
@@ -88,12 +88,12 @@ impl<'a> PageValues<'a> {
             }
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the bits came from 32")]
             PageForm::Float32 => {
-                self.decode_numbers(PlainWidth::FourUnsigned, dictionary, lanes)?;
+                self.decode_numbers(PlainWidth::FourBytesUnsigned, dictionary, lanes)?;
                 let values: Vec<f32> = lanes.iter().map(|bits| f32::from_bits(*bits as u32)).collect();
                 blocks::encode_f32(&values, validity)?
             }
             PageForm::Float64 => {
-                self.decode_numbers(PlainWidth::Eight, dictionary, lanes)?;
+                self.decode_numbers(PlainWidth::EightBytes, dictionary, lanes)?;
                 let values: Vec<f64> = lanes.iter().map(|bits| f64::from_bits(bits.cast_unsigned())).collect();
                 blocks::encode_f64(&values, validity)?
             }
@@ -116,9 +116,11 @@ impl<'a> PageValues<'a> {
                 // Deltas between 32-bit numbers wrap in 32 bits.
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "upper bits are discarded")]
                 match width {
-                    PlainWidth::Four => values.iter_mut().for_each(|value| *value = i64::from(*value as i32)),
-                    PlainWidth::FourUnsigned => values.iter_mut().for_each(|value| *value = i64::from(*value as u32)),
-                    PlainWidth::Eight => {}
+                    PlainWidth::FourBytes => values.iter_mut().for_each(|value| *value = i64::from(*value as i32)),
+                    PlainWidth::FourBytesUnsigned => {
+                        values.iter_mut().for_each(|value| *value = i64::from(*value as u32))
+                    }
+                    PlainWidth::EightBytes => {}
                 }
             }
             Encoding::RLE_DICTIONARY => {
@@ -133,7 +135,7 @@ impl<'a> PageValues<'a> {
             }
             _ => return Err(Malformed("an encoding that the footer does not list")),
         }
-        self.spread(lanes);
+        self.spread_over_nulls(lanes);
         Ok(())
     }
 
@@ -143,25 +145,25 @@ impl<'a> PageValues<'a> {
         &self,
         form: PageForm,
         dictionary: Option<&ChunkDictionary>,
-    ) -> Result<Option<UncachedPage>, Failure> {
+    ) -> Result<Option<UncachedPage>, PageDecodeError> {
         let rows = self.rows;
         match (form, self.encoding, dictionary) {
             (PageForm::Numbers(..), Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Numbers(numbers)))
                 if (1..=rows).contains(&numbers.values().len()) =>
             {
                 let codes = self.decode_row_codes(numbers.values().len())?;
-                Ok(Some(UncachedPage::from_number_codes(rows, codes, numbers, self.masks())))
+                Ok(Some(UncachedPage::from_number_codes(rows, codes, numbers, self.validity_masks())))
             }
             (PageForm::Numbers(_, width), ..) => {
                 let mut values = vec![0; rows];
                 self.decode_numbers(width, dictionary, &mut values)?;
-                Ok(Some(UncachedPage::from_numbers(values, self.masks())))
+                Ok(Some(UncachedPage::from_numbers(values, self.validity_masks())))
             }
             (PageForm::Text, Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Strings(words)))
                 if 0 < words.len() && words.distinct() * DICTIONARY_REPEATS_MIN <= rows =>
             {
                 let codes = self.decode_row_codes(words.len())?;
-                Ok(Some(UncachedPage::from_string_codes(rows, codes, &words.sorted()?, self.masks())))
+                Ok(Some(UncachedPage::from_string_codes(rows, codes, &words.sorted()?, self.validity_masks())))
             }
             (PageForm::Text, Encoding::PLAIN, _) => {
                 let bytes = self.page.buffer().slice_ref(self.bytes);
@@ -175,7 +177,7 @@ impl<'a> PageValues<'a> {
                         places[row] = if is_valid { places[left].clone() } else { 0..0 };
                     }
                 }
-                Ok(Some(UncachedPage::from_strings(bytes, places, self.masks())))
+                Ok(Some(UncachedPage::from_strings(bytes, places, self.validity_masks())))
             }
             _ => Ok(None),
         }
@@ -186,12 +188,12 @@ impl<'a> PageValues<'a> {
         let mut codes = vec![[0; VECTOR_ROWS]; self.rows.div_ceil(VECTOR_ROWS)];
         let lanes = codes.as_flattened_mut();
         self.decode_codes(entries, &mut lanes[..self.valid_count])?;
-        self.spread(lanes);
+        self.spread_over_nulls(lanes);
         Ok(codes)
     }
 
     /// Returns the validity bits in complete masks.
-    fn masks(&self) -> Option<Vec<Mask>> {
+    fn validity_masks(&self) -> Option<Vec<Mask>> {
         let bits = self.validity.as_deref()?;
         let mut masks = vec![Mask::default(); self.rows.div_ceil(VECTOR_ROWS)];
         for (word, bytes) in masks.as_flattened_mut().iter_mut().zip(bits.chunks(8)) {
@@ -207,7 +209,7 @@ impl<'a> PageValues<'a> {
         let Some((width, bytes)) = self.bytes.split_first() else {
             return if codes.is_empty() { Ok(()) } else { Err(Malformed("dictionary indices that end early")) };
         };
-        hybrid::decode(bytes, *width, codes)?;
+        rle_bit_packed::decode(bytes, *width, codes)?;
         // An index that is too large makes a negative difference: the signs of all are combined without a branch.
         let last = i64::try_from(entries).unwrap_or(i64::MAX) - 1;
         let signs = codes.iter().fold(0, |signs, code| signs | (last - (*code).into()));
@@ -215,7 +217,7 @@ impl<'a> PageValues<'a> {
     }
 
     /// Moves the values, which lie side by side, to their rows; NULL rows get zero.
-    fn spread<T: Copy + Default>(&self, lanes: &mut [T]) {
+    fn spread_over_nulls<T: Copy + Default>(&self, lanes: &mut [T]) {
         let Some(bits) = &self.validity else { return };
         let mut left = self.valid_count;
         for row in (0..self.rows).rev() {
@@ -234,7 +236,7 @@ impl<'a> PageValues<'a> {
         dictionary: Option<&ChunkDictionary>,
         lanes: &mut [i64],
         validity: Option<ValidityBitmap<'_>>,
-    ) -> Result<ColumnBlock, Failure> {
+    ) -> Result<ColumnBlock, PageDecodeError> {
         match (self.encoding, dictionary) {
             (Encoding::PLAIN, _) => {
                 let values = decode_plain_strings(self.bytes, self.valid_count)?;
@@ -263,7 +265,7 @@ impl<'a> PageValues<'a> {
         words: &StringDictionary,
         lanes: &mut [i64],
         validity: Option<ValidityBitmap<'_>>,
-    ) -> Result<ColumnBlock, Failure> {
+    ) -> Result<ColumnBlock, PageDecodeError> {
         let code = |lane: i64| usize::try_from(lane).expect("codes were checked against the dictionary");
         let mut is_used = vec![false; words.distinct()];
         let values = &lanes[..self.valid_count];
@@ -278,7 +280,7 @@ impl<'a> PageValues<'a> {
             return Ok(ColumnBlock::Texts(Block::open(bytes)?));
         }
         // NULL rows refer to the empty string, which sorts first.
-        let has_nothing = used.first().is_some_and(|rank| words.by_rank(*rank).is_empty());
+        let has_nothing = used.first().is_some_and(|rank| words.get_by_rank(*rank).is_empty());
         let nothing = (validity.is_some() && !has_nothing).then_some([].as_slice());
         let first = i64::from(nothing.is_some());
         let mut codes = vec![0; words.distinct()];
@@ -288,8 +290,8 @@ impl<'a> PageValues<'a> {
         for lane in &mut lanes[..self.valid_count] {
             *lane = codes[words.ranks[code(*lane)] as usize];
         }
-        self.spread(lanes);
-        let strings = nothing.into_iter().chain(used.iter().map(|rank| words.by_rank(*rank)));
+        self.spread_over_nulls(lanes);
+        let strings = nothing.into_iter().chain(used.iter().map(|rank| words.get_by_rank(*rank)));
         let strings = Dictionary::from_sorted(&strings.collect::<Vec<_>>())?;
         let codes = Block::open(blocks::encode_lanes(blocks::ValueKind::Code, lanes, validity)?)?;
         Ok(ColumnBlock::from_codes(codes, strings))
@@ -300,16 +302,16 @@ impl<'a> PageValues<'a> {
 pub(super) fn decode_plain_numbers(bytes: &[u8], width: PlainWidth, lanes: &mut [i64]) -> Result<(), Malformed> {
     const CUT_SHORT: Malformed = Malformed("numbers that end early");
     match width {
-        PlainWidth::Four | PlainWidth::FourUnsigned => {
+        PlainWidth::FourBytes | PlainWidth::FourBytesUnsigned => {
             let values = bytes.as_chunks::<4>().0.get(..lanes.len()).ok_or(CUT_SHORT)?;
             for (lane, value) in lanes.iter_mut().zip(values) {
                 *lane = match width {
-                    PlainWidth::Four => i32::from_le_bytes(*value).into(),
+                    PlainWidth::FourBytes => i32::from_le_bytes(*value).into(),
                     _ => u32::from_le_bytes(*value).into(),
                 };
             }
         }
-        PlainWidth::Eight => {
+        PlainWidth::EightBytes => {
             let values = bytes.as_chunks::<8>().0.get(..lanes.len()).ok_or(CUT_SHORT)?;
             for (lane, value) in lanes.iter_mut().zip(values) {
                 *lane = i64::from_le_bytes(*value);
@@ -357,25 +359,25 @@ fn string_ranges(bytes: &[u8], places: &mut [Range<u32>]) -> Result<(), Malforme
 }
 
 /// Error of decoding a page.
-pub(super) enum Failure {
+pub(super) enum PageDecodeError {
     Malformed(Malformed),
     Block(blocks::Error),
     Other(Error),
 }
 
-impl From<Malformed> for Failure {
+impl From<Malformed> for PageDecodeError {
     fn from(error: Malformed) -> Self {
         Self::Malformed(error)
     }
 }
 
-impl From<blocks::Error> for Failure {
+impl From<blocks::Error> for PageDecodeError {
     fn from(error: blocks::Error) -> Self {
         Self::Block(error)
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for PageDecodeError {
     fn from(error: Error) -> Self {
         Self::Other(error)
     }

@@ -10,7 +10,7 @@ use blocks::{BLOCK_ROWS, LikePattern, RowSet};
 use proptest::prelude::*;
 use types::SqlType;
 
-use super::{ChunkPageReader, delta, hybrid, unpack};
+use super::{ChunkPageReader, delta, rle_bit_packed, unpack};
 use crate::cache::block::ColumnBlock;
 use crate::cache::tests::shard;
 use crate::reader::tests::column;
@@ -288,11 +288,11 @@ proptest! {
 
     #[test]
     fn bytes_of_anybody_are_numbers_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), rows in 0_usize..500, width in 0_u8..=40) {
-        let _ = hybrid::decode(&bytes, width, &mut vec![0_u32; rows]);
+        let _ = rle_bit_packed::decode(&bytes, width, &mut vec![0_u32; rows]);
         let mut lanes = vec![0_i64; rows];
-        let _ = hybrid::decode(&bytes, width, &mut lanes);
+        let _ = rle_bit_packed::decode(&bytes, width, &mut lanes);
         let _ = delta::decode(&bytes, &mut lanes);
-        let _ = hybrid::first_run(&bytes, width);
+        let _ = rle_bit_packed::first_run(&bytes, width);
         let _ = super::page::decode_plain_strings(&bytes, rows);
     }
 }
@@ -302,9 +302,9 @@ fn runs_and_packed_numbers_take_turns() {
     // Three sevens, then eight numbers of three bits from zero to seven, of which five are wanted.
     let bytes = [3 << 1, 7, 1 << 1 | 1, 0b10_001_000, 0b1100_0110, 0b1111_1010];
     let mut lanes = [0_i64; 8];
-    hybrid::decode(&bytes, 3, &mut lanes).unwrap();
+    rle_bit_packed::decode(&bytes, 3, &mut lanes).unwrap();
     assert_eq!(lanes, [7, 7, 7, 0, 1, 2, 3, 4]);
-    assert_eq!(hybrid::first_run(&bytes, 3), Some((3, 7)));
-    assert!(hybrid::decode(&bytes[..4], 3, &mut lanes).is_err());
-    assert!(hybrid::decode(&[0, 1], 1, &mut lanes).is_err(), "a run of nothing");
+    assert_eq!(rle_bit_packed::first_run(&bytes, 3), Some((3, 7)));
+    assert!(rle_bit_packed::decode(&bytes[..4], 3, &mut lanes).is_err());
+    assert!(rle_bit_packed::decode(&[0, 1], 1, &mut lanes).is_err(), "a run of nothing");
 }

@@ -1,9 +1,9 @@
 //! Unpacks bit-packed numbers, least significant bit first, into lanes of 32 or 64 bits.
 
 /// Number of lanes unpacked by one pass of a loop with constant bit width.
-const STRIDE: usize = 32;
+const LANES_PER_PASS: usize = 32;
 /// Number of bytes read for a lane, from the one in which it starts.
-const READ_BYTES: usize = 16;
+const LANE_READ_BYTES: usize = 16;
 
 /// Integer type that numbers are unpacked into.
 pub(super) trait Lane: Copy + Default {
@@ -42,11 +42,11 @@ pub(super) fn unpack<T: Lane>(bytes: &[u8], width: u8, lanes: &mut [T]) {
 }
 
 fn unpack_width<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T]) {
-    let packed_bytes = STRIDE * WIDTH / 8;
+    let packed_bytes = LANES_PER_PASS * WIDTH / 8;
     let mut rest = bytes;
-    let (strides, last) = lanes.as_chunks_mut::<STRIDE>();
+    let (strides, last) = lanes.as_chunks_mut::<LANES_PER_PASS>();
     for lanes in strides {
-        if rest.len() < packed_bytes + READ_BYTES {
+        if rest.len() < packed_bytes + LANE_READ_BYTES {
             *lanes = unpack_padded::<WIDTH, T>(rest);
         } else {
             unpack_stride::<WIDTH, T>(rest, lanes);
@@ -60,18 +60,18 @@ fn unpack_width<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T]) {
 }
 
 /// Unpacks a stride at the end of the input, padded with zeros.
-fn unpack_padded<const WIDTH: usize, T: Lane>(bytes: &[u8]) -> [T; STRIDE] {
-    let mut padded = [0; STRIDE * 8 + READ_BYTES];
-    let count = bytes.len().min(STRIDE * WIDTH / 8);
+fn unpack_padded<const WIDTH: usize, T: Lane>(bytes: &[u8]) -> [T; LANES_PER_PASS] {
+    let mut padded = [0; LANES_PER_PASS * 8 + LANE_READ_BYTES];
+    let count = bytes.len().min(LANES_PER_PASS * WIDTH / 8);
     padded[..count].copy_from_slice(&bytes[..count]);
-    let mut lanes = [T::default(); STRIDE];
+    let mut lanes = [T::default(); LANES_PER_PASS];
     unpack_stride::<WIDTH, T>(&padded, &mut lanes);
     lanes
 }
 
 #[inline]
-fn unpack_stride<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T; STRIDE]) {
-    let bytes = &bytes[..STRIDE * WIDTH / 8 + READ_BYTES];
+fn unpack_stride<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T; LANES_PER_PASS]) {
+    let bytes = &bytes[..LANES_PER_PASS * WIDTH / 8 + LANE_READ_BYTES];
     for (place, lane) in lanes.iter_mut().enumerate() {
         let (byte, shift) = (place * WIDTH / 8, place * WIDTH % 8);
         // A lane of more than 57 bits may extend beyond the eight bytes in which it starts.

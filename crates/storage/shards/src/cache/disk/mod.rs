@@ -7,16 +7,16 @@
 //! a reader that does not find the wanted block reads the object. A block of another file is never mistaken for it,
 //! because shards are immutable and have random ids, and ids of external files are hashes of their state.
 //!
-//! - `segment.rs`: the files; `record.rs`: the records in them; `texts.rs`, `arrays.rs`: how strings and arrays are
-//!   stored there.
+//! - `segment.rs`: the files; `block_record.rs`: the records in them.
+//! - `string_compression.rs`, `arrow_ipc.rs`: storage of strings and arrays in records.
 //! - `index.rs`: which blocks are where, and which segment is reclaimed next.
 //! - `writer.rs`: the thread that writes and deletes files.
 
-mod arrays;
+mod arrow_ipc;
+mod block_record;
 mod index;
-mod record;
 mod segment;
-mod texts;
+mod string_compression;
 mod writer;
 
 #[cfg(test)]
@@ -31,8 +31,8 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use parking_lot::Mutex;
 use types::{DiskReserve, Oid};
 
+pub(super) use self::block_record::{RecordHead, decode, encode};
 use self::index::{DiskIndex, RecordLocation};
-pub(super) use self::record::{RecordHead, decode, encode};
 use self::writer::Writer;
 use super::block::ColumnBlock;
 use super::{BlockKey, MemoryTier, RetentionPolicy, TierStats};
@@ -103,7 +103,7 @@ impl DiskTier {
 
     /// Deletes the files that an earlier run left in a folder.
     pub(super) fn clear(folder: &Path) -> io::Result<()> {
-        match segment::list_numbers(folder) {
+        match segment::list_segment_numbers(folder) {
             Ok(numbers) => numbers.into_iter().try_for_each(|number| segment::remove(folder, number)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -112,8 +112,8 @@ impl DiskTier {
 
     /// Looks up a block and counts a hit or miss for `table`.
     pub(super) fn find(&self, key: &BlockKey, table: Oid) -> Option<DiskBlockHandle> {
-        let place = self.shared.index.lock().find(key, table)?;
-        Some(DiskBlockHandle { files: Arc::clone(&self.shared), key: *key, table, place })
+        let location = self.shared.index.lock().find(key, table)?;
+        Some(DiskBlockHandle { files: Arc::clone(&self.shared), key: *key, table, location })
     }
 
     /// Queues a block for writing; drops it if the queue is full.
@@ -132,8 +132,8 @@ impl DiskTier {
     }
 
     /// Drops blocks that no table references or wants, and rejects such blocks from now on.
-    pub(super) fn apply_retention(&self, wishes: &Arc<RetentionPolicy>) {
-        self.shared.index.lock().apply_retention(wishes);
+    pub(super) fn apply_retention(&self, policy: &Arc<RetentionPolicy>) {
+        self.shared.index.lock().apply_retention(policy);
     }
 
     /// Changes the quota; files beyond it are deleted within a second.
@@ -154,22 +154,22 @@ pub(super) struct DiskBlockHandle {
     files: Arc<SharedState>,
     key: BlockKey,
     table: Oid,
-    place: RecordLocation,
+    location: RecordLocation,
 }
 
 impl DiskBlockHandle {
     /// Reads the block, which must have `rows` rows; `None` if the file does not hold it after all. Blocks on disk I/O.
     pub(super) fn read(&self, rows: usize) -> Option<ColumnBlock> {
-        let read = segment::read(&self.files.settings.folder, self.place);
+        let read = segment::read(&self.files.settings.folder, self.location);
         let block = match &read {
             Ok(record) => decode(record, &self.key, rows),
             Err(_) => None,
         };
         if block.is_none() {
-            let (shard, segment) = (self.key.shard, self.place.segment);
+            let (shard, segment) = (self.key.shard, self.location.segment);
             let error = read.err();
             tracing::debug!(%shard, segment, ?error, "could not read a cached block from disk; the object is read");
-            self.files.index.lock().report_failed_read(&self.key, self.place, self.table);
+            self.files.index.lock().report_failed_read(&self.key, self.location, self.table);
         }
         block
     }

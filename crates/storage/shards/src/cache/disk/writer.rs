@@ -12,25 +12,25 @@ use parking_lot::Mutex;
 use types::Oid;
 
 use super::super::{BlockKey, MemoryTier};
+use super::block_record::{self, RecordHead};
 use super::index::RecordLocation;
-use super::record::{self, RecordHead};
 use super::{DiskQuota, SharedState, WriteRequest, segment};
 
 /// Interval at which free disk space is checked.
-const CHECK_INTERVAL: Duration = Duration::from_millis(200);
+const FREE_SPACE_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Size at which a segment is full.
 const SEGMENT_BYTES: u64 = 32 << 20;
 /// A segment takes at most one part in this many of the limit, so that reclaiming one never loses much.
 const SEGMENTS_MIN: u64 = 8;
 /// Number of blocks that are skipped after a failed write.
-const SKIPPED_AFTER_FAILURE: u32 = 1_000;
+const BLOCKS_SKIPPED_AFTER_FAILURE: u32 = 1_000;
 /// The tier leaves this many times the reserve free: commits fail at the reserve, so the tier has to shrink before.
-const RESERVE_FACTOR: u64 = 2;
+const FREE_RESERVE_FACTOR: u64 = 2;
 
 /// Returns the limit for the files, which take `used` bytes, on a disk with `free` further bytes.
-fn limit(used: u64, free: u64, reserve: u64, most: DiskQuota) -> u64 {
+fn disk_tier_bytes_limit(used: u64, free: u64, reserve: u64, most: DiskQuota) -> u64 {
     let room = used.saturating_add(free);
-    let left = reserve.saturating_mul(RESERVE_FACTOR);
+    let left = reserve.saturating_mul(FREE_RESERVE_FACTOR);
     room.saturating_sub(left).min(room / most.space_divisor.max(1)).min(most.bytes_max)
 }
 
@@ -40,11 +40,11 @@ pub(super) struct Writer {
     /// Memory tier; blocks that are hot there are worth writing again.
     memory: Weak<Mutex<MemoryTier>>,
     /// Segment being filled.
-    current: Option<OpenSegment>,
+    open_segment: Option<OpenSegment>,
     /// Number of the next segment.
     next_number: u64,
     /// Buffer for serialized records.
-    record: Vec<u8>,
+    record_buffer: Vec<u8>,
     /// Number of blocks still to be skipped after a failure.
     skips_left: u32,
 }
@@ -58,14 +58,14 @@ struct OpenSegment {
 
 impl Writer {
     pub(super) fn new(files: Arc<SharedState>, memory: Weak<Mutex<MemoryTier>>) -> Self {
-        Self { files, memory, current: None, next_number: 0, record: Vec::new(), skips_left: 0 }
+        Self { files, memory, open_segment: None, next_number: 0, record_buffer: Vec::new(), skips_left: 0 }
     }
 
     /// Writes blocks until the tier is dropped.
     pub(super) fn run(mut self, requests: &Receiver<WriteRequest>) {
         self.recover_segments();
         loop {
-            let order = requests.recv_timeout(CHECK_INTERVAL);
+            let order = requests.recv_timeout(FREE_SPACE_CHECK_INTERVAL);
             let done = match order {
                 Ok(order) => self.write(&order),
                 Err(RecvTimeoutError::Timeout) => self.enforce_limit(),
@@ -73,7 +73,7 @@ impl Writer {
             };
             if let Err(error) = done {
                 tracing::warn!(%error, "could not write a block to the cache's disk tier; the next blocks are skipped");
-                (self.current, self.skips_left) = (None, SKIPPED_AFTER_FAILURE);
+                (self.open_segment, self.skips_left) = (None, BLOCKS_SKIPPED_AFTER_FAILURE);
             }
         }
     }
@@ -81,7 +81,7 @@ impl Writer {
     /// Scans the segments of an earlier run, newest first; deletes those without valid records.
     fn recover_segments(&mut self) {
         let folder = &self.files.settings.folder;
-        let numbers = match segment::list_numbers(folder) {
+        let numbers = match segment::list_segment_numbers(folder) {
             Ok(numbers) => numbers,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return tracing::warn!(%error, "could not list the cache's folder; its files are not reused"),
@@ -110,17 +110,17 @@ impl Writer {
         if self.files.index.lock().contains(&order.key) {
             return Ok(());
         }
-        let mut record = std::mem::take(&mut self.record);
-        let written = match record::encode(order.key, order.table, &order.block, &mut record) {
-            Some(head) if self.reserve(head.record_bytes())? => self.append(order.key, order.table, &record),
+        let mut record = std::mem::take(&mut self.record_buffer);
+        let written = match block_record::encode(order.key, order.table, &order.block, &mut record) {
+            Some(head) if self.make_room_for(head.record_bytes())? => self.append(order.key, order.table, &record),
             _ => Ok(()),
         };
-        self.record = record;
+        self.record_buffer = record;
         written
     }
 
     /// Reclaims segments until a record fits; returns false if it cannot.
-    fn reserve(&mut self, bytes: u64) -> io::Result<bool> {
+    fn make_room_for(&mut self, bytes: u64) -> io::Result<bool> {
         let limit = self.update_limit();
         if limit / SEGMENTS_MIN < bytes {
             return Ok(false);
@@ -146,7 +146,7 @@ impl Writer {
         let used = self.files.index.lock().file_bytes();
         // If free space is unknown, only the configured maximum counts.
         let free = settings.reserve.disk.free_bytes().unwrap_or(u64::MAX);
-        let limit = limit(used, free, settings.reserve.bytes, *self.files.quota.lock());
+        let limit = disk_tier_bytes_limit(used, free, settings.reserve.bytes, *self.files.quota.lock());
         self.files.limit.store(limit, Ordering::Relaxed);
         limit
     }
@@ -157,21 +157,21 @@ impl Writer {
         let memory = self.memory.upgrade();
         let is_worth = |key: &BlockKey| memory.as_ref().is_some_and(|memory| memory.lock().blocks.is_hot(key));
         let Some(gone) = self.files.index.lock().reclaim(is_worth) else { return Ok(false) };
-        if self.current.as_ref().is_some_and(|current| current.number == gone.segment) {
-            self.current = None;
+        if self.open_segment.as_ref().is_some_and(|current| current.number == gone.segment) {
+            self.open_segment = None;
         }
         let folder = &self.files.settings.folder;
-        let read = |(key, place): &(BlockKey, RecordLocation)| {
-            let record = segment::read(folder, *place).ok().filter(|_| rewrite)?;
+        let read = |(key, location): &(BlockKey, RecordLocation)| {
+            let record = segment::read(folder, *location).ok().filter(|_| rewrite)?;
             let head = RecordHead::read(&record).filter(|head| head.key == *key)?;
             Some((head, record))
         };
         let records: Vec<_> = gone.survivors.iter().map(read).collect();
         let mut done = segment::remove(folder, gone.segment);
-        for ((key, place), record) in gone.survivors.iter().zip(records) {
+        for ((key, location), record) in gone.survivors.iter().zip(records) {
             match record.filter(|_| done.is_ok()) {
                 Some((head, record)) => done = self.append(*key, head.table, &record),
-                None => self.files.index.lock().remove_lost(key, *place),
+                None => self.files.index.lock().remove_unwritten(key, *location),
             }
         }
         done.map(|()| true)
@@ -181,18 +181,18 @@ impl Writer {
     fn append(&mut self, key: BlockKey, table: Oid, record: &[u8]) -> io::Result<()> {
         let bytes = record.len() as u64;
         let full_at = SEGMENT_BYTES.min(self.files.limit.load(Ordering::Relaxed) / SEGMENTS_MIN);
-        if self.current.as_ref().is_none_or(|current| full_at < current.bytes + bytes) {
+        if self.open_segment.as_ref().is_none_or(|current| full_at < current.bytes + bytes) {
             let number = self.next_number;
             self.next_number += 1;
             let file = segment::create(&self.files.settings.folder, number)?;
             self.files.index.lock().add_segment(number);
-            self.current = Some(OpenSegment { file, number, bytes: 0 });
+            self.open_segment = Some(OpenSegment { file, number, bytes: 0 });
         }
-        let current = self.current.as_mut().expect("a segment was opened above");
+        let current = self.open_segment.as_mut().expect("a segment was opened above");
         current.file.write_all_at(record, current.bytes)?;
-        let place = RecordLocation { segment: current.number, offset: current.bytes, bytes };
+        let location = RecordLocation { segment: current.number, offset: current.bytes, bytes };
         current.bytes += bytes;
-        self.files.index.lock().add_record(key, table, place);
+        self.files.index.lock().add_record(key, table, location);
         Ok(())
     }
 }
@@ -204,10 +204,10 @@ mod tests {
     #[test]
     fn files_leave_twice_the_reserve_free_and_take_their_part_alone() {
         let most = |bytes_max, part| DiskQuota { bytes_max, space_divisor: part };
-        assert_eq!(limit(10, 100, 30, most(1_000, 1)), 50);
-        assert_eq!(limit(10, 40, 30, most(1_000, 1)), 0, "what is there goes");
-        assert_eq!(limit(10, 100, 0, most(50, 1)), 50);
-        assert_eq!(limit(10, 110, 5, most(50, 4)), 30);
-        assert_eq!(limit(u64::MAX, 100, 0, most(u64::MAX, 1)), u64::MAX);
+        assert_eq!(disk_tier_bytes_limit(10, 100, 30, most(1_000, 1)), 50);
+        assert_eq!(disk_tier_bytes_limit(10, 40, 30, most(1_000, 1)), 0, "what is there goes");
+        assert_eq!(disk_tier_bytes_limit(10, 100, 0, most(50, 1)), 50);
+        assert_eq!(disk_tier_bytes_limit(10, 110, 5, most(50, 4)), 30);
+        assert_eq!(disk_tier_bytes_limit(u64::MAX, 100, 0, most(u64::MAX, 1)), u64::MAX);
     }
 }

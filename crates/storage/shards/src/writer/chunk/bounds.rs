@@ -14,12 +14,12 @@ use crate::stats::MinMax;
 /// Bounds of the pages so far.
 pub(super) struct ChunkBounds {
     physical: Physical,
-    index: ColumnIndexBuilder,
+    column_index: ColumnIndexBuilder,
     nulls: u64,
     /// Bounds of all values.
-    chunk: Option<MinMax>,
+    chunk_bounds: Option<MinMax>,
     /// Bounds of the last page with values.
-    last: Option<MinMax>,
+    last_page_bounds: Option<MinMax>,
     /// True while no page has lesser bounds than the one before; `descending` while none has greater ones.
     ascending: bool,
     descending: bool,
@@ -28,7 +28,15 @@ pub(super) struct ChunkBounds {
 impl ChunkBounds {
     pub(super) fn new(physical: Physical) -> Self {
         let index = ColumnIndexBuilder::new(physical);
-        Self { physical, index, nulls: 0, chunk: None, last: None, ascending: true, descending: true }
+        Self {
+            physical,
+            column_index: index,
+            nulls: 0,
+            chunk_bounds: None,
+            last_page_bounds: None,
+            ascending: true,
+            descending: true,
+        }
     }
 
     /// Adds a page; `bounds` are `None` if it has NULLs only.
@@ -36,17 +44,17 @@ impl ChunkBounds {
         self.nulls += nulls;
         let null_count = i64::try_from(nulls).expect("a page has fewer rows");
         let Some(MinMax { min, max }) = bounds else {
-            return self.index.append(true, Vec::new(), Vec::new(), null_count);
+            return self.column_index.append(true, Vec::new(), Vec::new(), null_count);
         };
-        let (lower, upper) = (lower(min, self.physical).0, upper(max, self.physical).0);
-        self.index.append(false, lower, upper, null_count);
-        if let Some(last) = &self.last {
+        let (lower, upper) = (lower_bound_bytes(min, self.physical).0, upper_bound_bytes(max, self.physical).0);
+        self.column_index.append(false, lower, upper, null_count);
+        if let Some(last) = &self.last_page_bounds {
             self.ascending &= last.min <= *min && last.max <= *max;
             self.descending &= *min <= last.min && *max <= last.max;
         }
         let page = MinMax { min: min.clone(), max: max.clone() };
-        self.last = Some(page.clone());
-        self.chunk = Some(match self.chunk.take() {
+        self.last_page_bounds = Some(page.clone());
+        self.chunk_bounds = Some(match self.chunk_bounds.take() {
             Some(all) => all.merge(page),
             None => page,
         });
@@ -54,17 +62,21 @@ impl ChunkBounds {
 
     /// Returns column index and chunk statistics for the footer.
     pub(super) fn finish(mut self) -> Result<(ColumnIndexMetaData, Statistics)> {
-        self.index.set_boundary_order(match (self.ascending, self.descending) {
+        self.column_index.set_boundary_order(match (self.ascending, self.descending) {
             (true, _) => BoundaryOrder::ASCENDING,
             (false, true) => BoundaryOrder::DESCENDING,
             (false, false) => BoundaryOrder::UNORDERED,
         });
-        let min = self.chunk.as_ref().map(|all| lower(&all.min, self.physical));
-        let max = self.chunk.as_ref().map(|all| upper(&all.max, self.physical));
+        let min = self.chunk_bounds.as_ref().map(|all| lower_bound_bytes(&all.min, self.physical));
+        let max = self.chunk_bounds.as_ref().map(|all| upper_bound_bytes(&all.max, self.physical));
         let nulls = Some(self.nulls);
         let statistics = match self.physical {
-            Physical::INT32 => Statistics::int32(four(min.as_ref()), four(max.as_ref()), None, nulls, false),
-            Physical::INT64 => Statistics::int64(eight(min.as_ref()), eight(max.as_ref()), None, nulls, false),
+            Physical::INT32 => {
+                Statistics::int32(bound_as_i32(min.as_ref()), bound_as_i32(max.as_ref()), None, nulls, false)
+            }
+            Physical::INT64 => {
+                Statistics::int64(bound_as_i64(min.as_ref()), bound_as_i64(max.as_ref()), None, nulls, false)
+            }
             _ => {
                 let is_exact = |bound: &Option<(Vec<u8>, bool)>| bound.as_ref().is_none_or(|(_, is_exact)| *is_exact);
                 let (min_is_exact, max_is_exact) = (is_exact(&min), is_exact(&max));
@@ -74,12 +86,12 @@ impl ChunkBounds {
                 Statistics::ByteArray(statistics)
             }
         };
-        Ok((self.index.build()?, statistics))
+        Ok((self.column_index.build()?, statistics))
     }
 }
 
 /// Returns a lower bound short enough for a footer, and whether it is the value itself.
-fn lower(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
+fn lower_bound_bytes(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
     match value {
         Datum::Text(text) => {
             let bound = text_lower_bound(text);
@@ -90,7 +102,7 @@ fn lower(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
 }
 
 /// Returns a short upper bound, the value itself if there is none shorter, and whether it is the value itself.
-fn upper(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
+fn upper_bound_bytes(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
     match value {
         Datum::Text(text) => {
             let bound = text_upper_bound(text).unwrap_or_else(|| text.clone());
@@ -114,10 +126,10 @@ fn number_bytes(number: &Datum, physical: Physical) -> Vec<u8> {
     bytes[..count].to_vec()
 }
 
-fn four(bound: Option<&(Vec<u8>, bool)>) -> Option<i32> {
+fn bound_as_i32(bound: Option<&(Vec<u8>, bool)>) -> Option<i32> {
     bound.map(|(bytes, _)| i32::from_le_bytes(bytes.as_slice().try_into().expect("bounds have the column's width")))
 }
 
-fn eight(bound: Option<&(Vec<u8>, bool)>) -> Option<i64> {
+fn bound_as_i64(bound: Option<&(Vec<u8>, bool)>) -> Option<i64> {
     bound.map(|(bytes, _)| i64::from_le_bytes(bytes.as_slice().try_into().expect("bounds have the column's width")))
 }

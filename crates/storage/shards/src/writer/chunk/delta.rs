@@ -1,13 +1,13 @@
 //! Delta-encodes numbers (["Delta Encoding
 //! (DELTA_BINARY_PACKED)"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
-use super::form::NumberWidth;
-use super::pack::{STRIDE, append_varint, bit_width, pack_stride};
+use super::bit_packing::{VALUES_PER_PASS, append_varint, bit_width, pack_stride};
+use super::supported_columns::NumberWidth;
 
 /// Number of deltas in a block, which share a minimum.
 const BLOCK_DELTAS: usize = 128;
 /// Number of miniblocks of a block, each with its own bit width.
-const MINIBLOCKS: usize = BLOCK_DELTAS / STRIDE;
+const MINIBLOCKS: usize = BLOCK_DELTAS / VALUES_PER_PASS;
 
 /// Appends all `lanes`, delta-encoded.
 pub(super) fn encode(lanes: &[i64], width: NumberWidth, bytes: &mut Vec<u8>) {
@@ -26,14 +26,14 @@ pub(super) fn encode(lanes: &[i64], width: NumberWidth, bytes: &mut Vec<u8>) {
         append_zigzag(least, bytes);
         let widths_at = bytes.len();
         bytes.extend([0; MINIBLOCKS]);
-        for (number, steps) in steps[..count].chunks(STRIDE).enumerate() {
-            let mut above = [0; STRIDE];
+        for (number, steps) in steps[..count].chunks(VALUES_PER_PASS).enumerate() {
+            let mut above = [0; VALUES_PER_PASS];
             for (above, step) in above.iter_mut().zip(steps) {
                 *above = width.bits(step.wrapping_sub(least));
             }
             let width = bit_width(above.iter().fold(0, |all, above| all | above));
             bytes[widths_at + number] = width;
-            pack_stride(&above, width, STRIDE, bytes);
+            pack_stride(&above, width, VALUES_PER_PASS, bytes);
         }
     }
 }

@@ -3,7 +3,7 @@
 use arrow::array::{Array, StringViewArray};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::form::NumberWidth;
+use super::supported_columns::NumberWidth;
 use crate::stats::mix;
 use crate::writer::encodings::DICTIONARY_BYTES_MAX;
 
@@ -13,20 +13,20 @@ const INLINE_BYTES_MAX: usize = 12;
 /// Dictionary of numbers, compared by their bits.
 #[derive(Default)]
 pub(super) struct NumberDictionaryBuilder {
-    slots: CodeTable,
+    code_table: CodeTable,
     values: Vec<i64>,
 }
 
 /// Dictionary of strings.
 #[derive(Default)]
 pub(super) struct StringDictionaryBuilder {
-    slots: CodeTable,
+    code_table: CodeTable,
     /// Key of each string: the view of a short one, else length and hash.
-    keys: Vec<u128>,
-    /// End of each string in `plain`.
-    ends: Vec<usize>,
+    string_keys: Vec<u128>,
+    /// End of each string in `page_bytes`.
+    string_ends: Vec<usize>,
     /// Content of the dictionary page: strings, each preceded by its length.
-    plain: Vec<u8>,
+    page_bytes: Vec<u8>,
 }
 
 impl NumberDictionaryBuilder {
@@ -41,29 +41,29 @@ impl NumberDictionaryBuilder {
         codes.reserve(lanes.len());
         for lane in lanes {
             let hash = mix(lane.cast_unsigned());
-            let slot = match self.slots.find(hash, |code| self.values[code] == *lane) {
-                Lookup::Code(code) => {
+            let slot = match self.code_table.find(hash, |code| self.values[code] == *lane) {
+                CodeLookup::Code(code) => {
                     codes.push(code as u64);
                     continue;
                 }
-                Lookup::Free(slot) => slot,
+                CodeLookup::FreeSlot(slot) => slot,
             };
             if DICTIONARY_BYTES_MAX <= self.values.len() * width.bytes() {
                 self.values.truncate(entries_before);
-                self.slots = CodeTable::from_hashes(self.hashes());
+                self.code_table = CodeTable::from_hashes(self.hashes());
                 return false;
             }
             codes.push(self.values.len() as u64);
             self.values.push(*lane);
-            if self.slots.fill(slot, self.values.len()) {
-                self.slots = CodeTable::from_hashes(self.hashes());
+            if self.code_table.fill_slot(slot, self.values.len()) {
+                self.code_table = CodeTable::from_hashes(self.hashes());
             }
         }
         true
     }
 
     /// Returns the content of the dictionary page.
-    pub(super) fn plain(&self, width: NumberWidth) -> Vec<u8> {
+    pub(super) fn page_bytes(&self, width: NumberWidth) -> Vec<u8> {
         let mut bytes = Vec::new();
         width.append_plain(&self.values, &mut bytes);
         bytes
@@ -76,12 +76,12 @@ impl NumberDictionaryBuilder {
 
 impl StringDictionaryBuilder {
     pub(super) fn len(&self) -> usize {
-        self.keys.len()
+        self.string_keys.len()
     }
 
     /// Returns the content of the dictionary page.
-    pub(super) fn plain(&self) -> &[u8] {
-        &self.plain
+    pub(super) fn page_bytes(&self) -> &[u8] {
+        &self.page_bytes
     }
 
     /// Appends the codes of all values that are not NULL. Returns false if the dictionary would become too large; then
@@ -91,7 +91,7 @@ impl StringDictionaryBuilder {
         for part in values {
             for row in (0..part.len()).filter(|row| part.is_valid(*row)) {
                 let text = part.value(row).as_bytes();
-                let Some(code) = self.find_or_insert(key(part.views()[row], text), text) else {
+                let Some(code) = self.find_or_insert(string_key(part.views()[row], text), text) else {
                     self.truncate(known);
                     return false;
                 };
@@ -104,41 +104,42 @@ impl StringDictionaryBuilder {
     /// Returns the code of a string, added if it is new; `None` if there is no room.
     #[inline]
     fn find_or_insert(&mut self, key: u128, text: &[u8]) -> Option<usize> {
-        let is_it = |code: usize| self.keys[code] == key && (text.len() <= INLINE_BYTES_MAX || self.get(code) == text);
-        let slot = match self.slots.find(hash(key), is_it) {
-            Lookup::Code(code) => return Some(code),
-            Lookup::Free(slot) => slot,
+        let is_it =
+            |code: usize| self.string_keys[code] == key && (text.len() <= INLINE_BYTES_MAX || self.get(code) == text);
+        let slot = match self.code_table.find(hash(key), is_it) {
+            CodeLookup::Code(code) => return Some(code),
+            CodeLookup::FreeSlot(slot) => slot,
         };
-        if DICTIONARY_BYTES_MAX < self.plain.len() + 4 + text.len() {
+        if DICTIONARY_BYTES_MAX < self.page_bytes.len() + 4 + text.len() {
             return None;
         }
-        append_plain(text, &mut self.plain);
-        self.keys.push(key);
-        self.ends.push(self.plain.len());
-        if self.slots.fill(slot, self.keys.len()) {
-            self.slots = CodeTable::from_hashes(self.hashes());
+        append_plain(text, &mut self.page_bytes);
+        self.string_keys.push(key);
+        self.string_ends.push(self.page_bytes.len());
+        if self.code_table.fill_slot(slot, self.string_keys.len()) {
+            self.code_table = CodeTable::from_hashes(self.hashes());
         }
-        Some(self.keys.len() - 1)
+        Some(self.string_keys.len() - 1)
     }
 
     fn get(&self, code: usize) -> &[u8] {
-        &self.plain[self.start(code) + 4..self.ends[code]]
+        &self.page_bytes[self.string_start(code) + 4..self.string_ends[code]]
     }
 
-    fn start(&self, code: usize) -> usize {
-        code.checked_sub(1).map_or(0, |before| self.ends[before])
+    fn string_start(&self, code: usize) -> usize {
+        code.checked_sub(1).map_or(0, |before| self.string_ends[before])
     }
 
     /// Removes all strings but the first `count`.
     fn truncate(&mut self, count: usize) {
-        self.plain.truncate(self.start(count));
-        self.keys.truncate(count);
-        self.ends.truncate(count);
-        self.slots = CodeTable::from_hashes(self.hashes());
+        self.page_bytes.truncate(self.string_start(count));
+        self.string_keys.truncate(count);
+        self.string_ends.truncate(count);
+        self.code_table = CodeTable::from_hashes(self.hashes());
     }
 
     fn hashes(&self) -> impl ExactSizeIterator<Item = u64> {
-        self.keys.iter().map(|key| hash(*key))
+        self.string_keys.iter().map(|key| hash(*key))
     }
 }
 
@@ -151,7 +152,7 @@ pub(super) fn append_plain(text: &[u8], bytes: &mut Vec<u8>) {
 
 /// Returns the key of a string. Keys of short and long strings never collide, because both contain the length.
 #[inline]
-fn key(view: u128, text: &[u8]) -> u128 {
+fn string_key(view: u128, text: &[u8]) -> u128 {
     if text.len() <= INLINE_BYTES_MAX { view } else { u128::from(xxh3_64(text)) << 64 | text.len() as u128 }
 }
 
@@ -168,10 +169,10 @@ struct CodeTable {
 }
 
 /// Result of a lookup.
-enum Lookup {
+enum CodeLookup {
     Code(usize),
     /// Slot for the new code.
-    Free(usize),
+    FreeSlot(usize),
 }
 
 impl Default for CodeTable {
@@ -196,20 +197,20 @@ impl CodeTable {
     }
 
     #[inline]
-    fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Lookup {
+    fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> CodeLookup {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
         loop {
             match self.slots[slot] {
-                0 => return Lookup::Free(slot),
-                next if is_it(next as usize - 1) => return Lookup::Code(next as usize - 1),
+                0 => return CodeLookup::FreeSlot(slot),
+                next if is_it(next as usize - 1) => return CodeLookup::Code(next as usize - 1),
                 _ => slot = (slot + 1) & mask,
             }
         }
     }
 
     /// Stores the last of `count` codes in a free slot; returns true if half of the slots are used now.
-    fn fill(&mut self, slot: usize, count: usize) -> bool {
+    fn fill_slot(&mut self, slot: usize, count: usize) -> bool {
         self.slots[slot] = u32::try_from(count).expect("dictionary size is limited, so codes have 32 bits");
         self.slots.len() <= count * 2
     }

@@ -1,18 +1,18 @@
 //! Encodes a column chunk into Parquet pages: values are looked up, packed and bounded in loops specialized by type.
-//! Other columns go through Parquet's own writer (`column.rs`).
+//! Other columns go through Parquet's own writer (`column_writer.rs`).
 //!
-//! - `form.rs`: supported columns, and extraction of their values.
-//! - `dictionary.rs`: dictionaries; `hybrid.rs`, `delta.rs`, `pack.rs`: Parquet's encodings.
+//! - `supported_columns.rs`: supported columns, and extraction of their values.
+//! - `dictionary.rs`: dictionaries; `rle_bit_packed.rs`, `delta.rs`, `bit_packing.rs`: Parquet's encodings.
 //! - `bounds.rs`: bounds of pages; `compress.rs`: compression; `pages.rs`: assembles the pages.
 
+mod bit_packing;
 mod bounds;
 mod compress;
 mod delta;
 mod dictionary;
-mod form;
-mod hybrid;
-mod pack;
 mod pages;
+mod rle_bit_packed;
+mod supported_columns;
 
 #[cfg(test)]
 mod tests;
@@ -29,16 +29,16 @@ use types::SqlType;
 
 use self::bounds::ChunkBounds;
 use self::dictionary::{NumberDictionaryBuilder, StringDictionaryBuilder, append_plain};
-use self::form::{ChunkForm, NumberWidth, append_lanes};
 use self::pages::PageAssembler;
+use self::supported_columns::{ChunkForm, NumberWidth, append_lanes};
 use super::encodings::{ColumnEncoding, PAGE_BYTES_MAX};
 use crate::stats::MinMax;
 
 /// Column chunk under construction.
 pub(super) struct ChunkEncoder {
     column: ColumnDescPtr,
-    packing: ColumnEncoding,
-    form: ChunkForm,
+    column_encoding: ColumnEncoding,
+    chunk_form: ChunkForm,
     dictionary: Dictionary,
     /// True once the dictionary takes no more values.
     is_dictionary_full: bool,
@@ -55,26 +55,34 @@ enum Dictionary {
 
 impl ChunkEncoder {
     /// Starts a chunk; `None` if the column is not supported here.
-    pub(super) fn begin(column: &ColumnDescPtr, sql_type: &SqlType, packing: ColumnEncoding) -> Option<Self> {
+    pub(super) fn begin(column: &ColumnDescPtr, sql_type: &SqlType, column_encoding: ColumnEncoding) -> Option<Self> {
         let form = ChunkForm::from_types(sql_type, column.physical_type())?;
         let dictionary = match form {
-            _ if !packing.dictionary => Dictionary::None,
+            _ if !column_encoding.dictionary => Dictionary::None,
             ChunkForm::Numbers(width) => Dictionary::Numbers(NumberDictionaryBuilder::default(), width),
             ChunkForm::Texts => Dictionary::Texts(StringDictionaryBuilder::default()),
         };
-        let bounds = packing.page_bounds.then(|| ChunkBounds::new(column.physical_type()));
-        let pages = PageAssembler::new(packing.compressed);
-        Some(Self { column: Arc::clone(column), packing, form, dictionary, is_dictionary_full: false, bounds, pages })
+        let bounds = column_encoding.page_bounds.then(|| ChunkBounds::new(column.physical_type()));
+        let pages = PageAssembler::new(column_encoding.compressed);
+        Some(Self {
+            column: Arc::clone(column),
+            column_encoding,
+            chunk_form: form,
+            dictionary,
+            is_dictionary_full: false,
+            bounds,
+            pages,
+        })
     }
 
     /// Adds a page, or several if its strings are too long for one. `bounds` are the bounds of its values, if it has
     /// any.
     pub(super) fn add(&mut self, values: &[ArrayRef], bounds: Option<&MinMax>) -> Result<()> {
-        match self.form {
+        match self.chunk_form {
             ChunkForm::Numbers(width) => self.add_numbers(values, width, bounds),
             ChunkForm::Texts => {
-                let values = values.iter().map(text).collect::<Result<Vec<_>>>()?;
-                split_pages(&values).iter().try_for_each(|page| self.add_texts(page, bounds))
+                let values = values.iter().map(as_string_views).collect::<Result<Vec<_>>>()?;
+                split_into_pages(&values).iter().try_for_each(|page| self.add_texts(page, bounds))
             }
         }
     }
@@ -88,8 +96,8 @@ impl ChunkEncoder {
     pub(super) fn finish(self) -> Result<(Bytes, ColumnCloseResult)> {
         let dictionary = match &self.dictionary {
             Dictionary::None => None,
-            Dictionary::Numbers(numbers, width) => Some((numbers.len(), numbers.plain(*width))),
-            Dictionary::Texts(texts) => Some((texts.len(), texts.plain().to_vec())),
+            Dictionary::Numbers(numbers, width) => Some((numbers.len(), numbers.page_bytes(*width))),
+            Dictionary::Texts(texts) => Some((texts.len(), texts.page_bytes().to_vec())),
         };
         let bounds = self.bounds.map(ChunkBounds::finish).transpose()?;
         self.pages.finish(self.column, dictionary, bounds)
@@ -99,7 +107,7 @@ impl ChunkEncoder {
         let rows: usize = values.iter().map(|part| part.len()).sum();
         let mut lanes = Vec::with_capacity(rows);
         for part in values {
-            append_lanes(part, &mut lanes).ok_or_else(|| unexpected(part))?;
+            append_lanes(part, &mut lanes).ok_or_else(|| unexpected_type_error(part))?;
         }
         let mut bytes = self.encode_levels(values.iter().map(AsRef::as_ref));
         let encoding = 'encoded: {
@@ -109,15 +117,15 @@ impl ChunkEncoder {
                 let mut codes = Vec::new();
                 self.is_dictionary_full = !numbers.append_codes(&lanes, *width, &mut codes);
                 if !self.is_dictionary_full {
-                    hybrid::append_codes(&codes, numbers.len(), &mut bytes);
+                    rle_bit_packed::append_codes(&codes, numbers.len(), &mut bytes);
                     break 'encoded Encoding::RLE_DICTIONARY;
                 }
             }
-            match self.packing.encoding {
+            match self.column_encoding.encoding {
                 Encoding::DELTA_BINARY_PACKED => delta::encode(&lanes, width, &mut bytes),
                 _ => width.append_plain(&lanes, &mut bytes),
             }
-            self.packing.encoding
+            self.column_encoding.encoding
         };
         self.add_page(rows, rows - lanes.len(), encoding, bytes, bounds)
     }
@@ -133,7 +141,7 @@ impl ChunkEncoder {
                 let mut codes = Vec::with_capacity(rows);
                 self.is_dictionary_full = !texts.append_codes(values, &mut codes);
                 if !self.is_dictionary_full {
-                    hybrid::append_codes(&codes, texts.len(), &mut bytes);
+                    rle_bit_packed::append_codes(&codes, texts.len(), &mut bytes);
                     break 'encoded Encoding::RLE_DICTIONARY;
                 }
             }
@@ -153,7 +161,7 @@ impl ChunkEncoder {
     fn encode_levels<'a>(&self, values: impl Iterator<Item = &'a dyn Array> + Clone) -> Vec<u8> {
         let mut bytes = Vec::new();
         if 0 < self.column.max_def_level() {
-            hybrid::append_levels(values, &mut bytes);
+            rle_bit_packed::append_levels(values, &mut bytes);
         }
         bytes
     }
@@ -178,13 +186,13 @@ impl Dictionary {
         match self {
             Self::None => 0,
             Self::Numbers(numbers, width) => numbers.len() * width.bytes(),
-            Self::Texts(texts) => texts.plain().len(),
+            Self::Texts(texts) => texts.page_bytes().len(),
         }
     }
 }
 
 /// Splits strings into pages of limited size; mostly one.
-fn split_pages(values: &[&StringViewArray]) -> Vec<Vec<StringViewArray>> {
+fn split_into_pages(values: &[&StringViewArray]) -> Vec<Vec<StringViewArray>> {
     let mut pages = vec![Vec::new()];
     let mut page_bytes = 0;
     for part in values {
@@ -209,11 +217,11 @@ fn split_pages(values: &[&StringViewArray]) -> Vec<Vec<StringViewArray>> {
     pages
 }
 
-fn text(values: &ArrayRef) -> Result<&StringViewArray> {
-    values.as_string_view_opt().ok_or_else(|| unexpected(values))
+fn as_string_views(values: &ArrayRef) -> Result<&StringViewArray> {
+    values.as_string_view_opt().ok_or_else(|| unexpected_type_error(values))
 }
 
 /// Returns the error for an array of an unexpected type.
-fn unexpected(values: &ArrayRef) -> ParquetError {
-    ParquetError::General(format!("values of an unexpected type {}", values.data_type()))
+fn unexpected_type_error(values: &ArrayRef) -> ParquetError {
+    ParquetError::General(format!("a column chunk got values of the unexpected Arrow type {}", values.data_type()))
 }

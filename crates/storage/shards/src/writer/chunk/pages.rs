@@ -30,7 +30,7 @@ struct DataPage {
     encoding: Encoding,
     bytes: Vec<u8>,
     /// Size before compression.
-    plain_bytes: usize,
+    uncompressed_bytes: usize,
 }
 
 impl PageAssembler {
@@ -43,10 +43,10 @@ impl PageAssembler {
     }
 
     pub(super) fn add(&mut self, rows: usize, encoding: Encoding, bytes: Vec<u8>) -> Result<()> {
-        let plain_bytes = bytes.len();
+        let uncompressed_bytes = bytes.len();
         let bytes = self.maybe_compress(bytes)?;
         self.bytes += bytes.len();
-        self.pages.push(DataPage { rows, encoding, bytes, plain_bytes });
+        self.pages.push(DataPage { rows, encoding, bytes, uncompressed_bytes });
         Ok(())
     }
 
@@ -67,16 +67,16 @@ impl PageAssembler {
         let room = self.bytes + dictionary_bytes + HEADER_BYTES * (self.pages.len() + 1);
         let mut sink = TrackedWrite::new(Vec::with_capacity(room));
         let mut written =
-            ChunkPageWriter { writer: SerializedPageWriter::new(&mut sink), plain_bytes: 0, stats: Vec::new() };
+            ChunkPageWriter { writer: SerializedPageWriter::new(&mut sink), uncompressed_bytes: 0, stats: Vec::new() };
         let mut dictionary_at = None;
-        if let Some((entries, plain_bytes, bytes)) = dictionary {
+        if let Some((entries, uncompressed_bytes, bytes)) = dictionary {
             let page = Page::DictionaryPage {
                 buf: Bytes::from(bytes),
-                num_values: count(entries)?,
+                num_values: to_value_count(entries)?,
                 encoding: Encoding::PLAIN,
                 is_sorted: false,
             };
-            dictionary_at = Some(written.add(page, plain_bytes)?.0);
+            dictionary_at = Some(written.add(page, uncompressed_bytes)?.0);
         }
         let rows: usize = self.pages.iter().map(|page| page.rows).sum();
         let mut offsets = OffsetIndexBuilder::new();
@@ -88,18 +88,18 @@ impl PageAssembler {
         for page in self.pages {
             let data = Page::DataPage {
                 buf: Bytes::from(page.bytes),
-                num_values: count(page.rows)?,
+                num_values: to_value_count(page.rows)?,
                 encoding: page.encoding,
                 def_level_encoding: Encoding::RLE,
                 rep_level_encoding: Encoding::RLE,
                 statistics: None,
             };
-            let (offset, bytes) = written.add(data, page.plain_bytes)?;
+            let (offset, bytes) = written.add(data, page.uncompressed_bytes)?;
             data_at.get_or_insert(offset);
             offsets.append_offset_and_size(offset, bytes);
             offsets.append_row_count(page.rows as i64);
         }
-        let ChunkPageWriter { plain_bytes, stats, .. } = written;
+        let ChunkPageWriter { uncompressed_bytes, stats, .. } = written;
         let encodings = stats.iter().map(|pages| pages.encoding).chain([Encoding::RLE]).collect();
         let bytes = Bytes::from(sink.into_inner()?);
         let metadata = ColumnChunkMetaData::builder(column)
@@ -107,7 +107,7 @@ impl PageAssembler {
             .set_encodings(encodings)
             .set_page_encoding_stats(stats)
             .set_total_compressed_size(bytes.len() as i64)
-            .set_total_uncompressed_size(plain_bytes as i64)
+            .set_total_uncompressed_size(uncompressed_bytes as i64)
             .set_num_values(rows as i64)
             .set_data_page_offset(data_at.unwrap_or_default())
             .set_dictionary_page_offset(dictionary_at);
@@ -135,29 +135,29 @@ impl PageAssembler {
 /// Writer of pages with their headers.
 struct ChunkPageWriter<'a> {
     writer: SerializedPageWriter<'a, Vec<u8>>,
-    plain_bytes: usize,
+    uncompressed_bytes: usize,
     stats: Vec<PageEncodingStats>,
 }
 
 impl ChunkPageWriter<'_> {
     /// Writes a page; returns its offset and its size with the header.
-    fn add(&mut self, page: Page, plain_bytes: usize) -> Result<(i64, i32)> {
+    fn add(&mut self, page: Page, uncompressed_bytes: usize) -> Result<(i64, i32)> {
         let (page_type, encoding) = (page.page_type(), page.encoding());
-        let spec = self.writer.write_page(CompressedPage::new(page, plain_bytes))?;
-        self.plain_bytes += spec.uncompressed_size;
+        let spec = self.writer.write_page(CompressedPage::new(page, uncompressed_bytes))?;
+        self.uncompressed_bytes += spec.uncompressed_size;
         match self.stats.last_mut() {
             Some(last) if last.page_type == page_type && last.encoding == encoding => last.count += 1,
             _ => self.stats.push(PageEncodingStats { page_type, encoding, count: 1 }),
         }
-        let bytes = i32::try_from(spec.compressed_size).map_err(|_| too_large())?;
-        Ok((i64::try_from(spec.offset).map_err(|_| too_large())?, bytes))
+        let bytes = i32::try_from(spec.compressed_size).map_err(|_| page_too_large())?;
+        Ok((i64::try_from(spec.offset).map_err(|_| page_too_large())?, bytes))
     }
 }
 
-fn count(values: usize) -> Result<u32> {
-    u32::try_from(values).map_err(|_| too_large())
+fn to_value_count(values: usize) -> Result<u32> {
+    u32::try_from(values).map_err(|_| page_too_large())
 }
 
-fn too_large() -> ParquetError {
+fn page_too_large() -> ParquetError {
     ParquetError::General("a page is larger than Parquet allows".to_owned())
 }

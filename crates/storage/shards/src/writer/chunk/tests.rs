@@ -127,16 +127,16 @@ fn pages_without_a_value_have_no_bounds() {
 fn strings_too_long_for_one_page_are_several() {
     let long = "x".repeat(PAGE_BYTES_MAX / 2);
     let texts = StringViewArray::from(vec![long.as_str(), "short", &long, "short"]);
-    let pages = split_pages(&[&texts]);
+    let pages = split_into_pages(&[&texts]);
     let rows: Vec<Vec<usize>> = pages.iter().map(|page| page.iter().map(Array::len).collect()).collect();
     assert_eq!(rows, [vec![2], vec![2]]);
-    assert!(split_pages(&[&StringViewArray::from(Vec::<&str>::new())]).is_empty());
+    assert!(split_into_pages(&[&StringViewArray::from(Vec::<&str>::new())]).is_empty());
 }
 
 #[test]
 fn runs_of_codes_take_little() {
     let codes: Vec<u64> = (0..65_536).map(|row| row / 1_000).collect();
     let mut bytes = Vec::new();
-    hybrid::append_codes(&codes, 66, &mut bytes);
+    rle_bit_packed::append_codes(&codes, 66, &mut bytes);
     assert!(bytes.len() < 1_000, "{} bytes", bytes.len());
 }

@@ -1,6 +1,6 @@
 //! `docs/reference/types.md`: every SQL type with its names, limits, literals and form in Parquet files.
 
-use generated_docs::{check_page, code, table};
+use generated_docs::{check_page, inline_code, markdown_table};
 use parquet::schema::printer::print_schema;
 use types::SqlType;
 
@@ -116,7 +116,7 @@ fn parquet_form(sql_type: &SqlType) -> String {
     let printed = String::from_utf8(printed).expect("a schema prints as text");
     let form = printed.trim().trim_end_matches(';').replacen("OPTIONAL ", "", 1);
     let words: Vec<&str> = form.split_whitespace().filter(|word| *word != NAME).collect();
-    code(&words.join(" "))
+    inline_code(&words.join(" "))
 }
 
 /// Formats the Parquet types of `numeric`, which depend on the precision.
@@ -155,11 +155,11 @@ fn the_page_of_types_is_that_of_the_code() {
         let is_numeric = matches!(sql_type, SqlType::Numeric { .. });
         let parquet = if is_numeric { parquet_forms_of_numeric() } else { parquet_form(&sql_type) };
         vec![
-            code(&name),
-            aliases.map(|alias| code(&alias)).collect::<Vec<_>>().join(", "),
+            inline_code(&name),
+            aliases.map(|alias| inline_code(&alias)).collect::<Vec<_>>().join(", "),
             size(&sql_type),
             description.values,
-            code(description.literal),
+            inline_code(description.literal),
             parquet,
         ]
     });
@@ -168,12 +168,13 @@ fn the_page_of_types_is_that_of_the_code() {
         SqlType::scalars().filter(|sql_type| describe(sql_type).is_none() && *sql_type != SqlType::Unknown);
     let page = [
         format!("{INTRODUCTION}\n\n## Types of columns\n\n{PARQUET}\n"),
-        table(&header, rows),
+        markdown_table(&header, rows),
         format!("## Arrays\n\n{ARRAYS}\n"),
         format!("## Types of system views\n\n{SYSTEM}\n"),
-        table(
+        markdown_table(
             &["type", "OID", "size in PostgreSQL's formats"],
-            system_types.map(|sql_type| vec![code(&sql_type.to_string()), sql_type.oid().to_string(), size(&sql_type)]),
+            system_types
+                .map(|sql_type| vec![inline_code(&sql_type.to_string()), sql_type.oid().to_string(), size(&sql_type)]),
         ),
     ];
     check_page("reference/types.md", "Types", &page.join("\n"));
