@@ -59,14 +59,16 @@ pub(super) fn read(workspace: &Workspace) -> Result<BTreeMap<String, Declaration
         };
         let shown = workspace.display_path(path).to_string();
         let file = syn::parse_file(text).map_err(|error| format!("cannot parse {shown}: {error}"))?;
-        DeclarationReader { path: Path::new(&shown), declarations: all.entry(member.name.clone()).or_default() }
-            .visit_file(&file);
+        let declarations = all.entry(member.name.clone()).or_default();
+        DeclarationReader { path: Path::new(&shown), owner: None, declarations }.visit_file(&file);
     }
     Ok(all)
 }
 
 struct DeclarationReader<'a> {
     path: &'a Path,
+    /// Type around the names, with which a reader of the code sees them.
+    owner: Option<String>,
     declarations: &'a mut Declarations,
 }
 
@@ -76,8 +78,16 @@ impl DeclarationReader<'_> {
     }
 
     fn add_name(&mut self, kind: &str, name: &syn::Ident) {
-        let declared = self.at_line(format!("{kind} {name}"), name.span().start().line);
+        let owner = self.owner.as_ref().map(|owner| format!("{owner}::")).unwrap_or_default();
+        let declared = self.at_line(format!("{kind} {owner}{name}"), name.span().start().line);
         self.declarations.names.push(declared);
+    }
+
+    /// Visits what a type contains.
+    fn within(&mut self, owner: String, visit: impl FnOnce(&mut Self)) {
+        let around = self.owner.replace(owner);
+        visit(self);
+        self.owner = around;
     }
 
     fn add_log(&mut self, name: &syn::Ident, arguments: &TokenStream) {
@@ -128,17 +138,28 @@ impl<'ast> Visit<'ast> for DeclarationReader<'_> {
 
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
         self.add_type("struct", &item.ident, &item.vis);
-        visit::visit_item_struct(self, item);
+        self.within(item.ident.to_string(), |reader| visit::visit_item_struct(reader, item));
     }
 
     fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
         self.add_type("enum", &item.ident, &item.vis);
-        visit::visit_item_enum(self, item);
+        self.within(item.ident.to_string(), |reader| visit::visit_item_enum(reader, item));
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
         self.add_type("trait", &item.ident, &item.vis);
-        visit::visit_item_trait(self, item);
+        self.within(item.ident.to_string(), |reader| visit::visit_item_trait(reader, item));
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        let name = match &*item.self_ty {
+            syn::Type::Path(path) => path.path.segments.last(),
+            _ => None,
+        };
+        match name {
+            Some(name) => self.within(name.ident.to_string(), |reader| visit::visit_item_impl(reader, item)),
+            None => visit::visit_item_impl(self, item),
+        }
     }
 
     fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
@@ -158,7 +179,8 @@ impl<'ast> Visit<'ast> for DeclarationReader<'_> {
 
     fn visit_variant(&mut self, variant: &'ast syn::Variant) {
         self.add_name("variant", &variant.ident);
-        visit::visit_variant(self, variant);
+        let owner = self.owner.as_ref().map(|owner| format!("{owner}::")).unwrap_or_default();
+        self.within(format!("{owner}{}", variant.ident), |reader| visit::visit_variant(reader, variant));
     }
 
     fn visit_field(&mut self, field: &'ast syn::Field) {

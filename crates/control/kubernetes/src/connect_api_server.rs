@@ -8,9 +8,9 @@ use crate::resources::Instance;
 /// Failure to create a client of the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("could not find out where the API server of Kubernetes is")]
+    #[error("could not find out where the Kubernetes API server is")]
     Config(#[source] Box<kube::config::InferConfigError>),
-    #[error("could not create a client for the API server of Kubernetes")]
+    #[error("could not create a client for the Kubernetes API server")]
     Client(#[source] Box<kube::Error>),
 }
 

@@ -22,7 +22,7 @@ mod modify_tests;
 #[cfg(test)]
 mod planner_tests;
 #[cfg(test)]
-mod planning_growth;
+mod planning_growth_tests;
 #[cfg(test)]
 mod scan_tests;
 #[cfg(test)]

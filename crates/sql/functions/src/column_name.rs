@@ -13,7 +13,7 @@ use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr, ScalarUDF};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
-use super::lazy_condition::LazyFunction;
+use super::lazy_case::LazyFunction;
 use super::scalar_udf::{ResolvedFunction, UnresolvedFunction};
 
 /// Limit on the expression nodes of arguments that are written out; arguments with more are hashed.

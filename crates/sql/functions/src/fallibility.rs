@@ -21,7 +21,7 @@ use super::cast::CastFunction;
 use super::datafusion_function::DataFusionFunction;
 use super::hide_grouping_key::is_hiding_function;
 use super::key_set_membership::HasKey;
-use super::lazy_condition::LazyFunction;
+use super::lazy_case::LazyFunction;
 use super::scalar_udf::ResolvedFunction;
 
 #[cfg(test)]

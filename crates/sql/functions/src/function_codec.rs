@@ -19,7 +19,7 @@ use super::datafusion_function::DataFusionFunction;
 use super::definition::{Body, Definition};
 use super::hide_grouping_key::hiding_functions;
 use super::key_set_membership::HasKey;
-use super::lazy_condition::{LazyFunction, LazyRole};
+use super::lazy_case::{LazyFunction, LazyRole};
 use super::scalar_udf::ResolvedFunction;
 use super::semi_join_key_set::KeySet;
 use super::{

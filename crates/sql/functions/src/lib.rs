@@ -13,7 +13,7 @@
 //!   `json/`, `array.rs`, `comparison.rs`, `conditional.rs`,
 //! - `aggregate/`; window functions in `ranking_window.rs` and `lag_lead_nth_value.rs`; `datafusion_function.rs`
 //!   (DataFusion's functions under shorter column names),
-//! - internal functions: `lazy_condition.rs` (CASE of conditions), `hide_grouping_key.rs`,
+//! - internal functions: `lazy_case.rs` (CASE of conditions), `hide_grouping_key.rs`,
 //!   `key_set_membership.rs` with `semi_join_key_set.rs`, `row_constraints.rs` (NOT NULL and CHECK),
 //!   `series/` (lists of `generate_series`),
 //! - other forms of a call: `function_codec.rs` (serializable, for other processes), `single_value.rs` (single values, for
@@ -48,7 +48,7 @@ mod hide_grouping_key;
 mod json;
 mod key_set_membership;
 mod lag_lead_nth_value;
-mod lazy_condition;
+mod lazy_case;
 mod like;
 mod math;
 mod numeric_kernel;
@@ -97,7 +97,7 @@ pub use self::hide_grouping_key::{GROUPING_KEY, VOLATILE_NULL, hides_key};
 pub use self::key_set_membership::{HasKey, tested_keys};
 use self::lag_lead_nth_value::DirectionalFunction;
 pub use self::lag_lead_nth_value::is_reversed;
-pub use self::lazy_condition::{LazyPurpose, as_lazy_condition, branch_condition, lazy_condition, planned_lazy_case};
+pub use self::lazy_case::{LazyPurpose, as_lazy_condition, branch_condition, lazy_condition, planned_lazy_case};
 pub use self::like::like_operator;
 pub(crate) use self::like::lower_constant_like;
 pub use self::numeric_kernel::{

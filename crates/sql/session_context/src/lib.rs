@@ -7,13 +7,13 @@
 //! - `evaluation_context.rs`: [`EvaluationContext`], the part that functions and casts read, also in worker processes.
 //! - `planning_inputs.rs`: inputs to fetch before binding, and fetched ones: earlier catalog states (`time_travel.rs`),
 //!   files of external tables (`external_files.rs`).
-//! - `sequences.rs`: the interface to the numbers of sequences.
+//! - `sequence_numbers.rs`: the interface to the numbers of sequences.
 //! - `server_activity.rs`: rows of system tables about sessions, clusters and workers.
 
 mod evaluation_context;
 mod external_files;
 mod planning_inputs;
-mod sequences;
+mod sequence_numbers;
 mod server_activity;
 mod statement_context;
 mod time_travel;
@@ -24,7 +24,7 @@ pub use datafusion::scalar::ScalarValue;
 pub use evaluation_context::EvaluationContext;
 pub use external_files::{FileColumn, ListedFiles};
 pub use planning_inputs::{FetchedInputs, MissingInputs};
-pub use sequences::{NoSequenceNumbers, SequenceNumbers};
+pub use sequence_numbers::{NoSequenceNumbers, SequenceNumbers};
 pub use server_activity::{
     Activity, ClusterRow, CopyProgressRow, LogRow, NoActivity, STATEMENT_PHASES, ServiceRow, SessionRow, StatementRow,
     WorkerCacheStatistics, WorkerRow,

@@ -11,7 +11,7 @@ use settings::Settings;
 use types::{Clock, CommitTs, Condition, Oid, QueryId, Random, SqlError, SqlResult};
 
 use crate::planning_inputs::FetchedInputs;
-use crate::sequences::SequenceNumbers;
+use crate::sequence_numbers::SequenceNumbers;
 use crate::server_activity::Activity;
 use crate::time_travel::TimeTravel;
 

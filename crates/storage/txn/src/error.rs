@@ -60,7 +60,7 @@ pub enum Error {
     #[error("could not verify that this server still owns the storage")]
     ClaimNotVerified(#[source] objects::Error),
     /// A failure to copy the log to the storage; nothing is deleted before it succeeds.
-    #[error("could not copy the log to the storage")]
+    #[error("could not copy the log to the object storage before cleaning up")]
     ArchiveLog(#[source] Box<HistoryError>),
     /// A failed listing of the bucket.
     #[error("could not list the objects in the storage")]

@@ -44,7 +44,7 @@ pub fn compute_status(
             reason: "Applied",
             message: "all objects of the cluster match its spec".to_owned(),
         },
-        ReconcileOutcome::Failed(message) => {
+        ReconcileOutcome::NotApplied(message) => {
             ConditionState { is_true: false, reason: "Failed", message: message.clone() }
         }
     };

@@ -253,7 +253,7 @@ fn the_phase_follows_the_pods() {
     assert_eq!(phase(&asleep, Some(&set(2, 2))), ComputeClusterPhase::Suspending);
     assert_eq!(phase(&asleep, Some(&set(0, 0))), ComputeClusterPhase::Suspended);
 
-    let said = compute_status(&awake, Some(&set(3, 2)), &ReconcileOutcome::Failed("exceeded quota".to_owned()), at);
+    let said = compute_status(&awake, Some(&set(3, 2)), &ReconcileOutcome::NotApplied("exceeded quota".to_owned()), at);
     assert_eq!((said.nodes, said.ready_nodes, said.observed_generation), (3, 2, Some(3)));
     let condition = |kind: &str| said.conditions.iter().find(|one| one.type_ == kind).expect("it is there");
     assert_eq!(condition(READY).message, "2 of 3 workers are ready");

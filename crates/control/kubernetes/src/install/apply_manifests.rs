@@ -206,7 +206,7 @@ mod tests {
         };
         instance.status = looked(&instance, &ReconcileOutcome::Applied);
         assert_eq!(describe_status(&instance).as_deref(), Some("starting"));
-        instance.status = looked(&instance, &ReconcileOutcome::Failed("exceeded quota".to_owned()));
+        instance.status = looked(&instance, &ReconcileOutcome::NotApplied("exceeded quota".to_owned()));
         assert_eq!(describe_status(&instance).as_deref(), Some("starting, but exceeded quota"));
         instance.metadata.generation = Some(2);
         assert_eq!(describe_status(&instance), None, "it says so of what was before");

@@ -13,7 +13,7 @@ pub enum ReconcileOutcome {
     /// All its objects are applied.
     Applied,
     /// Some objects could not be applied, for this reason.
-    Failed(String),
+    NotApplied(String),
 }
 
 /// Computes the status of an instance from the observed StatefulSet of its pod.
@@ -53,7 +53,7 @@ pub fn compute_status(
             reason: "Applied",
             message: "all objects of the instance match its spec".to_owned(),
         },
-        ReconcileOutcome::Failed(message) => {
+        ReconcileOutcome::NotApplied(message) => {
             ConditionState { is_true: false, reason: "Failed", message: message.clone() }
         }
     };

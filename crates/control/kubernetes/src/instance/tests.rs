@@ -194,7 +194,8 @@ fn a_status_that_says_the_same_is_the_same() {
         first,
         "or it would be written for ever"
     );
-    let failed = compute_status(&instance, Some(&ready), &ReconcileOutcome::Failed("no right to".to_owned()), at(30));
+    let failed =
+        compute_status(&instance, Some(&ready), &ReconcileOutcome::NotApplied("no right to".to_owned()), at(30));
     let conditions =
         |kind: &str| failed.conditions.iter().find(|condition| condition.type_ == kind).expect("it is there");
     assert_eq!(conditions(READY).status, "True", "it serves all the same");

@@ -72,7 +72,7 @@ impl ClusterReconciler {
         };
         let outcome = match &made {
             Ok(()) => ReconcileOutcome::Applied,
-            Err(error) => ReconcileOutcome::Failed(error.to_string()),
+            Err(error) => ReconcileOutcome::NotApplied(error.to_string()),
         };
         let present = self.stateful_set(cluster);
         let status = compute_status(cluster, present.as_deref(), &outcome, timestamp(&*self.clock));

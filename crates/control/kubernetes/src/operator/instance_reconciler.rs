@@ -89,7 +89,7 @@ impl InstanceReconciler {
         let made = self.apply_objects(instance).await;
         let outcome = match &made {
             Ok(()) => ReconcileOutcome::Applied,
-            Err(error) => ReconcileOutcome::Failed(error.to_string()),
+            Err(error) => ReconcileOutcome::NotApplied(error.to_string()),
         };
         let pods =
             self.stateful_sets.find(|pods| pods.name_any() == instance.name_any() && is_owned_by(pods, instance));

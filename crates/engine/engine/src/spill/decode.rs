@@ -42,7 +42,7 @@ pub(super) fn read_column(reader: &mut Reader<'_>, rows: usize, depth: u32) -> R
                 if values.is_empty() { Bounds::from_value(0) } else { Bounds { min: min.into(), max: max.into() } };
             ColumnData::Ints { values: Arc::new(values), bounds }
         }
-        column_kind::WIDE => {
+        column_kind::WIDE_INTS => {
             ColumnData::WideInts(Arc::new(reader.read_items(rows)?.map(i128::from_le_bytes).collect()))
         }
         column_kind::FLOATS => ColumnData::Floats(Arc::new(reader.read_items(rows)?.map(f64::from_le_bytes).collect())),

@@ -56,7 +56,7 @@ pub(super) fn put_column(bytes: &mut Vec<u8>, column: &Column) -> Result<()> {
         }
         ColumnData::WideInts(values) => {
             values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-            column_kind::WIDE
+            column_kind::WIDE_INTS
         }
         ColumnData::Floats(values) => {
             values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));

@@ -27,7 +27,7 @@ pub use hash_partitioning::{HashPartitioning, PARTITION_LEVELS, PARTITIONS};
 mod column_kind {
     pub(super) const BOOLS: u8 = 0;
     pub(super) const INTS: u8 = 1;
-    pub(super) const WIDE: u8 = 2;
+    pub(super) const WIDE_INTS: u8 = 2;
     pub(super) const FLOATS: u8 = 3;
     pub(super) const TEXTS: u8 = 4;
     pub(super) const CODES: u8 = 5;

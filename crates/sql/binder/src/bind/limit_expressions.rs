@@ -69,7 +69,7 @@ fn evaluate_count(
     let input = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: empty });
     let plan = Projection::try_new(vec![expr.alias("count")], Arc::new(input)).map_err(from_datafusion)?;
     let LogicalPlan::Projection(plan) = query::analyze(binder, LogicalPlan::Projection(plan))? else {
-        return Err(SqlError::internal("analyzed plan of a count is not a projection"));
+        return Err(SqlError::internal("the analyzed LIMIT or OFFSET expression is not a projection"));
     };
     let expr = plan.expr.into_iter().next().map(Expr::unalias);
     let expr = expr.ok_or_else(|| SqlError::internal("the analyzed LIMIT or OFFSET expression is missing"))?;

@@ -69,8 +69,9 @@ fn plan_resolved(
         // Without parameters it is planned only once, so a long query need not be copied.
         let mut query = Some(query);
         parameter_types::infer_types(binder, declared, |types| {
-            let query =
-                query.take().ok_or_else(|| SqlError::internal("a query without parameters was planned twice"))?;
+            let query = query
+                .take()
+                .ok_or_else(|| SqlError::internal("type inference planned a query without parameters a second time"))?;
             analyze(binder, build_logical_plan(binder, query, types)?)
         })
     };

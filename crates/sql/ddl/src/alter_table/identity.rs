@@ -48,8 +48,14 @@ impl Alteration<'_> {
         let context = self.context();
         let sequence = context.snapshot.sequence(identity.sequence);
         let sequence = sequence.ok_or_else(|| SqlError::internal("an identity column's sequence is missing"))?;
-        if options.iter().any(|option| matches!(option, SequenceOption::As(_) | SequenceOption::OwnedBy(_))) {
-            return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
+        let refused = options.iter().find_map(|option| match option {
+            SequenceOption::As(_) => Some("as"),
+            SequenceOption::OwnedBy(_) => Some("owned_by"),
+            _ => None,
+        });
+        if let Some(name) = refused {
+            let message = format!("sequence option \"{name}\" not supported here");
+            return Err(SqlError::new(Condition::SyntaxError, message));
         }
         let changed = sequence_options::apply_options(context, sequence, options, SequenceUse::Identity)?;
         self.changes_after.push(Change::PutSequence(Arc::new(changed)));

@@ -9,7 +9,7 @@ use super::INTERNAL_DEFINITIONS;
 use super::{SerializedAggregate, SerializedDefinition, SerializedScalar, SerializedWindow, SessionFacts};
 use crate::cast::{CastFunction, CastKind};
 use crate::definition::Body;
-use crate::lazy_condition::{LazyFunction, LazyPurpose, LazyRole};
+use crate::lazy_case::{LazyFunction, LazyPurpose, LazyRole};
 use crate::scalar_udf::ResolvedFunction;
 use crate::{SCALAR_DEFINITIONS, aggregate, lag_lead_nth_value, window};
 

@@ -103,7 +103,7 @@ impl Cursor<'_> {
                 Infix::And => self.and_or_chain(left, "and", Precedence::And, BinaryOperator::And)?,
                 Infix::Is => self.parse_is_test(left)?,
                 Infix::Match => self.parse_match_test(left)?,
-                Infix::Operator => self.binary(left, level, grammar)?,
+                Infix::Operator => self.parse_binary_operator(left, level, grammar)?,
                 Infix::AtTimeZone => {
                     self.expect("at time zone")?;
                     let time_zone = Box::new(self.operand(Precedence::At, grammar)?);
@@ -228,7 +228,7 @@ impl Cursor<'_> {
                         (_, false) => "~~*",
                         (_, true) => "!~~*",
                     };
-                    return self.quantified(*expr, operator);
+                    return self.parse_quantified(*expr, operator);
                 }
                 let pattern = Box::new(self.operand(Precedence::Match, ExprGrammar::Any)?);
                 let escape_char = self.escape()?;
@@ -285,7 +285,7 @@ impl Cursor<'_> {
     }
 
     /// Parses `operator right` or `operator ANY (…)`, after `left`.
-    fn binary(&mut self, left: Expr, level: Precedence, grammar: ExprGrammar) -> SqlResult<Expr> {
+    fn parse_binary_operator(&mut self, left: Expr, level: Precedence, grammar: ExprGrammar) -> SqlResult<Expr> {
         let name = match self.named_operator()? {
             Some(name) => name,
             None => match &self.advance().token {
@@ -296,7 +296,7 @@ impl Cursor<'_> {
         let quantified =
             matches!(self.next_word(), Some("any" | "some" | "all")) && *self.peek_at(1) == Token::Symbol('(');
         if quantified {
-            return self.quantified(left, &name);
+            return self.parse_quantified(left, &name);
         }
         let right = self.operand(level, grammar)?;
         if level == Precedence::Comparison {
@@ -305,7 +305,7 @@ impl Cursor<'_> {
         Ok(binary_op(left, binary_operator(&name), right))
     }
 
-    fn quantified(&mut self, left: Expr, name: &str) -> SqlResult<Expr> {
+    fn parse_quantified(&mut self, left: Expr, name: &str) -> SqlResult<Expr> {
         let word = self.eat_one_of(&["any", "some", "all"]);
         self.expect_symbol('(')?;
         let right = Box::new(match self.parentheses_content()? {

@@ -305,8 +305,10 @@ pub(super) fn compact_strings(texts: StringViewArray) -> StringViewArray {
 fn to_binary_array(values: TextValues) -> Result<BinaryArray> {
     let TextValues { offsets, bytes, validity } = values;
     let nulls = null_buffer(validity, offsets.len() - 1);
-    let offset =
-        |offset: usize| i32::try_from(offset).map_err(|_| blocks::Error::TooLarge("byte strings of a column page"));
+    let offset = |offset: usize| {
+        i32::try_from(offset)
+            .map_err(|_| blocks::Error::TooLarge("the byte strings of a column page exceed the largest Arrow array"))
+    };
     let offsets = offsets.into_iter().map(offset).collect::<blocks::Result<Vec<i32>>>()?;
     Ok(BinaryArray::try_new(OffsetBuffer::new(offsets.into()), Buffer::from_vec(bytes), nulls)?)
 }
