@@ -75,14 +75,16 @@ pub(super) fn timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 pub(super) fn timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let names = (call.argument_count() == 7).then(|| call.text(6));
     call.build_primitive::<TimestampMicrosecondType>(|row| {
+        let name = names.as_ref().map(|names| names.get(row));
+        if name == Some(None) {
+            return Ok(None);
+        }
         let Some(us) = local_timestamp(call, row)? else { return Ok(None) };
-        let zone = match call.argument_count() {
-            7 => match call.text(6).get(row) {
-                Some(name) => SessionZone::parse_in_value(name)?,
-                None => return Ok(None),
-            },
-            _ => call.session.zone,
+        let zone = match name.flatten() {
+            Some(name) => SessionZone::parse_in_value(name)?,
+            None => call.session.zone,
         };
         Ok(Some(zone.to_universal(us)))
     })
