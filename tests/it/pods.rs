@@ -179,5 +179,5 @@ fn an_operator_without_a_cluster_says_so() {
         .expect("it runs");
     assert!(!ended.status.success());
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("could not find out where the API server of Kubernetes is"), "{said}");
+    assert!(said.contains("could not find out where the Kubernetes API server is"), "{said}");
 }

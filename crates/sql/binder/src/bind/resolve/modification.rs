@@ -269,7 +269,7 @@ impl Resolver<'_> {
         select: &mut Select,
     ) -> SqlResult<(String, Scope)> {
         let internal = self.unique_relation(changed.name());
-        select.from = vec![self.from_statement_rows(RelationSource::ConflictingRows, &internal)];
+        select.from = vec![self.statement_rows_relation(RelationSource::ConflictingRows, &internal)];
         let names = changed.added_columns();
         let mut scope = Scope::from_relation(changed.relation(|_, name| column_expr(&internal, name)));
         let excluded = changed.relation(|at, _| column_expr(&internal, &names.other(at)));
@@ -278,7 +278,7 @@ impl Resolver<'_> {
     }
 
     /// Builds FROM of a query over rows of the statement, under the alias `alias`.
-    fn from_statement_rows(&self, source: RelationSource, alias: &str) -> TableWithJoins {
+    fn statement_rows_relation(&self, source: RelationSource, alias: &str) -> TableWithJoins {
         let mut table = table_factor(ObjectName::from(vec![quoted("statement"), quoted(alias)]));
         if let TableFactor::Table { alias: place, version, .. } = &mut table {
             *place = Some(TableAlias { explicit: true, name: quoted(alias), columns: Vec::new(), at: None });
@@ -388,7 +388,7 @@ impl Resolver<'_> {
             projection.push(SelectItem::ExprWithAlias { expr: item.expr, alias: quoted(&names.returning(at)) });
             columns.push(ResolvedColumn { name: item.output.name, origin: item.output.origin });
         }
-        select.from = vec![self.from_statement_rows(RelationSource::NewRows, &relation)];
+        select.from = vec![self.statement_rows_relation(RelationSource::NewRows, &relation)];
         select.projection = projection;
         query.with = with.filter(|_| has_subquery(select)).cloned();
         Ok(ResolvedReturning { query, relation, columns })
