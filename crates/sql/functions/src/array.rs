@@ -49,12 +49,14 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "array_upper",
         "upper bound of an array dimension",
         &[Overload::rows(&[T::AnyArray, T::Int4], INT4, F::Nothing, length)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2092, "anyarray,int4", "int4")]),
     Definition::new(
         "array_lower",
         "lower bound of an array dimension",
         &[Overload::rows(&[T::AnyArray, T::Int4], INT4, F::Nothing, lower)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(2091, "anyarray,int4", "int4")]),
     Definition::new(
         "array_ndims",
         "number of array dimensions",
@@ -71,32 +73,40 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "array_append",
         "append an element to the end of an array",
         &[Overload::builtin(&[T::AnyArray, T::Any], ResultType::SameAs(0), F::Nothing, append)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(378, "anycompatiblearray,anycompatible", "anycompatiblearray").called_on_null()]),
     Definition::new(
         "array_prepend",
         "prepend an element to the beginning of an array",
         &[Overload::builtin(&[T::Any, T::AnyArray], ResultType::SameAs(1), F::Nothing, prepend)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(379, "anycompatible,anycompatiblearray", "anycompatiblearray").called_on_null()]),
     Definition::new(
         "array_cat",
         "concatenate two arrays",
         &[Overload::builtin(&[T::AnyArray, T::AnyArray], ResultType::SameAs(0), F::Nothing, concat)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(383, "anycompatiblearray,anycompatiblearray", "anycompatiblearray").called_on_null()]),
     Definition::new(
         "array_position",
         "position of a value in an array",
         &[Overload::builtin(&[T::AnyArray, T::Any], INT4, F::Nothing, position)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3277, "anycompatiblearray,anycompatible", "int4").called_on_null()]),
     Definition::new(
         "array_remove",
         "remove all occurrences of a value from an array",
         &[Overload::rows(&[T::AnyArray, T::Any], ResultType::SameAs(0), F::Nothing, remove)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3167, "anycompatiblearray,anycompatible", "anycompatiblearray").called_on_null()]),
     Definition::new(
         "array_replace",
         "replace all occurrences of a value in an array",
         &[Overload::builtin(&[T::AnyArray, T::Any, T::Any], ResultType::SameAs(0), F::Nothing, replace_all)],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(3168, "anycompatiblearray,anycompatible,anycompatible", "anycompatiblearray").called_on_null()
+    ]),
     Definition::new("&&", "overlaps", &[Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, F::Nothing, has_any)]),
     Definition::new("any_equal", "equals an element of an array; written x = ANY (a)", ANY_EQUAL_OVERLOADS),
     Definition::new(

@@ -31,7 +31,7 @@ pub struct Definition {
 /// Signature of a function with its body.
 pub struct Overload {
     pub(crate) parameters: &'static [ParameterType],
-    /// True if the last of `takes` may repeat or be absent.
+    /// True if the last parameter may repeat or be absent.
     pub(crate) is_variadic: bool,
     pub(crate) result_type: ResultType,
     pub(crate) fails_for: FailsFor,
@@ -41,6 +41,7 @@ pub struct Overload {
 /// Type of a parameter. Arguments reach a concrete type by implicit casts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParameterType {
+    Bool,
     Int2,
     Int4,
     Int8,
@@ -98,7 +99,7 @@ impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Body::Rows(_) => "Rows",
-            Body::Rewrite(_) => "Native",
+            Body::Rewrite(_) => "Rewrite",
             Body::Builtin(_) => "Builtin",
         })
     }
@@ -454,6 +455,7 @@ impl ParameterType {
                     other => NumericPrecision::from_sql_type(other).map(NumericPrecision::sql_type),
                 };
             }
+            ParameterType::Bool => SqlType::Bool,
             ParameterType::Int2 => SqlType::Int2,
             ParameterType::Int4 => SqlType::Int4,
             ParameterType::Int8 => SqlType::Int8,

@@ -46,7 +46,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     ]),
     Definition::new("ceil", "nearest integer >= value", CEIL)
         .in_catalog(&[catalog_entry(1711, "numeric", "numeric"), catalog_entry(2308, "float8", "float8")]),
-    Definition::new("ceiling", "nearest integer >= value", CEIL),
+    Definition::new("ceiling", "nearest integer >= value", CEIL)
+        .in_catalog(&[catalog_entry(2320, "float8", "float8"), catalog_entry(2167, "numeric", "numeric")]),
     Definition::new(
         "floor",
         "nearest integer <= value",
@@ -112,12 +113,14 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| float(call, sqrt)),
             Overload::rows(&[T::Numeric], NUMERIC16, F::SomeValues, |call| through_float(call, sqrt)),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1344, "float8", "float8"), catalog_entry(1730, "numeric", "numeric")]),
     Definition::new(
         "cbrt",
         "cube root",
         &[Overload::rows(&[T::Float8], FLOAT8, F::Nothing, |call| float(call, |value| Ok(value.cbrt())))],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1345, "float8", "float8")]),
     Definition::new(
         "exp",
         "natural exponential",
@@ -125,7 +128,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Float8], FLOAT8, F::Overflow, |call| float(call, exp)),
             Overload::rows(&[T::Numeric], NUMERIC16, F::SomeValues, |call| through_float(call, exp)),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1347, "float8", "float8"), catalog_entry(1732, "numeric", "numeric")]),
     Definition::new(
         "ln",
         "natural logarithm",
@@ -135,7 +139,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 through_float(call, |value| logarithm(value, f64::ln))
             }),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1341, "float8", "float8"), catalog_entry(1734, "numeric", "numeric")]),
     Definition::new(
         "log",
         "logarithm, base 10 or the first argument",
@@ -148,7 +153,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             }),
             Overload::rows(&[T::Numeric, T::Numeric], NUMERIC16, F::SomeValues, log_base),
         ],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(1340, "float8", "float8"),
+        catalog_entry(1736, "numeric,numeric", "numeric"),
+        catalog_entry(1741, "numeric", "numeric"),
+    ]),
     Definition::new(
         "log10",
         "base 10 logarithm",
@@ -160,7 +170,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
                 through_float(call, |value| logarithm(value, f64::log10))
             }),
         ],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1194, "float8", "float8"), catalog_entry(1481, "numeric", "numeric")]),
     Definition::new(
         "div",
         "integer quotient truncated toward zero",
@@ -205,51 +216,66 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "width_bucket",
         "bucket number of operand in equal-width histogram",
         &[Overload::rows(&[T::Float8, T::Float8, T::Float8, T::Int4], INT4, F::SomeValues, width_bucket)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(320, "float8,float8,float8,int4", "int4")]),
     Definition::new(
         "scale",
         "number of decimal digits in the fractional part",
         &[Overload::rows(&[T::Numeric], INT4, F::Nothing, scale)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3281, "numeric", "int4")]),
     Definition::new("pi", "PI", &[Overload::builtin(&[], FLOAT8, F::Nothing, m::pi)])
         .in_catalog(&[catalog_entry(1610, "", "float8")]),
     Definition::new(
         "radians",
         "degrees to radians",
         &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::radians)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1609, "float8", "float8")]),
     Definition::new(
         "degrees",
         "radians to degrees",
         &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::degrees)],
-    ),
-    Definition::new("sin", "sine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::sin)]),
-    Definition::new("cos", "cosine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cos)]),
-    Definition::new("tan", "tangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::tan)]),
-    Definition::new("cot", "cotangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cot)]),
+    )
+    .in_catalog(&[catalog_entry(1608, "float8", "float8")]),
+    Definition::new("sin", "sine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::sin)])
+        .in_catalog(&[catalog_entry(1604, "float8", "float8")]),
+    Definition::new("cos", "cosine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cos)])
+        .in_catalog(&[catalog_entry(1605, "float8", "float8")]),
+    Definition::new("tan", "tangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::tan)])
+        .in_catalog(&[catalog_entry(1606, "float8", "float8")]),
+    Definition::new("cot", "cotangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cot)])
+        .in_catalog(&[catalog_entry(1607, "float8", "float8")]),
     Definition::new(
         "asin",
         "arcsine",
         &[Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| {
             float(call, |value| inverse_trigonometric(value, f64::asin))
         })],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1600, "float8", "float8")]),
     Definition::new(
         "acos",
         "arccosine",
         &[Overload::rows(&[T::Float8], FLOAT8, F::SomeValues, |call| {
             float(call, |value| inverse_trigonometric(value, f64::acos))
         })],
-    ),
-    Definition::new("atan", "arctangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::atan)]),
+    )
+    .in_catalog(&[catalog_entry(1601, "float8", "float8")]),
+    Definition::new("atan", "arctangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::atan)])
+        .in_catalog(&[catalog_entry(1602, "float8", "float8")]),
     Definition::new(
         "atan2",
         "arctangent, two arguments",
         &[Overload::builtin(&[T::Float8, T::Float8], FLOAT8, F::Nothing, m::atan2)],
-    ),
-    Definition::new("sinh", "hyperbolic sine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::sinh)]),
-    Definition::new("cosh", "hyperbolic cosine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cosh)]),
-    Definition::new("tanh", "hyperbolic tangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::tanh)]),
+    )
+    .in_catalog(&[catalog_entry(1603, "float8,float8", "float8")]),
+    Definition::new("sinh", "hyperbolic sine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::sinh)])
+        .in_catalog(&[catalog_entry(2462, "float8", "float8")]),
+    Definition::new("cosh", "hyperbolic cosine", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::cosh)])
+        .in_catalog(&[catalog_entry(2463, "float8", "float8")]),
+    Definition::new("tanh", "hyperbolic tangent", &[Overload::builtin(&[T::Float8], FLOAT8, F::Nothing, m::tanh)])
+        .in_catalog(&[catalog_entry(2464, "float8", "float8")]),
     Definition::volatile("random", "random value", &[Overload::rows(&[], FLOAT8, F::Nothing, random)])
         .in_catalog(&[catalog_entry(1598, "", "float8").volatile()]),
 ];

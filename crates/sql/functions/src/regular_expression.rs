@@ -44,7 +44,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "like_escape",
         "convert a LIKE pattern to use backslash escapes; written LIKE y ESCAPE z",
         &[Overload::rows(&[T::Text, T::Text], TEXT, F::SomeValues, like_escape)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(1637, "text,text", "text")]),
     Definition::new(
         "similar_to",
         "matches SQL regular expression; written x SIMILAR TO y",

@@ -31,7 +31,7 @@ impl ArgumentType {
     fn from_name(name: &str) -> Self {
         let scalar = |name: &str| SqlType::scalars().find(|sql_type| sql_type.typname() == name);
         match name {
-            "anyarray" => ArgumentType::AnyArray,
+            "anyarray" | "anycompatiblearray" => ArgumentType::AnyArray,
             "any" | "anyelement" | "anynonarray" | "anycompatible" => ArgumentType::Any,
             _ => {
                 let element = name.strip_prefix('_').and_then(scalar).map(|element| SqlType::Array(Box::new(element)));

@@ -145,7 +145,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "jsonb_build_object",
         "build a JSON object from keys and values",
         &[Overload::rows(&[T::Any], JSONB, F::SomeValues, construct::object).variadic()],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(3273, "any", "jsonb").stable().called_on_null(),
+        catalog_entry(3274, "", "jsonb").stable().called_on_null(),
+    ]),
     Definition::new(
         "json_build_array",
         "build a JSON array from any inputs",
@@ -159,7 +163,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "jsonb_build_array",
         "build a JSON array from any inputs",
         &[Overload::rows(&[T::Any], JSONB, F::SomeValues, construct::array).variadic()],
-    ),
+    )
+    .in_catalog(&[
+        catalog_entry(3271, "any", "jsonb").stable().called_on_null(),
+        catalog_entry(3272, "", "jsonb").stable().called_on_null(),
+    ]),
     Definition::new(
         "to_json",
         "map a value to JSON",
@@ -176,20 +184,24 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "array_to_json",
         "map an array to a JSON array",
         &[Overload::rows(&[T::AnyArray], JSON, F::SomeValues, construct::to_json)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3153, "anyarray", "json").stable()]),
     Definition::new(
         "jsonb_strip_nulls",
         "remove object fields with null values",
         &[Overload::rows(&[T::Jsonb], JSONB, F::Nothing, construct::strip_nulls)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3262, "jsonb", "jsonb")]),
     Definition::new(
         "json_strip_nulls",
         "remove object fields with null values",
         &[Overload::rows(&[T::Json], JSON, F::SomeValues, construct::strip_nulls)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3261, "json", "json")]),
     Definition::new(
         "jsonb_pretty",
         "indented text of a JSON value",
         &[Overload::rows(&[T::Jsonb], TEXT, F::Nothing, construct::pretty)],
-    ),
+    )
+    .in_catalog(&[catalog_entry(3306, "jsonb", "text")]),
 ];

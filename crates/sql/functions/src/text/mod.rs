@@ -306,8 +306,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(
         "parse_ident",
         "parse a qualified identifier to an array",
-        &[Overload::rows(&[T::Text], TEXTS, F::SomeValues, quote::parse_identifier)],
-    ),
+        &[
+            Overload::rows(&[T::Text], TEXTS, F::SomeValues, quote::parse_identifier),
+            Overload::rows(&[T::Text, T::Bool], TEXTS, F::SomeValues, quote::parse_identifier),
+        ],
+    )
+    .in_catalog(&[catalog_entry(1268, "text,bool", "_text")]),
 ];
 
 /// Appends an argument's row in its type's text format; returns `None` for NULL.

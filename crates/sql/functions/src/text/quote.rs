@@ -204,52 +204,73 @@ pub(super) fn nullable(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Splits a dotted name into its parts; unquoted ones are folded to lower case.
-fn split_name(name: &str) -> Option<Vec<String>> {
-    let mut parts = Vec::new();
-    let mut rest = name.trim();
+/// Splits a dotted name into its identifiers; unquoted ones are folded to lower case. What follows them is an error if
+/// `is_strict`, and ignored otherwise. An error is the detail of PostgreSQL's message, which may be empty.
+fn split_identifiers(name: &str, is_strict: bool) -> Result<Vec<String>, &'static str> {
+    let mut identifiers = Vec::new();
+    let mut rest = name.trim_start();
     loop {
-        let part = if let Some(quoted) = rest.strip_prefix('"') {
-            let mut part = String::new();
-            let mut characters = quoted.char_indices().peekable();
-            let end = loop {
-                let (index, character) = characters.next()?;
-                if character != '"' {
-                    part.push(character);
-                } else if characters.next_if(|(_, next)| *next == '"').is_some() {
-                    part.push('"');
-                } else {
-                    break index + 1;
-                }
-            };
-            rest = &quoted[end..];
-            part
-        } else {
-            let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
-            let (part, after) = rest.split_at(end);
+        let identifier = if let Some(quoted) = rest.strip_prefix('"') {
+            let (identifier, after) = read_quoted(quoted).ok_or("String has unclosed double quotes.")?;
             rest = after;
-            part.to_lowercase()
+            if identifier.is_empty() {
+                return Err("Quoted identifier must not be empty.");
+            }
+            identifier
+        } else if rest.starts_with(|first: char| first.is_alphabetic() || first == '_' || !first.is_ascii()) {
+            let ends = |c: char| c.is_ascii() && !(c.is_ascii_alphanumeric() || c == '_' || c == '$');
+            let (identifier, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+            rest = after;
+            identifier.to_lowercase()
+        } else if rest.starts_with('.') {
+            return Err("No valid identifier before \".\".");
+        } else if identifiers.is_empty() {
+            return Err("");
+        } else {
+            return Err("No valid identifier after \".\".");
         };
-        if part.is_empty() {
-            return None;
-        }
-        parts.push(part);
+        identifiers.push(identifier);
         rest = rest.trim_start();
         match rest.strip_prefix('.') {
             Some(after) => rest = after.trim_start(),
-            None => return rest.is_empty().then_some(parts),
+            None if rest.is_empty() || !is_strict => return Ok(identifiers),
+            None => return Err(""),
         }
     }
 }
 
+/// Reads a quoted identifier, whose first quote has been read, and returns it with what follows; `None` if the quote is
+/// never closed.
+fn read_quoted(text: &str) -> Option<(String, &str)> {
+    let mut identifier = String::new();
+    let mut characters = text.char_indices().peekable();
+    loop {
+        let (at, character) = characters.next()?;
+        if character != '"' {
+            identifier.push(character);
+        } else if characters.next_if(|(_, next)| *next == '"').is_some() {
+            identifier.push('"');
+        } else {
+            return Some((identifier, &text[at + 1..]));
+        }
+    }
+}
+
+/// Evaluates `parse_ident(name, is_strict)`.
 pub(super) fn parse_identifier(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let name = call.text(0);
+    let has_strictness = call.arguments.len() > 1;
     build_text_arrays(call, |row, parts| {
-        let Some(name) = name.get(row) else { return Ok(false) };
-        let split = split_name(name).ok_or_else(|| {
-            SqlError::new(Condition::InvalidParameterValue, format!("string is not a valid identifier: \"{name}\""))
+        let is_strict = if has_strictness { call.boolean(1, row) } else { Some(true) };
+        let (Some(name), Some(is_strict)) = (name.get(row), is_strict) else { return Ok(false) };
+        let identifiers = split_identifiers(name, is_strict).map_err(|detail| {
+            let error = SqlError::new(
+                Condition::InvalidParameterValue,
+                format!("string is not a valid identifier: \"{name}\""),
+            );
+            if detail.is_empty() { error } else { error.with_detail(detail) }
         })?;
-        split.iter().try_for_each(|part| parts.push(Some(part)))?;
+        identifiers.iter().try_for_each(|part| parts.push(Some(part)))?;
         Ok(true)
     })
 }

@@ -64,6 +64,7 @@ pub(crate) const PSEUDO_TYPES: &[(u32, &str)] = &[
     (2283, "anyelement"),
     (2776, "anynonarray"),
     (5077, "anycompatible"),
+    (5078, "anycompatiblearray"),
 ];
 
 fn types(source: &RowSource<'_>, rows: &mut RowBuilder) {

@@ -1,39 +1,22 @@
-//! The page `docs/reference/functions.md` is written from the definitions of the functions.
-//!
-//! `KILN_UPDATE_DOCS=1 cargo test -p system_catalog function_reference` writes it anew.
+//! The page `docs/reference/functions.md` is generated from the definitions of the functions.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use datafusion::logical_expr::Volatility;
 
 use crate::system_functions;
 
-const HEAD: &str = "\
-# Functions and operators
-
+const INTRODUCTION: &str = "\
 Every function, operator, aggregate and window function, by topic. In psql, `\\df+ name` shows the same descriptions. Functions follow PostgreSQL 15
 unless [postgresql-differences.md](postgresql-differences.md) says otherwise.
 
 An immutable function always returns the same value for the same arguments. A stable one does so within a statement. A volatile one is called for
 each row, and never runs on workers.
-
-This page is written by a test from the definitions of the functions. To write it anew, run
-`KILN_UPDATE_DOCS=1 cargo test -p system_catalog function_reference`.
 ";
 
 #[test]
-fn the_page_says_what_the_definitions_say() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/functions.md");
-    let page = page();
-    if std::env::var_os("KILN_UPDATE_DOCS").is_some() {
-        std::fs::write(&path, &page).expect("the page can be written");
-    }
-    let written = std::fs::read_to_string(&path).expect("the page exists");
-    assert!(
-        written == page,
-        "docs/reference/functions.md is not what the definitions say; write it anew with KILN_UPDATE_DOCS=1"
-    );
+fn the_page_of_functions_is_that_of_the_code() {
+    generated_docs::check_page("reference/functions.md", "Functions and operators", &page());
 }
 
 #[test]
@@ -47,7 +30,7 @@ fn every_function_has_one_line_of_documentation() {
 }
 
 fn page() -> String {
-    let mut page = HEAD.to_owned();
+    let mut page = INTRODUCTION.to_owned();
     let mut topic = "";
     for function in functions::documentation() {
         if function.topic != topic {
