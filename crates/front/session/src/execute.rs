@@ -20,6 +20,7 @@ use txn::Isolation;
 use types::{SqlError, SqlResult};
 
 use crate::executable_statement::Executable;
+use crate::flush_backpressure::insert_target;
 use crate::message_severity::Severity;
 use crate::metrics::StatementKind;
 use crate::result_rows::{QueryGuard, Rows};
@@ -29,7 +30,6 @@ use crate::running_statement::Statement;
 use crate::session::{Session, StatementPosition};
 use crate::started_statement::{StartedStatement, command_tag};
 use crate::temporary_objects;
-use crate::write_backpressure::insert_target;
 
 impl Session {
     /// Runs a statement until its rows are open or it is complete, retrying as often as needed.

@@ -14,7 +14,7 @@
 //! - Its steps: `executable_statement.rs`, `execute.rs`, `retry_reason.rs`, `fetch_planning_inputs.rs`,
 //!   `plan_statement.rs`, `planning_work.rs`, `cached_plan_validity.rs`, `statement_context.rs`, `commit_history.rs`,
 //!   `admit_statement.rs`, `cluster_slot.rs`, `idempotency_token.rs`, `idempotency_token_request.rs`,
-//!   `write_backpressure.rs`, `run_context.rs`, `started_statement.rs`.
+//!   `flush_backpressure.rs`, `run_context.rs`, `started_statement.rs`.
 //! - Parse, Bind and Execute: `extended_query_requests.rs`, `prepared_statement.rs`, `bound_statement.rs`, `portal.rs`,
 //!   `extended_query.rs`.
 //! - The primary-key fast path: `cached_key_lookups.rs`, `run_key_lookup.rs`, and `fast_path.rs` for lookups that need
@@ -45,6 +45,7 @@ mod extended_query;
 pub mod extended_query_requests;
 mod fast_path;
 mod fetch_planning_inputs;
+mod flush_backpressure;
 mod idempotency_token;
 mod idempotency_token_request;
 pub mod instance;
@@ -77,6 +78,5 @@ mod temporary_objects;
 pub mod thread_watchdog;
 mod transaction_block;
 pub mod transaction_block_status;
-mod write_backpressure;
 
 pub use session::{Session, StatementPosition};

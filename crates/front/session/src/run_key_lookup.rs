@@ -11,6 +11,7 @@ use types::{Condition, SqlResult, SqlType};
 
 use crate::bound_statement::{BoundPlan, BoundStatement};
 use crate::cached_key_lookups::{CachedKeyLookup, CachedKeyLookups};
+use crate::flush_backpressure::insert_target;
 use crate::metrics::StatementKind;
 use crate::prepared_statement::PreparedStatement;
 use crate::result_rows::{Columns, Rows};
@@ -20,7 +21,6 @@ use crate::session::Session;
 use crate::started_statement::StartedStatement;
 use crate::statement_timer::StatementState;
 use crate::temporary_objects::affects_only_temporary;
-use crate::write_backpressure::insert_target;
 
 impl Session {
     /// Returns the compiled key lookup of a statement that has one for each precision and scale of its numeric

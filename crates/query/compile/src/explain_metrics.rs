@@ -19,7 +19,7 @@ use crate::pipeline_workers::PipelineWorker;
 use crate::plan::{Input, OperatorId};
 use crate::run_pipelines::FragmentRun;
 use crate::shared_source::SharedSource;
-use crate::spill::{SortedRun, SpillPartitions};
+use crate::spill_execution::{SortedRun, SpillPartitions};
 
 /// Metrics of the operators that a fragment was compiled from.
 #[derive(Debug, Default)]

@@ -23,7 +23,7 @@
 //! - `merge_sinks.rs` merges the workers' hash tables and groups, `parallel_sort.rs` their sorted rows. `top_k.rs`
 //!   pushes the bound of a top-k sort into scans.
 //! - `fragment_cache/` is the cache of partial aggregates per shard.
-//! - `spill/` writes rows without room in memory to files. A pipeline with a spilled build side is cut into stages
+//! - `spill_execution/` writes rows without room in memory to files. A pipeline with a spilled build side is cut into stages
 //!   (`pipeline_stage.rs`).
 //! - `memory_accounting.rs` accounts memory per operator, and `explain_metrics.rs` collects the other metrics of
 //!   EXPLAIN ANALYZE.
@@ -52,7 +52,7 @@ mod run_fragment;
 mod run_pipelines;
 mod scan_reader;
 mod shared_source;
-mod spill;
+mod spill_execution;
 mod top_k;
 
 pub use compile_memo::PartitionOperators;

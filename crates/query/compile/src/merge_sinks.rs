@@ -18,7 +18,7 @@ use crate::pipeline_workers::{self, PipelineWorker};
 use crate::plan::Input;
 use crate::run_error::RunError;
 use crate::run_pipelines::{FragmentRun, PipelineResult};
-use crate::spill::SpillPartitions;
+use crate::spill_execution::SpillPartitions;
 
 /// Fraction of all memory that the key filter of a scan may take, as a divisor.
 const KEY_FILTER_MEMORY_SHARE: usize = 64;

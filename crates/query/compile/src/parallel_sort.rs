@@ -10,7 +10,7 @@ use crate::memory_accounting;
 use crate::pipeline_workers::{self, PipelineWorker};
 use crate::run_error::RunError;
 use crate::run_pipelines::{FragmentRun, PipelineResult};
-use crate::spill::{SortedRuns, SpilledRunMerger};
+use crate::spill_execution::{SortedRuns, SpilledRunMerger};
 
 impl FragmentRun {
     /// Sorts the rows of all workers.

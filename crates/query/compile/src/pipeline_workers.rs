@@ -16,7 +16,7 @@ use scheduler::{in_same_query, yield_if_due};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::run_error::RunError;
-use crate::spill::{RunWriter, SortedRun, SpillPartitions, Spiller};
+use crate::spill_execution::{RunWriter, SortedRun, SpillPartitions, Spiller};
 
 /// Granularity of memory requests in bytes: all queries share one pool.
 const MEMORY_REQUEST_BYTES: usize = 256 << 10;

@@ -27,8 +27,8 @@ use crate::plan::CompiledFragment;
 use crate::run_error::RunError;
 use crate::scan_reader::SourceItem;
 use crate::shared_source::{SharedSource, SourceReader};
-use crate::spill::{
-    RunWriter, SortedRuns, SpillPartitions, SpilledJoin, Spiller, empty_table, parting_of_groups, partings_of_join,
+use crate::spill_execution::{
+    RunWriter, SortedRuns, SpillPartitions, SpilledJoin, Spiller, empty_table, group_partitioning, join_partitionings,
 };
 use crate::top_k::TopKFilter;
 
@@ -504,9 +504,11 @@ fn probes(pipeline: &Pipeline, table: usize) -> bool {
 /// Returns how a worker's spilled rows are partitioned; `None` if it collects little or outputs its rows.
 fn spill_partitioning(stage: &PipelineStage, is_ahead: bool) -> Option<HashPartitioning> {
     match (&stage.next_join, &stage.pipeline.sink) {
-        (Some(join), _) => Some(partings_of_join(join).1),
-        (None, Sink::Build(spec)) => Some(partings_of_join(spec).0),
-        (None, Sink::Aggregate(spec)) => Some(parting_of_groups(spec)).filter(|parting| !parting.keys.is_empty()),
+        (Some(join), _) => Some(join_partitionings(join).1),
+        (None, Sink::Build(spec)) => Some(join_partitionings(spec).0),
+        (None, Sink::Aggregate(spec)) => {
+            Some(group_partitioning(spec)).filter(|partitioning| !partitioning.keys.is_empty())
+        }
         // Sorts spill as runs.
         (None, Sink::Sort(_)) => None,
         (None, Sink::Output) => {

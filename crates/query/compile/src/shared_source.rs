@@ -23,7 +23,7 @@ use crate::plan::{Input, ScanInput};
 use crate::run_error::RunError;
 use crate::run_pipelines::{FragmentRun, PipelineResult};
 use crate::scan_reader::{ScanReader, SharedScan, SourceItem};
-use crate::spill::{MergedReader, SpilledGroupReader, SpilledGroups, SpilledJoin, SpilledJoinReader};
+use crate::spill_execution::{MergedReader, SpilledGroupReader, SpilledGroups, SpilledJoin, SpilledJoinReader};
 
 /// Source of a pipeline, shared by its workers.
 pub(super) enum SharedSource {

@@ -7,6 +7,7 @@ use session_context::EvaluationContext;
 use types::text::DateOrder;
 use types::{SessionZone, SqlType};
 
+use super::catalog_entry::CatalogEntry;
 use super::definition::{Body, Definition, ParameterType};
 use super::scalar_udf::ResolvedFunction;
 use super::{SCALAR_DEFINITIONS, SCALAR_TOPICS, WINDOW_DEFINITIONS, aggregate};
@@ -18,7 +19,7 @@ pub struct FunctionDocumentation {
     /// Heading under which it is listed.
     pub topic: &'static str,
     pub name: &'static str,
-    /// Overloads; empty if argument types are not declared.
+    /// Overloads; empty for a function of Kiln's own that takes arguments of any type.
     pub signatures: Vec<DocumentedSignature>,
     /// `immutable`, `stable` or `volatile`.
     pub volatility: &'static str,
@@ -46,16 +47,60 @@ pub fn documentation() -> Vec<FunctionDocumentation> {
             description: definition.description,
         }));
     }
-    let undeclared = |topic, name, description| FunctionDocumentation {
-        topic,
-        name,
-        signatures: Vec::new(),
-        volatility: "immutable",
-        description,
-    };
-    all.extend(aggregate::definitions().map(|it| undeclared("Aggregates", it.name, it.description)));
-    all.extend(WINDOW_DEFINITIONS.iter().map(|it| undeclared("Window functions", it.name, it.description)));
+    all.extend(aggregate::definitions().map(|it| {
+        let takes_order = aggregate::by_name(it.name).is_some_and(|it| it.inner().supports_within_group_clause());
+        let signature = if takes_order { ordered_set_signature } else { catalog_signature };
+        documented_by_catalog("Aggregates", it.name, it.description, it.catalog, signature)
+    }));
+    all.extend(
+        WINDOW_DEFINITIONS.iter().map(|it| {
+            documented_by_catalog("Window functions", it.name, it.description, it.catalog, catalog_signature)
+        }),
+    );
     all
+}
+
+/// Documents a function whose overloads are those of PostgreSQL's catalog.
+fn documented_by_catalog(
+    topic: &'static str,
+    name: &'static str,
+    description: &'static str,
+    catalog: &'static [CatalogEntry],
+    signature: fn(&str, &CatalogEntry) -> DocumentedSignature,
+) -> FunctionDocumentation {
+    let volatility = catalog.first().map_or(Volatility::Immutable, |entry| entry.volatility);
+    let signatures = catalog.iter().map(|entry| signature(name, entry)).collect();
+    let volatility = volatility_name(volatility);
+    FunctionDocumentation { topic, name, signatures, volatility, description }
+}
+
+/// Writes the signature of a catalog entry.
+#[must_use]
+pub fn catalog_signature(name: &str, entry: &CatalogEntry) -> DocumentedSignature {
+    let call = format!("{name}({})", catalog_types(entry).join(", "));
+    DocumentedSignature { call, result: catalog_type(entry.result) }
+}
+
+/// Writes the signature of an aggregate whose last argument is the order of its rows.
+fn ordered_set_signature(name: &str, entry: &CatalogEntry) -> DocumentedSignature {
+    let mut types = catalog_types(entry);
+    let Some(order) = types.pop() else { return catalog_signature(name, entry) };
+    let call = format!("{name}({}) WITHIN GROUP (ORDER BY {order})", types.join(", "));
+    DocumentedSignature { call, result: catalog_type(entry.result) }
+}
+
+/// Returns the argument types of a catalog entry as statements write them.
+fn catalog_types(entry: &CatalogEntry) -> Vec<String> {
+    entry.arguments.split(',').filter(|name| !name.is_empty()).map(catalog_type).collect()
+}
+
+/// Returns the type of a name in `pg_type` as statements write it.
+fn catalog_type(name: &str) -> String {
+    if let Some(element) = name.strip_prefix('_') {
+        return format!("{}[]", catalog_type(element));
+    }
+    let scalar = SqlType::scalars().find(|sql_type| sql_type.typname() == name);
+    scalar.map_or_else(|| name.to_owned(), |sql_type| plain_type_name(&sql_type))
 }
 
 /// Returns each overload with an array body as a function of sample types, for tests that go over all of them: the

@@ -16,7 +16,7 @@
 //! - internal functions: `lazy_case.rs` (CASE of conditions), `hide_grouping_key.rs`,
 //!   `key_set_membership.rs` with `semi_join_key_set.rs`, `row_constraints.rs` (NOT NULL and CHECK),
 //!   `series/` (lists of `generate_series`),
-//! - other forms of a call: `function_codec.rs` (serializable, for other processes), `single_value.rs` (single values, for
+//! - other forms of a call: `function_codec.rs` (serializable, for other processes), `single_value_calls.rs` (single values, for
 //!   the primary-key fast path), `date_kernel.rs`, `numeric_kernel.rs` and `text_kernel.rs` (kernels of the vectorized
 //!   engine),
 //! - `special_resolution.rs` (functions whose calls the binder resolves by rules of their own),
@@ -59,7 +59,7 @@ mod row_constraints;
 mod scalar_udf;
 mod semi_join_key_set;
 pub mod series;
-mod single_value;
+mod single_value_calls;
 mod special_resolution;
 mod text;
 mod text_array_builder;
@@ -87,7 +87,7 @@ pub use self::date_kernel::{ExtractKernel, IntervalAdditionKernel, extract_kerne
 pub use self::datetime::extract_scale;
 pub use self::definition::{Body, Definition, NEGATE, missing_function, missing_operator};
 pub use self::documentation::{
-    DocumentedSignature, FunctionDocumentation, description, documentation, sample_functions,
+    DocumentedSignature, FunctionDocumentation, catalog_signature, description, documentation, sample_functions,
 };
 pub use self::fallibility::{
     Fallibility, call_fallibility, fallibility, fallible_parts, may_fail, may_fail_by_row, surely_evaluated_parts,
@@ -107,7 +107,7 @@ use self::ranking_window::RankingFunction;
 pub use self::row_constraints::{ConstraintCheck, check_constraints, checked_value};
 pub use self::scalar_udf::{ResolvedFunction, UnresolvedFunction, external};
 pub use self::semi_join_key_set::{KEYS_MAX, KeySet};
-pub use self::single_value::{SingleValueCall, single_value_call};
+pub use self::single_value_calls::{SingleValueCall, single_value_call};
 pub use self::special_resolution::{SpecialCall, special_call};
 pub use self::text_kernel::{TextKernel, text_kernel};
 pub use self::value_lifetime::{ValueLifetime, evaluate_nullary_call, value_lifetime};

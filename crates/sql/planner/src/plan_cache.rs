@@ -59,27 +59,27 @@ struct CachedPlan {
     /// Current role and session role.
     roles: [Oid; 2],
     database: String,
-    /// Value of `asked` at the last use.
+    /// Value of `lookups` at the last use.
     last_lookup: u64,
 }
 
 impl PlanCache {
     /// Returns the cached plan of a query text, made by any session, if planning in `context` would give the same.
     pub(crate) fn get(&self, text: &str, context: &StatementContext) -> Option<QueryPlan> {
-        let mut kept = self.0.lock();
-        kept.clear_if_outdated(context);
-        if !kept.has_catalog_state_of(context) {
+        let mut state = self.0.lock();
+        state.clear_if_outdated(context);
+        if !state.has_catalog_state_of(context) {
             return None;
         }
-        kept.lookups += 1;
-        let asked = kept.lookups;
-        let plan = kept.plans.get_mut(text)?;
+        state.lookups += 1;
+        let lookup = state.lookups;
+        let plan = state.plans.get_mut(text)?;
         let holds = plan.roles == roles(context)
             && plan.database == context.database
             && (Arc::ptr_eq(&plan.settings, &context.settings)
                 || plan.settings.has_same_plan_relevant_settings(&context.settings));
         holds.then(|| {
-            plan.last_lookup = asked;
+            plan.last_lookup = lookup;
             QueryPlan { planning_timings: plan.query.planning_timings.reset_copy(), ..plan.query.clone() }
         })
     }
@@ -95,17 +95,17 @@ impl PlanCache {
         }
         let Some(bytes) = cacheable_bytes(&query).filter(|bytes| *bytes <= PLAN_BYTES_MAX) else { return query };
         let query = query.with_optimized_plan_cache();
-        let mut kept = self.0.lock();
-        kept.clear_if_outdated(context);
-        if kept.catalog_state.is_none() {
-            kept.catalog_state = Some((context.commit, Arc::clone(&context.snapshot)));
+        let mut state = self.0.lock();
+        state.clear_if_outdated(context);
+        if state.catalog_state.is_none() {
+            state.catalog_state = Some((context.commit, Arc::clone(&context.snapshot)));
         }
-        if !kept.has_catalog_state_of(context) {
+        if !state.has_catalog_state_of(context) {
             return query;
         }
-        kept.remove(text);
-        while PLANS_MAX <= kept.plans.len() || CACHE_BYTES_MAX < kept.bytes + bytes {
-            kept.evict_oldest();
+        state.remove(text);
+        while PLANS_MAX <= state.plans.len() || CACHE_BYTES_MAX < state.bytes + bytes {
+            state.evict_oldest();
         }
         let plan = CachedPlan {
             query: query.clone(),
@@ -113,10 +113,10 @@ impl PlanCache {
             settings: Arc::clone(&context.settings),
             roles: roles(context),
             database: context.database.clone(),
-            last_lookup: kept.lookups,
+            last_lookup: state.lookups,
         };
-        kept.bytes += bytes;
-        kept.plans.insert(text.to_owned(), plan);
+        state.bytes += bytes;
+        state.plans.insert(text.to_owned(), plan);
         query
     }
 }

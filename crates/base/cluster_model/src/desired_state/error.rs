@@ -21,7 +21,7 @@ pub enum Error {
     OutOfRange { option: &'static str, value: i64, min: i64, max: i64 },
     #[error("clusters can have at most {max} workers together, they would have {workers}")]
     TooManyWorkers { workers: u32, max: u32 },
-    #[error("a cluster cannot be called \"{name}\"")]
+    #[error("invalid cluster name \"{name}\": it is empty or contains a NUL byte")]
     InvalidName { name: String },
     #[error("the cluster name \"{name}\" is longer than {max} bytes")]
     NameTooLong { name: String, max: usize },

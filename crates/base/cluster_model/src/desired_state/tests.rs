@@ -108,7 +108,7 @@ fn violated_invariants_are_detected() {
         broken(&|state| cluster(state, &|one| one.spec.worker.max_spill_pct = Some(101))).contains("MAX_SPILL_PCT")
     );
     assert!(broken(&|state| cluster(state, &|one| one.spec.auto_suspend = Some(0))).contains("AUTO_SUSPEND"));
-    assert!(broken(&|state| cluster(state, &|one| one.spec.name.clear())).contains("cannot be called"));
+    assert!(broken(&|state| cluster(state, &|one| one.spec.name.clear())).contains("invalid cluster name"));
     assert!(
         broken(&|state| cluster(state, &|one| DEFAULT_CLUSTER_NAME.clone_into(&mut one.spec.name))).contains("twice")
     );

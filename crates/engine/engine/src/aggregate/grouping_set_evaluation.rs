@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// Evaluation of the grouping sets of a query: the sets derived so far, in partitions, and those to be derived.
 pub struct SetEvaluation {
     spec: Arc<AggregateSpec>,
-    keys: Arc<Vec<KeyEncoding>>,
+    key_encodings: Arc<Vec<KeyEncoding>>,
     derived_sets: Vec<(GroupingSet, Arc<Vec<SetGroups>>)>,
     /// Sets to be derived, the finest last.
     pending_sets: Vec<GroupingSet>,
@@ -23,7 +23,7 @@ pub struct SetEvaluation {
 /// Grouping set that is derived next, and the finer set that it is derived from.
 pub struct SetDerivation {
     spec: Arc<AggregateSpec>,
-    keys: Arc<Vec<KeyEncoding>>,
+    key_encodings: Arc<Vec<KeyEncoding>>,
     set: GroupingSet,
     finer: Arc<Vec<SetGroups>>,
 }
@@ -31,7 +31,7 @@ pub struct SetDerivation {
 /// Groups of one partition of a grouping set.
 pub struct SetPartition {
     groups: SetGroups,
-    keys: Arc<Vec<KeyEncoding>>,
+    key_encodings: Arc<Vec<KeyEncoding>>,
     id: i64,
 }
 
@@ -80,7 +80,12 @@ impl SetEvaluation {
         let (all, coarser) = sort_finest_first(&spec.sets)?;
         let left = coarser.into_iter().rev().cloned().collect();
         let made = vec![(all.clone(), Arc::new(finest))];
-        Ok(Self { spec: Arc::clone(spec), keys: Arc::new(divided.keys()), derived_sets: made, pending_sets: left })
+        Ok(Self {
+            spec: Arc::clone(spec),
+            key_encodings: Arc::new(divided.keys()),
+            derived_sets: made,
+            pending_sets: left,
+        })
     }
 
     /// Returns the set to derive next, with the smallest finer set as its source; `None` once all sets are derived.
@@ -96,8 +101,8 @@ impl SetEvaluation {
             .filter(has)
             .min_by_key(|(_, parts)| parts.iter().map(SetGroups::groups).sum::<usize>());
         let (_, finer) = finer.ok_or(Error::Internal("a grouping set has no finer set that it can be derived from"))?;
-        let (spec, keys, finer) = (Arc::clone(&self.spec), Arc::clone(&self.keys), Arc::clone(finer));
-        Ok(Some(SetDerivation { spec, keys, set, finer }))
+        let (spec, finer) = (Arc::clone(&self.spec), Arc::clone(finer));
+        Ok(Some(SetDerivation { spec, key_encodings: Arc::clone(&self.key_encodings), set, finer }))
     }
 
     /// Adds the partitions of a set that has been derived.
@@ -114,7 +119,8 @@ impl SetEvaluation {
         for (set, parts) in self.derived_sets.into_iter().filter(|(set, _)| !set.is_hidden) {
             let parts = Arc::into_inner(parts)
                 .ok_or(Error::Internal("a grouping set was taken while another set is still derived from it"))?;
-            let part = |level| SetPartition { groups: level, keys: Arc::clone(&self.keys), id: set.id };
+            let part =
+                |level| SetPartition { groups: level, key_encodings: Arc::clone(&self.key_encodings), id: set.id };
             all.extend(parts.into_iter().filter(|level| level.groups() != 0).map(part));
         }
         Ok(all)
@@ -135,16 +141,16 @@ impl SetDerivation {
     /// As [`Groups::merge`](super::Groups::merge).
     pub fn group_partition(&self, part: usize) -> Result<Vec<FlushedRun>> {
         let kept: Vec<AggregateKind> = self.spec.states.iter().map(|state| state.kind).collect();
-        let mut level = self.finer[part].derive(&self.keys, &kept, &self.set.absent_keys)?;
+        let mut level = self.finer[part].derive(&self.key_encodings, &kept, &self.set.absent_keys)?;
         let Some(table) = &level.table else { return Ok(Vec::new()) };
-        let forms = self.keys.iter().enumerate().filter(|(key, _)| !self.set.absent_keys[*key]);
+        let forms = self.key_encodings.iter().enumerate().filter(|(key, _)| !self.set.absent_keys[*key]);
         partition_runs(&partition_hashes(forms, table)?, table, &[], &mut level.states)
     }
 
     /// Partitions the runs of all partitions of the finer set by the keys of this set.
     #[must_use]
     pub fn partition_groups(&self, pieces: Vec<Vec<FlushedRun>>) -> PartitionedGroups {
-        PartitionedGroups::from_coarser_set(&self.spec, &self.set.absent_keys, &self.keys, pieces)
+        PartitionedGroups::from_coarser_set(&self.spec, &self.set.absent_keys, &self.key_encodings, pieces)
     }
 }
 
@@ -154,6 +160,6 @@ impl SetPartition {
     /// # Errors
     /// As [`Groups::finish`](super::Groups::finish).
     pub fn into_rows(self) -> Result<GroupRows> {
-        Ok(GroupRows { parts: vec![self.groups.into_rows(&self.keys, Some(self.id))?] })
+        Ok(GroupRows { parts: vec![self.groups.into_rows(&self.key_encodings, Some(self.id))?] })
     }
 }

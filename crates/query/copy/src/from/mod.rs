@@ -4,7 +4,7 @@
 //! In reading order:
 //! - `copy_from.rs`: one COPY FROM; `input_source.rs`: its inputs.
 //! - `input_layout.rs`: format, columns and options of the input.
-//! - `chunk_stream.rs`, `chunk_cutter.rs`: cut the bytes of all inputs into chunks; `text_boundaries.rs`,
+//! - `record_chunks.rs`, `chunk_cutter.rs`: cut the bytes of all inputs into chunks; `text_boundaries.rs`,
 //!   `csv_boundaries.rs`, `binary_boundaries.rs`: find record boundaries in each format.
 //! - `parallel_parse.rs`: parses chunks in parallel, to a stream of batches; `parse_chunk.rs`: parses one chunk.
 //! - `split_text.rs`, `split_csv.rs`: split chunks into fields (`record_fields.rs`); `header.rs` checks header lines.
@@ -13,7 +13,6 @@
 
 mod binary_boundaries;
 mod chunk_cutter;
-mod chunk_stream;
 mod copy_from;
 mod csv_boundaries;
 mod error_context;
@@ -23,6 +22,7 @@ mod input_source;
 mod parallel_parse;
 mod parquet;
 mod parse_chunk;
+mod record_chunks;
 mod record_fields;
 mod split_csv;
 mod split_text;
@@ -32,7 +32,7 @@ mod text_boundaries;
 mod tests;
 
 pub(crate) use binary_boundaries::{SIGNATURE, TRAILER};
-pub(crate) use chunk_stream::{InputItem, InputStream};
 pub use copy_from::CopyFromOutcome;
 pub(crate) use input_layout::{DelimitedOptions, HeaderMode, InputLayout, RecordFormat, TargetColumn};
 pub(crate) use parallel_parse::{ErrorPolicy, ParseProgress};
+pub(crate) use record_chunks::{InputItem, InputStream};

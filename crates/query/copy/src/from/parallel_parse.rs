@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError, SqlResult};
 
 use super::chunk_cutter::Chunk;
-use super::chunk_stream::{InputStream, cut_chunks};
 use super::error_context::InputOrigin;
 use super::input_layout::InputLayout;
 use super::parse_chunk::{ParsedChunk, parse_chunk, record_context};
+use super::record_chunks::{InputStream, cut_chunks};
 
 /// Progress of parsing that the COPY reads at its end.
 #[derive(Debug, Default)]

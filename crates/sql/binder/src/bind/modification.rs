@@ -67,7 +67,7 @@ pub(crate) struct BoundModification {
 }
 
 /// Returns the target as the first relation of FROM.
-pub(crate) fn target_in_from(changed: &TargetTable<'_>) -> TableWithJoins {
+pub(crate) fn target_as_from_item(changed: &TargetTable<'_>) -> TableWithJoins {
     let parts = [changed.schema, changed.table.name.as_str()].map(|part| Ident::with_quote('"', part));
     let alias =
         changed.alias.map(|alias| TableAlias { explicit: true, name: alias.clone(), columns: Vec::new(), at: None });

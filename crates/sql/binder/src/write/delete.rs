@@ -8,7 +8,7 @@ use types::{SqlResult, SqlType};
 use super::new_rows::{RowsRead, plan_columns, positions_of};
 use super::target::WriteTarget;
 use super::{complete_rows, referential_actions};
-use crate::bind::modification::{Modification, ModificationSource, ReturningRow, target_in_from};
+use crate::bind::modification::{Modification, ModificationSource, ReturningRow, target_as_from_item};
 use crate::bind::{Binder, resolved_types};
 use crate::statement_plan::{Action, ModifyPlan};
 
@@ -19,7 +19,7 @@ use crate::statement_plan::{Action, ModifyPlan};
 pub fn plan_delete(binder: &Binder<'_>, delete: &Delete, declared: &[Option<SqlType>]) -> SqlResult<ModifyPlan> {
     let target = WriteTarget::resolve(binder, &delete.target.name, "delete from")?;
     let changed = target.with_alias(delete.target.alias.as_ref());
-    let mut from = vec![target_in_from(&changed)];
+    let mut from = vec![target_as_from_item(&changed)];
     from.extend(delete.using.iter().cloned());
     let bound = binder.resolve_modification(Modification {
         with: delete.with.as_ref(),

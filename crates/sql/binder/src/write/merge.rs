@@ -20,7 +20,7 @@ use super::target::WriteTarget;
 use super::{identity_values, insert, insert_values, referential_actions};
 use crate::bind::modification::{
     Clause, MergeComposition, Modification, ModificationSource, ReturningRow, RowPresence, ValueKind, WrittenValue,
-    target_in_from,
+    target_as_from_item,
 };
 use crate::bind::{Binder, resolved_types};
 use crate::statement_plan::{Action, ModifyPlan};
@@ -56,7 +56,7 @@ pub fn plan_merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlType
     let columns = plan_columns(&target, &positions_of(&target, &old));
     let bound = binder.resolve_modification(Modification {
         with: merge.with.as_ref(),
-        source: ModificationSource::From(vec![join_source(target_in_from(&changed), merge)]),
+        source: ModificationSource::From(vec![join_source(target_as_from_item(&changed), merge)]),
         target: changed,
         condition: None,
         values,

@@ -9,7 +9,7 @@ use super::new_rows::{RowsRead, plan_columns, positions_of};
 use super::referential_actions;
 use super::set_clause::SetClause;
 use super::target::WriteTarget;
-use crate::bind::modification::{Clause, Modification, ModificationSource, ReturningRow, target_in_from};
+use crate::bind::modification::{Clause, Modification, ModificationSource, ReturningRow, target_as_from_item};
 use crate::bind::{Binder, resolved_types};
 use crate::statement_plan::{Action, ModifyPlan};
 
@@ -23,7 +23,7 @@ pub fn plan_update(binder: &Binder<'_>, update: &Update, declared: &[Option<SqlT
     let changed = target.with_alias(update.target.alias.as_ref());
     let mut declared = declared.to_vec();
     let assigned = SetClause::resolve(&target.table, &update.assignments, 0, &mut declared)?;
-    let mut from = vec![target_in_from(&changed)];
+    let mut from = vec![target_as_from_item(&changed)];
     from.extend(update.from.iter().cloned());
     let bound = binder.resolve_modification(Modification {
         with: update.with.as_ref(),

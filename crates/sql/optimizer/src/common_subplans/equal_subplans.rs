@@ -16,7 +16,7 @@ use types::ColumnId;
 use super::fuse_aggregates::{Fusion, UngroupedAggregate, find_fusions};
 use super::node_operation::{Operation, column_index, operation};
 use super::shared_table::SharedTable;
-use super::with_query::{MaterializeClause, WithQueryAliases, WithQueryReference};
+use super::with_query_reference::{MaterializeClause, WithQueryAliases, WithQueryReference};
 use crate::correlated_subqueries::is_correlated_call;
 
 /// Identifier of a computation: parts with the same id give the same rows.

@@ -19,7 +19,7 @@ use types::SqlError;
 use super::equal_subplans::Subplans;
 use super::narrow_shared_table::Readers;
 use super::shared_table::{SharedTable, collect_relation_names, take_unique_relation, with_unique_names};
-use super::with_query::{MaterializeClause, WithQuery, WithQueryAliases, WithQueryReference};
+use super::with_query_reference::{MaterializeClause, WithQuery, WithQueryAliases, WithQueryReference};
 use super::{OptimizedPlan, SharedPlan, apply_rules, share_repeated};
 use crate::correlated_subqueries::is_correlated_call;
 use crate::estimate_relation;

@@ -4,7 +4,7 @@
 //!
 //! In reading order:
 //!
-//! - `with_query.rs` is the node of a reference to a WITH query that is MATERIALIZED or NOT MATERIALIZED,
+//! - `with_query_reference.rs` is the node of a reference to a WITH query that is MATERIALIZED or NOT MATERIALIZED,
 //! - `materialized_with.rs` takes MATERIALIZED WITH queries out of a plan before anything else happens,
 //! - `node_operation.rs` describes nodes without names, and `equal_subplans.rs` finds parts that compute the same by
 //!   it,
@@ -22,7 +22,7 @@ mod narrow_shared_table;
 mod node_operation;
 mod replacer;
 mod shared_table;
-mod with_query;
+mod with_query_reference;
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +41,8 @@ use self::materialized_with::MaterializedQueries;
 use self::narrow_shared_table::{Narrowed, Readers};
 use self::replacer::{SharedComputation, SubplanReplacer};
 pub use self::shared_table::{SharedScanExtension, SharedScanPlanner, SharedTable};
-use self::with_query::WithQueryAliases;
-pub use self::with_query::{MaterializeClause, WithQuery, WithQueryReference};
+use self::with_query_reference::WithQueryAliases;
+pub use self::with_query_reference::{MaterializeClause, WithQuery, WithQueryReference};
 use crate::RewrittenPlan;
 use crate::wide_unions::split_wide_unions;
 

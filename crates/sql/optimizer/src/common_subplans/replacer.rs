@@ -12,7 +12,7 @@ use super::apply_rules;
 use super::equal_subplans::{SharedSubplans, SubplanId, Subplans};
 use super::fuse_aggregates::Fusion;
 use super::shared_table::{SharedTable, collect_relation_names, take_unique_relation, with_unique_names};
-use super::with_query::WithQueryAliases;
+use super::with_query_reference::WithQueryAliases;
 use crate::estimate_relation;
 
 /// Size of results, in rows, that are always shared.

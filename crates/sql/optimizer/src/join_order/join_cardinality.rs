@@ -8,8 +8,8 @@ use plan::estimate::{ColumnEstimate, RelationEstimate};
 
 use super::build_plan;
 use super::graph::{Attachment, JoinGraph};
+use super::join_narrowed_leaves::{self, JoinNarrowedLeaf};
 use super::leaf_set::LeafSet;
-use super::restricted_leaves::{self, RestrictedLeaf};
 use crate::estimate::{
     FILTER_SELECTIVITY, SideKeys, anti_join_selectivity, common_range_share, composite_selectivity, match_selectivity,
     semi_join_selectivity,
@@ -25,7 +25,7 @@ pub(super) struct SizeEstimates {
     /// Factors on the rows of every set that contains these leaves.
     row_factors: Vec<(LeafSet, f64)>,
     /// Per leaf, its sizes when joined with leaves that restrict it, the fewest rows first.
-    restricted_estimates: Vec<Vec<RestrictedLeaf>>,
+    join_narrowed_estimates: Vec<Vec<JoinNarrowedLeaf>>,
     /// Cache of sizes.
     cache: RefCell<HashMap<LeafSet, Size>>,
 }
@@ -75,8 +75,8 @@ impl SizeEstimates {
                     .map(|attachment| attachment_factor(graph, attachment, &relations, relation, leaf.plan.schema())),
             })
             .collect();
-        let confined = restricted_leaves::find_restricted(graph, &relations, &classes);
-        SizeEstimates { leaves, classes, row_factors, restricted_estimates: confined, cache: RefCell::default() }
+        let narrowed = join_narrowed_leaves::find_join_narrowed(graph, &relations, &classes);
+        SizeEstimates { leaves, classes, row_factors, join_narrowed_estimates: narrowed, cache: RefCell::default() }
     }
 
     /// Returns the estimated rows of the joined leaves.
@@ -123,14 +123,12 @@ impl SizeEstimates {
         class: usize,
         facts: &'a ColumnEstimate,
     ) -> &'a ColumnEstimate {
-        self.restricted_within(set, leaf)
-            .and_then(|confined| confined.column_estimates[class].as_ref())
-            .unwrap_or(facts)
+        self.narrowed_within(set, leaf).and_then(|narrowed| narrowed.column_estimates[class].as_ref()).unwrap_or(facts)
     }
 
     /// Returns the smallest restricted size of a leaf when it is joined with the others of `set`.
-    fn restricted_within(&self, set: LeafSet, leaf: usize) -> Option<&RestrictedLeaf> {
-        self.restricted_estimates[leaf].iter().find(|confined| set.contains_leaf(confined.restricting_leaf))
+    fn narrowed_within(&self, set: LeafSet, leaf: usize) -> Option<&JoinNarrowedLeaf> {
+        self.join_narrowed_estimates[leaf].iter().find(|narrowed| set.contains_leaf(narrowed.narrowing_leaf))
     }
 
     /// Computes the rows of the joined leaves.
@@ -138,9 +136,9 @@ impl SizeEstimates {
         if let Some(leaf) = set.single() {
             return self.leaves[leaf].rows;
         }
-        let rows_of = |leaf: usize| match (self.leaves[leaf].attachment_factor, self.restricted_within(set, leaf)) {
+        let rows_of = |leaf: usize| match (self.leaves[leaf].attachment_factor, self.narrowed_within(set, leaf)) {
             (Some(factor), _) => factor,
-            (None, Some(confined)) => confined.rows,
+            (None, Some(narrowed)) => narrowed.rows,
             (None, None) => self.leaves[leaf].rows,
         };
         let mut rows: f64 = set.iter().map(rows_of).product();

@@ -4,7 +4,7 @@
 //!
 //! - `graph.rs` turns a tree of joins into a join graph, whose leaves `leaf_set.rs` represents as bit sets,
 //! - `implied_filters.rs` adds to leaves the filters that follow from join equalities (transitivity),
-//! - `join_cardinality.rs` estimates the size of every subset of leaves, `restricted_leaves.rs` that of dimensions
+//! - `join_cardinality.rs` estimates the size of every subset of leaves, `join_narrowed_leaves.rs` that of dimensions
 //!   restricted by others,
 //! - `join_tree_search.rs` searches for the cheapest tree,
 //! - `build_plan.rs` makes a plan of the tree; the smaller input is on the left, which is the build side of hash joins,
@@ -17,9 +17,9 @@ mod eager_aggregation_outer;
 mod graph;
 mod implied_filters;
 mod join_cardinality;
+mod join_narrowed_leaves;
 mod join_tree_search;
 mod leaf_set;
-mod restricted_leaves;
 
 #[cfg(test)]
 mod tests;

@@ -108,12 +108,14 @@ pub(super) fn catalog_functions() -> impl Iterator<Item = CatalogFunction> {
     })
 }
 
-/// Function for readers: its name, its number of arguments, its volatility and one line of documentation.
+/// Function for readers, with one line of documentation.
 #[cfg(test)]
 pub(super) struct DocumentedFunction {
     pub(super) name: &'static str,
     pub(super) arity: std::ops::RangeInclusive<usize>,
     pub(super) result: &'static str,
+    /// PostgreSQL's functions of this name that it implements.
+    pub(super) catalog: &'static [CatalogEntry],
     pub(super) volatility: datafusion::logical_expr::Volatility,
     pub(super) description: &'static str,
 }
@@ -129,6 +131,7 @@ pub(super) fn documentation() -> Vec<DocumentedFunction> {
             name: declaration.name,
             arity: declaration.arity.clone(),
             result: declaration.result,
+            catalog: declaration.catalog,
             volatility: declaration.volatility,
             description: declaration.description,
         })
@@ -137,10 +140,11 @@ pub(super) fn documentation() -> Vec<DocumentedFunction> {
     all
 }
 
-/// Returns the functions that are not declared as functions of one row: names and documentation.
+/// Returns the functions that are not declared as functions of one row: names, catalog entries and documentation.
 #[cfg(test)]
-pub(super) fn undeclared_documentation() -> impl Iterator<Item = (&'static str, &'static str)> {
-    UNDECLARED_FUNCTIONS.iter().map(|it| (it.name, it.description))
+pub(super) fn undeclared_documentation() -> impl Iterator<Item = (&'static str, &'static [CatalogEntry], &'static str)>
+{
+    UNDECLARED_FUNCTIONS.iter().map(|it| (it.name, it.catalog, it.description))
 }
 
 /// Whether it is one of these functions other than `pg_sleep`, which are bound to one statement and must be looked up

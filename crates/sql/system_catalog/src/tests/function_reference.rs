@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use datafusion::logical_expr::Volatility;
+use functions::CatalogEntry;
 
 use crate::system_functions;
 
@@ -23,7 +24,8 @@ fn the_page_of_functions_is_that_of_the_code() {
 fn every_function_has_one_line_of_documentation() {
     let functions = functions::documentation().into_iter().map(|function| (function.name, function.description));
     let system = system_functions::documentation().into_iter().map(|function| (function.name, function.description));
-    for (name, description) in functions.chain(system).chain(system_functions::undeclared_documentation()) {
+    let undeclared = system_functions::undeclared_documentation().map(|(name, _, description)| (name, description));
+    for (name, description) in functions.chain(system).chain(undeclared) {
         let is_line = !description.is_empty() && description.len() <= 80 && !description.contains('\n');
         assert!(is_line && !description.ends_with('.'), "{name}: {description:?}");
     }
@@ -49,15 +51,31 @@ fn page() -> String {
         "\n## Catalog, session and sequences\n\n| function | returns | volatility | description |\n|---|---|---|---|\n",
     );
     for function in system_functions::documentation() {
-        let (least, most) = (function.arity.start(), function.arity.end());
-        let arguments = if least == most { arguments(*least) } else { format!("{least} to {most} arguments") };
-        let call = format!("{}({arguments})", function.name);
-        row(&mut page, &call, function.result, volatility(function.volatility), function.description);
+        if function.catalog.is_empty() {
+            let (least, most) = (function.arity.start(), function.arity.end());
+            let arguments = if least == most { arguments(*least) } else { format!("{least} to {most} arguments") };
+            let call = format!("{}({arguments})", function.name);
+            row(&mut page, &call, function.result, volatility(function.volatility), function.description);
+        }
+        catalog_rows(&mut page, function.name, function.catalog, function.description);
     }
-    for (name, description) in system_functions::undeclared_documentation() {
-        row(&mut page, name, "", "", description);
+    for (name, catalog, description) in system_functions::undeclared_documentation() {
+        if catalog.is_empty() {
+            row(&mut page, name, "", "", description);
+        }
+        catalog_rows(&mut page, name, catalog, description);
     }
     page
+}
+
+/// Writes a row for each catalog entry of a function.
+fn catalog_rows(page: &mut String, name: &str, catalog: &[CatalogEntry], description: &str) {
+    for entry in catalog {
+        let signature = functions::catalog_signature(name, entry);
+        let set = if entry.returns_set { "set of " } else { "" };
+        let result = format!("{set}{}", signature.result);
+        row(page, &signature.call, &result, volatility(entry.volatility), description);
+    }
 }
 
 fn arguments(count: usize) -> String {

@@ -3,14 +3,14 @@
 //!
 //! - `supported_columns.rs`: supported columns, and extraction of their values.
 //! - `dictionary.rs`: dictionaries; `rle_bit_packed.rs`, `delta.rs`, `bit_packing.rs`: Parquet's encodings.
-//! - `bounds.rs`: bounds of pages; `compress.rs`: compression; `pages.rs`: assembles the pages.
+//! - `bounds.rs`: bounds of pages; `compress.rs`: compression; `page_assembler.rs`: assembles the pages.
 
 mod bit_packing;
 mod bounds;
 mod compress;
 mod delta;
 mod dictionary;
-mod pages;
+mod page_assembler;
 mod rle_bit_packed;
 mod supported_columns;
 
@@ -29,7 +29,7 @@ use types::SqlType;
 
 use self::bounds::ChunkBounds;
 use self::dictionary::{NumberDictionaryBuilder, StringDictionaryBuilder, append_plain};
-use self::pages::PageAssembler;
+use self::page_assembler::PageAssembler;
 use self::supported_columns::{ChunkForm, NumberWidth, append_lanes};
 use super::encodings::{ColumnEncoding, PAGE_BYTES_MAX};
 use crate::stats::MinMax;

@@ -19,8 +19,8 @@ mod tests;
 use datafusion::common::DataFusionError;
 use functions::error::from_datafusion;
 
-pub(super) use group::{SpilledGroupReader, SpilledGroups, group_partitioning as parting_of_groups};
-pub(super) use join::{SpilledJoin, SpilledJoinReader, empty_table, join_partitionings as partings_of_join};
+pub(super) use group::{SpilledGroupReader, SpilledGroups, group_partitioning};
+pub(super) use join::{SpilledJoin, SpilledJoinReader, empty_table, join_partitionings};
 pub(super) use merge::{MergedReader, SpilledRunMerger};
 pub(super) use sorted_runs::{RunWriter, SortedRun, SortedRuns};
 pub(super) use spill_file::{SpillPartition, SpillPartitions, Spiller};

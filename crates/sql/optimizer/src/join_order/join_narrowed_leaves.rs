@@ -21,9 +21,9 @@ const RANGE_SHARE_MAX: f64 = 0.1;
 
 /// Estimate of a leaf when it is joined with a leaf that restricts its range.
 #[derive(Debug)]
-pub(super) struct RestrictedLeaf {
+pub(super) struct JoinNarrowedLeaf {
     /// Index of the restricting leaf.
-    pub(super) restricting_leaf: usize,
+    pub(super) narrowing_leaf: usize,
     /// Remaining rows of the restricted leaf.
     pub(super) rows: f64,
     /// Per equivalence class, the statistics of the restricted leaf's member, if it has one.
@@ -31,12 +31,12 @@ pub(super) struct RestrictedLeaf {
 }
 
 /// Returns, per leaf, its estimates with each of the leaves that restrict it, the fewest rows first.
-pub(super) fn find_restricted(
+pub(super) fn find_join_narrowed(
     graph: &JoinGraph,
     relations: &[RelationEstimate],
     classes: &[Vec<(usize, ColumnEstimate)>],
-) -> Vec<Vec<RestrictedLeaf>> {
-    let mut confined: Vec<Vec<RestrictedLeaf>> = relations.iter().map(|_| Vec::new()).collect();
+) -> Vec<Vec<JoinNarrowedLeaf>> {
+    let mut narrowed: Vec<Vec<JoinNarrowedLeaf>> = relations.iter().map(|_| Vec::new()).collect();
     for (number, class) in classes.iter().enumerate() {
         for (place, (leaf, own)) in class.iter().enumerate() {
             let is_met_elsewhere = classes
@@ -55,16 +55,16 @@ pub(super) fn find_restricted(
                     .iter()
                     .map(|class| member_estimate(graph, *leaf, &class.members, &relation))
                     .collect();
-                confined[*leaf].push(RestrictedLeaf {
-                    restricting_leaf: by,
+                narrowed[*leaf].push(JoinNarrowedLeaf {
+                    narrowing_leaf: by,
                     rows: relation.rows.max(1.0),
                     column_estimates,
                 });
             }
         }
     }
-    confined.iter_mut().for_each(|of| of.sort_by(|a, b| a.rows.total_cmp(&b.rows)));
-    confined
+    narrowed.iter_mut().for_each(|of| of.sort_by(|a, b| a.rows.total_cmp(&b.rows)));
+    narrowed
 }
 
 fn member_estimate(
