@@ -4,7 +4,7 @@
 
 CARGO ?= cargo
 .DEFAULT_GOAL := help
-.PHONY: docs help demo run test lint program build unit integration release bench nightly sqlalchemy image k8s-build k8s-up test-k8s tools
+.PHONY: docs help demo run test lint program build unit integration release bench nightly sqlalchemy suite image k8s-build k8s-up test-k8s tools
 
 help: ## list the chores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -66,3 +66,6 @@ docs: ## build the static site of the documents with MkDocs; prints where it is
 
 sqlalchemy: build ## SQLAlchemy's dialect suite against Kiln; prints passed, failed, skipped
 	@scripts/sqlalchemy-suite
+
+suite: build ## another project's SQL tests, SUITE=duckdb FOLDER=…, on Kiln beside PostgreSQL; prints counts and reasons
+	@$$(scripts/target-dir)/debug/suites $(SUITE) "$(FOLDER)" $(ARGUMENTS)

@@ -1,10 +1,6 @@
 //! Single integration-test binary: every test talks to real server processes over the wire.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test that is skipped says so; KILN_TEST_LOG shows servers' logs"
-)]
+#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 mod branches;
 mod bulk;
@@ -39,16 +35,13 @@ mod partition;
 mod pipeline;
 mod planning;
 mod pods;
-mod postgres;
 mod prepared;
-mod processes;
 mod psql;
 mod public_names;
 mod random;
 mod rows;
 mod s3;
 mod sequence;
-mod server;
 mod services;
 mod shapes;
 mod slt;
@@ -61,3 +54,5 @@ mod token;
 mod tpc;
 mod tpc_oracles;
 mod untyped_operands;
+
+use tests::{postgres, processes, server};

@@ -9,15 +9,15 @@ use tokio_postgres::{Client, NoTls};
 use types::{Clock, SystemClock};
 
 /// Running PostgreSQL server, stopped when dropped.
-pub(crate) struct Postgres {
+pub struct Postgres {
     process: Child,
-    pub(crate) port: u16,
+    pub port: u16,
     _folder: TempDir,
 }
 
 impl Postgres {
     /// Starts a server; `None` if PostgreSQL's server programs are not installed.
-    pub(crate) fn start() -> Option<Self> {
+    pub fn start() -> Option<Self> {
         let programs = programs()?;
         let folder = TempDir::with_prefix("kiln-postgres-").expect("a temporary folder can be made");
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("the folder is ours");
@@ -42,7 +42,7 @@ impl Postgres {
     }
 
     /// Connects to the database `kiln`, created on first use, after waiting until the server is ready.
-    pub(crate) async fn connect(&self) -> Client {
+    pub async fn connect(&self) -> Client {
         let clock = SystemClock::new();
         loop {
             if let Ok(client) = self.connect_to("postgres").await {
@@ -55,7 +55,11 @@ impl Postgres {
         }
     }
 
-    async fn connect_to(&self, database: &str) -> Result<Client, tokio_postgres::Error> {
+    /// Connects to a database that exists.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub async fn connect_to(&self, database: &str) -> Result<Client, tokio_postgres::Error> {
         let address = format!("host=127.0.0.1 port={} user=kiln dbname={database}", self.port);
         let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
         tokio::spawn(connection);
@@ -89,7 +93,7 @@ fn as_plain_user(program: &Path) -> Command {
     command
 }
 
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has free ports");
     listener.local_addr().expect("a bound socket has an address").port()
 }

@@ -18,10 +18,10 @@ const START_SECONDS_MAX: u64 = 60;
 const WORKER_PATIENCE_SECONDS: &str = "20";
 
 /// Running `kiln serve`, killed when dropped.
-pub(crate) struct Server {
+pub struct Server {
     process: Child,
-    pub(crate) pg_port: u16,
-    pub(crate) http_port: u16,
+    pub pg_port: u16,
+    pub http_port: u16,
     data: Data,
     log: Arc<Mutex<String>>,
     /// True to leave the workers to the next server on the folder.
@@ -35,33 +35,29 @@ enum Data {
 
 impl Server {
     /// Starts a server on an empty temporary folder.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self::start_with(&[], &[])
     }
 
     /// Like `start`, with arguments and environment variables.
-    pub(crate) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = TempDir::with_prefix("kiln-test-").expect("a temporary folder can be made");
         let path = folder.path().to_owned();
         Self::spawn(&path, Data::Owned(folder), arguments, variables).expect("the server starts")
     }
 
     /// Starts a server on a folder that outlives it.
-    pub(crate) fn start_on(folder: &Path, arguments: &[&str]) -> Self {
+    pub fn start_on(folder: &Path, arguments: &[&str]) -> Self {
         Self::spawn(folder, Data::External(folder.to_owned()), arguments, &[]).expect("the server starts")
     }
 
     /// Like `start_on`; returns the log of a server that ends before it is ready.
-    pub(crate) fn try_start_on(folder: &Path, arguments: &[&str]) -> Result<Self, String> {
+    pub fn try_start_on(folder: &Path, arguments: &[&str]) -> Result<Self, String> {
         Self::try_start_on_with(folder, arguments, &[])
     }
 
     /// Like `try_start_on`, with environment variables.
-    pub(crate) fn try_start_on_with(
-        folder: &Path,
-        arguments: &[&str],
-        variables: &[(&str, &str)],
-    ) -> Result<Self, String> {
+    pub fn try_start_on_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self, String> {
         Self::spawn(folder, Data::External(folder.to_owned()), arguments, variables)
     }
 
@@ -91,7 +87,7 @@ impl Server {
                     http = port(&line);
                 }
                 if std::env::var_os("KILN_TEST_LOG").is_some() {
-                    eprintln!("{line}");
+                    print_log(&line);
                 }
                 let mut lines = lines.lock().expect("nobody panics with it");
                 lines.push_str(&line);
@@ -117,7 +113,7 @@ impl Server {
     }
 
     /// Returns the data folder.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         match &self.data {
             Data::Owned(folder) => folder.path(),
             Data::External(folder) => folder,
@@ -125,17 +121,17 @@ impl Server {
     }
 
     /// Returns the process id.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
     /// Returns the log so far.
-    pub(crate) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         self.log.lock().expect("nobody panics with it").clone()
     }
 
     /// Returns the exit status if the server ends by itself within a moment.
-    pub(crate) async fn exit_status(&mut self) -> Option<ExitStatus> {
+    pub async fn exit_status(&mut self) -> Option<ExitStatus> {
         for _ in 0..20 {
             let ended = self.process.try_wait().expect("it is our child");
             if ended.is_some() {
@@ -147,12 +143,12 @@ impl Server {
     }
 
     /// Connects as the default role; the connection's task ends with the client.
-    pub(crate) async fn connect(&self) -> Client {
+    pub async fn connect(&self) -> Client {
         self.connect_as("user=kiln dbname=kiln").await.expect("the server answers")
     }
 
     /// Connects with other parameters, in libpq's `key=value` form.
-    pub(crate) async fn connect_as(&self, parameters: &str) -> Result<Client, tokio_postgres::Error> {
+    pub async fn connect_as(&self, parameters: &str) -> Result<Client, tokio_postgres::Error> {
         let address = format!("host=127.0.0.1 port={} {parameters}", self.pg_port);
         let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
         tokio::spawn(connection);
@@ -160,14 +156,14 @@ impl Server {
     }
 
     /// Kills the server, as a power failure would; its workers wait for the next one.
-    pub(crate) fn kill(mut self) {
+    pub fn kill(mut self) {
         self.leaves_workers = true;
         self.process.kill().expect("it is our child");
         self.process.wait().expect("it is our child");
     }
 
     /// Stops the server with SIGTERM and waits; true for a clean exit.
-    pub(crate) fn stop(mut self) -> bool {
+    pub fn stop(mut self) -> bool {
         self.leaves_workers = true;
         let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
         asked.is_ok_and(|status| status.success()) && self.process.wait().is_ok_and(|status| status.success())
@@ -186,25 +182,32 @@ impl Drop for Server {
     }
 }
 
-/// Returns the binary next to this test's, or the one `KILN_BIN` names.
-pub(crate) fn kiln() -> PathBuf {
+/// Returns the binary next to this program's, or the one `KILN_BIN` names.
+pub fn kiln() -> PathBuf {
     if let Some(path) = std::env::var_os("KILN_BIN") {
         return path.into();
     }
     let own = std::env::current_exe().expect("a running program has a path");
-    let profile = own.parent().and_then(Path::parent).expect("tests lie in <profile>/deps");
+    let folder = own.parent().expect("a program lies in a folder");
+    // Tests lie in <profile>/deps, other programs in <profile>.
+    let profile = if folder.ends_with("deps") { folder.parent().expect("deps lies in a folder") } else { folder };
     profile.join("kiln")
 }
 
 /// Returns true if the long variants of tests run: `make nightly`.
-pub(crate) fn nightly() -> bool {
+pub fn nightly() -> bool {
     std::env::var_os("KILN_NIGHTLY").is_some()
 }
 
 /// Returns the folder of reference data beside the project, if it exists.
-pub(crate) fn reference_data() -> Option<PathBuf> {
+pub fn reference_data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/tpc");
     folder.exists().then_some(folder)
+}
+
+#[expect(clippy::print_stderr, reason = "KILN_TEST_LOG shows servers' logs")]
+fn print_log(line: &str) {
+    eprintln!("{line}");
 }
 
 fn port(line: &str) -> Option<u16> {

@@ -5,14 +5,14 @@ use std::process::Command;
 
 /// Process identified by its PID and its start time in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessHandle {
+pub struct ProcessHandle {
     pid: u32,
     start_time: u64,
 }
 
 impl ProcessHandle {
     /// Kills the process unless it has ended.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         if read_process(self.pid).is_some_and(|seen| seen.start_time == self.start_time) {
             // It may be ending right now.
             let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).output();
@@ -39,14 +39,14 @@ fn read_process(pid: u32) -> Option<ProcessStat> {
 }
 
 /// Returns the running children of a process.
-pub(crate) fn children(parent: u32) -> Vec<u32> {
+pub fn children(parent: u32) -> Vec<u32> {
     let listed = std::fs::read_dir("/proc").expect("the system shows its processes");
     let pids = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| read_process(*pid).is_some_and(|seen| seen.parent == parent)).collect()
 }
 
 /// Returns the workers of a server: those persisted in its data folder, and children of the running server `running`.
-pub(crate) fn workers(running: Option<u32>, data: &Path) -> Vec<ProcessHandle> {
+pub fn workers(running: Option<u32>, data: &Path) -> Vec<ProcessHandle> {
     let kept = std::fs::read(data.join("workers/roster")).unwrap_or_default();
     let kept: serde_json::Value = serde_json::from_slice(&kept).unwrap_or_default();
     let number = |worker: &serde_json::Value, name: &str| worker.get(name)?.as_u64();
